@@ -1,0 +1,44 @@
+# Each target sets up what it needs in .venv; python3 and make are all a fresh machine must have.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+
+.PHONY: demo test lint type bench wheel format clean
+
+demo: $(VENV)/cli ## learn 12,582 real classes and evaluate them
+	$(BIN)/longtail demo
+
+test: $(VENV)/dev ## every test
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/dev ## style, format, order of the rooms
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
+
+type: $(VENV)/dev ## static types
+	$(BIN)/mypy
+
+bench: $(VENV)/dev ## accuracy and time on every data set that is there
+	$(BIN)/longtail bench accuracy
+
+wheel: $(VENV)/dev ## the package, in dist/
+	$(BIN)/python -m build --wheel
+
+format: $(VENV)/dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:
+	rm -rf $(VENV) dist
+
+$(VENV)/cli: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) -e '.[cli]'
+	touch $@
+
+$(VENV)/dev: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) -e '.[dev]'
+	touch $@ $(VENV)/cli

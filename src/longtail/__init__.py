@@ -1,0 +1,40 @@
+"""Text classification into ten thousand to a million classes, most of them rare."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from longtail.classifier import DoubleSamplingClassifier, TopK, load
+    from longtail.persistence import ModelFileError
+
+__version__ = "0.1.0"
+__all__ = ["DoubleSamplingClassifier", "ModelFileError", "TopK", "__version__", "load"]
+
+# Public name -> room; loaded on first use, so that `import longtail` costs next to nothing.
+_ROOMS = {
+    "DoubleSamplingClassifier": "longtail.classifier",
+    "ModelFileError": "longtail.persistence",
+    "TopK": "longtail.classifier",
+    "load": "longtail.classifier",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name, or a room, when it is first asked for."""
+    if name in _ROOMS:
+        value = getattr(import_module(_ROOMS[name]), name)
+        globals()[name] = value
+        return value
+    try:
+        return import_module(f"longtail.{name}")
+    except ModuleNotFoundError as error:
+        if error.name != f"longtail.{name}":
+            raise
+        raise AttributeError(f"module 'longtail' has no attribute {name!r}") from None
+
+
+def __dir__() -> list[str]:
+    """List the public names although they are not loaded yet."""
+    return sorted(__all__)

@@ -1,0 +1,5 @@
+"""`python -m longtail`."""
+
+from longtail.cli import main
+
+main()

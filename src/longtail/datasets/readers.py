@@ -1,0 +1,264 @@
+"""Sparse data files -> counts and labels.
+
+Three formats, one row grammar: labels, then ``term:count`` pairs. A document of several classes
+becomes one row per class, as in the experiments of the paper ("replicating the instances belonging
+to different class labels").
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from itertools import chain
+from typing import Literal
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from longtail.datasets.records import DataFormatError, LabelledCounts
+from longtail.datasets.rows import LARGEST_LABEL, LARGEST_TERM, Rows, Rules, line_blocks, read_rows
+
+Unlabelled = Literal["error", "skip"]
+
+
+def read_svmlight(
+    path: str | os.PathLike[str],
+    *,
+    zero_based: bool | Literal["auto"] = "auto",
+    n_terms: int | None = None,
+    replicate: bool = True,
+    unlabelled: Unlabelled = "error",
+) -> LabelledCounts:
+    r"""Read a multi-class svmlight (libsvm) file: ``label term:count term:count ... # comment``.
+
+    Parameters
+    ----------
+    path : str or path-like
+        Plain, gzip, bzip2, xz or zstd; told apart by content.
+    zero_based : bool or "auto", default="auto"
+        Whether the first term is number 0. "auto" takes it to be 1 unless a term 0 occurs; say it
+        for files that belong together, so that they agree.
+    n_terms : int, optional
+        Number of columns; default is what the file needs. A term beyond is an error.
+    replicate : bool, default=True
+        Whether a document with several labels (``3,7 1:2``) becomes one row per label; otherwise it
+        is an error.
+    unlabelled : {"error", "skip"}, default="error"
+        What to do with a document without label.
+
+    Returns
+    -------
+    counts : LabelledCounts
+        ``qid`` tokens, comments and blank lines are passed over.
+
+    Raises
+    ------
+    DataFormatError
+        If a line cannot be read; the message has file, line and reason.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "train.txt"
+    >>> _ = path.write_text("7 1:2 3:1 # first\n9 2:1\n")
+    >>> counts = read_svmlight(path)
+    >>> counts.y.tolist(), counts.X.toarray().tolist()
+    ([7, 9], [[2.0, 0.0, 1.0], [0.0, 1.0, 0.0]])
+    """
+    if zero_based not in (True, False, "auto"):
+        raise ValueError(f"zero_based must be True, False or 'auto'; got {zero_based!r}.")
+    most_terms = _most_terms(n_terms)
+    first = 1 if zero_based is False else 0
+    # With "auto" the last term of a one-based file must still be let through.
+    last = most_terms - 1 if zero_based is True else most_terms
+    rules = Rules(
+        svmlight=True,
+        first_term=first,
+        last_term=last,
+        fewest_labels=_fewest_labels(unlabelled),
+        most_labels=_most_labels(replicate),
+    )
+    rows = read_rows(path, line_blocks(path), 0, rules)
+    if zero_based == "auto":
+        first = 0 if rows.lowest_term == 0 else 1
+        if rows.highest_term >= most_terms + first:
+            reason = f"terms 0 and {most_terms} both occur; n_terms={most_terms} leaves no room"
+            raise DataFormatError(path, f"{reason} for both, pass a larger one or none")
+    return _assemble(rows, first, n_terms)
+
+
+def read_lshtc(
+    path: str | os.PathLike[str],
+    *,
+    n_terms: int | None = None,
+    replicate: bool = True,
+    unlabelled: Unlabelled = "error",
+) -> LabelledCounts:
+    r"""Read a file of the LSHTC challenges: ``label, label term:count term:count ...``.
+
+    Labels are separated by commas, with or without blanks. A first line of words, such as the
+    ``Data`` of the fourth challenge, is a header and passed over.
+
+    Parameters
+    ----------
+    path : str or path-like
+        Plain, gzip, bzip2, xz or zstd; told apart by content.
+    n_terms : int, optional
+        Number of columns; default is what the file needs. A term beyond is an error.
+    replicate : bool, default=True
+        Whether a document with several labels becomes one row per label, as in the paper; otherwise
+        it is an error.
+    unlabelled : {"error", "skip"}, default="error"
+        What to do with a document without label.
+
+    Returns
+    -------
+    counts : LabelledCounts
+        Column j is term number j of the file, so that training and test file agree.
+
+    Raises
+    ------
+    DataFormatError
+        If a line cannot be read; the message has file, line and reason.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "train.csv"
+    >>> _ = path.write_text("Data\n545, 32 1:1 2:2\n")
+    >>> counts = read_lshtc(path)
+    >>> counts.y.tolist(), counts.documents.tolist(), counts.X.toarray().tolist()
+    ([32, 545], [0, 0], [[0.0, 1.0, 2.0], [0.0, 1.0, 2.0]])
+    """
+    rules = Rules(
+        last_term=_most_terms(n_terms) - 1,
+        fewest_labels=_fewest_labels(unlabelled),
+        most_labels=_most_labels(replicate),
+    )
+    line, blocks = _split_first_line(line_blocks(path))
+    if re.match(rb"[ \t]*[A-Za-z][^:]*$", line.rstrip(b"\r\n")):
+        rows = read_rows(path, blocks, 1, rules)
+    else:
+        rows = read_rows(path, chain([line], blocks), 0, rules)
+    return _assemble(rows, 0, n_terms)
+
+
+def read_extreme(
+    path: str | os.PathLike[str], *, replicate: bool = True, unlabelled: Unlabelled = "skip"
+) -> LabelledCounts:
+    r"""Read a file of the Extreme Classification Repository.
+
+    The first line is ``n_documents n_terms n_labels``; then follows one line per document,
+    ``label,label term:count term:count ...``, numbers from 0.
+
+    Parameters
+    ----------
+    path : str or path-like
+        Plain, gzip, bzip2, xz or zstd; told apart by content.
+    replicate : bool, default=True
+        Whether a document with several labels becomes one row per label; otherwise it is an error.
+    unlabelled : {"skip", "error"}, default="skip"
+        What to do with a document without label; the files have some. Those left out are counted in
+        ``n_unlabelled``.
+
+    Returns
+    -------
+    counts : LabelledCounts
+        With as many columns as the header says.
+
+    Raises
+    ------
+    DataFormatError
+        If a line cannot be read or contradicts the header; the message has file, line and reason.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "train.txt"
+    >>> _ = path.write_text("2 3 5\n4,0 0:1 2:0.5\n 1:1\n")
+    >>> counts = read_extreme(path)
+    >>> counts.y.tolist(), counts.X.toarray().tolist(), counts.n_unlabelled
+    ([0, 4], [[1.0, 0.0, 0.5], [1.0, 0.0, 0.5]], 1)
+    """
+    fewest_labels, most_labels = _fewest_labels(unlabelled), _most_labels(replicate)
+    line, blocks = _split_first_line(line_blocks(path))
+    n_documents, n_terms, n_labels = _read_header(path, line)
+    rules = Rules(
+        last_term=n_terms - 1,
+        first_label=0,
+        last_label=n_labels - 1,
+        fewest_labels=fewest_labels,
+        most_labels=most_labels,
+        n_documents=n_documents,
+    )
+    rows = read_rows(path, blocks, 1, rules)
+    if rows.label_counts.size < n_documents:
+        reason = (
+            f"the header promises {n_documents} documents, the file has {rows.label_counts.size}; "
+            "it may be cut short"
+        )
+        raise DataFormatError(path, reason, line=1)
+    return _assemble(rows, 0, n_terms)
+
+
+def _split_first_line(blocks: Iterator[bytes]) -> tuple[bytes, Iterator[bytes]]:
+    """Return the first line, with its newline, and the blocks after it."""
+    first = next(blocks)
+    cut = first.find(b"\n") + 1 or len(first)
+    rest = first[cut:]
+    return first[:cut], chain([rest], blocks) if rest else blocks
+
+
+def _read_header(path: str | os.PathLike[str], line: bytes) -> tuple[int, int, int]:
+    """Return the three sizes in the first line of an Extreme Classification file."""
+    sizes = line.split()
+    if len(sizes) != 3 or not all(re.fullmatch(rb"[0-9]{1,18}", size) for size in sizes):
+        found = line.strip()[:40].decode("utf-8", "backslashreplace")
+        reason = f"expected the header 'n_documents n_terms n_labels', found '{found}'"
+        raise DataFormatError(path, reason, line=1)
+    n_documents, n_terms, n_labels = map(int, sizes)
+    if n_terms > LARGEST_TERM:
+        reason = f"the header promises {n_terms} terms; at most {LARGEST_TERM} can be read"
+        raise DataFormatError(path, reason, line=1)
+    return n_documents, n_terms, n_labels
+
+
+def _most_terms(n_terms: int | None) -> int:
+    """Return how many terms a file may have."""
+    if n_terms is None:
+        return LARGEST_TERM
+    if not 1 <= n_terms <= LARGEST_TERM:
+        raise ValueError(f"n_terms must be between 1 and {LARGEST_TERM}, or None; got {n_terms}.")
+    return n_terms
+
+
+def _fewest_labels(unlabelled: Unlabelled) -> int:
+    """Return how many labels a document must have."""
+    if unlabelled not in ("error", "skip"):
+        raise ValueError(f"unlabelled must be 'error' or 'skip'; got {unlabelled!r}.")
+    return 1 if unlabelled == "error" else 0
+
+
+def _most_labels(replicate: bool) -> int:
+    """Return how many labels a document may have."""
+    return LARGEST_LABEL if replicate else 1
+
+
+def _assemble(rows: Rows, first_term: int, n_terms: int | None) -> LabelledCounts:
+    """Build the count matrix, one row per document and label."""
+    n_documents = rows.label_counts.size
+    n_terms = rows.highest_term + 1 - first_term if n_terms is None else n_terms
+    indptr = np.zeros(n_documents + 1, dtype=np.int64)
+    np.cumsum(rows.term_counts, out=indptr[1:])
+    if indptr[-1] <= np.iinfo(np.int32).max:
+        # The same type as the terms have; otherwise scipy would copy both.
+        indptr = indptr.astype(np.int32)
+    rows.indices[:] -= first_term
+    X = csr_array((rows.data, rows.indices, indptr), shape=(n_documents, max(n_terms, 0)))
+    documents = np.repeat(np.arange(n_documents), rows.label_counts)
+    if not np.all(rows.label_counts == 1):
+        X = X[documents]
+    X.has_canonical_format = True
+    n_unlabelled = int(np.count_nonzero(rows.label_counts == 0))
+    return LabelledCounts(X, rows.labels, documents, n_unlabelled)

@@ -1,0 +1,124 @@
+"""What the readers return, and the error for a file that cannot be read."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+
+class DataFormatError(ValueError):
+    """A data file that cannot be read: which file, which line, why, and what to do.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file.
+    reason : str
+        What is wrong and what to do about it.
+    line : int, optional
+        Line number, from 1; None if the whole file is meant.
+
+    Examples
+    --------
+    >>> print(DataFormatError("train.txt", "the label is missing", line=17))
+    train.txt, line 17: the label is missing
+    """
+
+    def __init__(self, path: str | os.PathLike[str], reason: str, line: int | None = None) -> None:
+        # The arguments go to the base class as they are, so that the error can be pickled.
+        super().__init__(path, reason, line)
+        self.path = path
+        self.reason = reason
+        self.line = line
+
+    def __str__(self) -> str:
+        place = os.fspath(self.path) + ("" if self.line is None else f", line {self.line}")
+        return f"{place}: {self.reason}"
+
+
+@dataclass(frozen=True)
+class TextDataset:
+    """Raw text and class names, split into a training and a test part.
+
+    Attributes
+    ----------
+    train_text, test_text : list of str
+        One document each.
+    train_labels, test_labels : (n_documents,) str array
+        The class of each document.
+    description : str
+        Origin, split and format.
+    license : str
+        The terms under which the text may be used.
+    """
+
+    train_text: list[str]
+    train_labels: NDArray[np.str_]
+    test_text: list[str]
+    test_labels: NDArray[np.str_]
+    description: str
+    license: str
+
+
+@dataclass(frozen=True)
+class CountDataset:
+    """Term counts and class numbers, split into a training and a test part.
+
+    Attributes
+    ----------
+    X_train, X_test : (n_documents, n_terms) csr_array
+        Raw term counts; terms ascending in each row.
+    y_train, y_test : (n_documents,) int64 array
+        Class numbers. Classes of training come first, so a number above ``y_train.max()`` is a
+        class that only the test part has.
+    classes : (n_classes,) array
+        Name or label of each class number.
+    terms : (n_terms,) array
+        Name or number of the term in each column.
+    """
+
+    X_train: csr_array[Any]
+    y_train: NDArray[np.int64]
+    X_test: csr_array[Any]
+    y_test: NDArray[np.int64]
+    classes: NDArray[Any]
+    terms: NDArray[Any]
+
+    @property
+    def n_train_classes(self) -> int:
+        """Number of classes with a training document."""
+        return int(self.y_train.max()) + 1
+
+    @property
+    def n_unseen(self) -> int:
+        """Number of test documents whose class has no training document."""
+        return int(np.count_nonzero(self.y_test >= self.n_train_classes))
+
+
+@dataclass(frozen=True)
+class LabelledCounts:
+    """The rows of one file: one row per document and class.
+
+    Attributes
+    ----------
+    X : (n_rows, n_terms) csr_array of float64
+        Counts in canonical form: terms ascending, each once (repeated terms are added up), no
+        stored zeros.
+    y : (n_rows,) int64 array
+        Labels as in the file.
+    documents : (n_rows,) int64 array
+        Which document of the file each row is, from 0. A document of several classes has one row
+        for each, in ascending order of label; rows with the same number are replicas.
+    n_unlabelled : int
+        Number of documents left out because they carry no label.
+    """
+
+    X: csr_array[np.float64]
+    y: NDArray[np.int64]
+    documents: NDArray[np.int64]
+    n_unlabelled: int

@@ -1,0 +1,140 @@
+"""A score taken apart, feature by feature and term by term.
+
+In: one document, one class and the fitted parts. Out: an Explanation whose parts add up to the
+score.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from longtail.features import CENTROID_DISTANCE, FEATURE_NAMES, pair_features
+from longtail.statistics import ClassStatistics, Corpus, CountRows, Floats, Integers
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why a document scores as it does for one class.
+
+    Attributes
+    ----------
+    label : object
+        The class explained.
+    score : float
+        Its score for the document.
+    features : mapping of str to float
+        What each feature contributes; they add up to the score.
+    terms : mapping of term to float
+        What the most important terms contribute, largest absolute contribution first.
+    rest : float
+        What all other terms contribute together.
+    constant : float
+        The class's own part, that no term contributes. Terms + rest + constant add up to the score.
+    runner_up : object or None
+        The best other candidate.
+    runner_up_score : float
+        Its score; -inf where there is none.
+    """
+
+    label: Any
+    score: float
+    features: Mapping[str, float]
+    terms: Mapping[Hashable, float]
+    rest: float
+    constant: float
+    runner_up: Any
+    runner_up_score: float
+
+
+@dataclass(frozen=True)
+class ScoreParts:
+    """The contributions of one (document, class) pair before they have names."""
+
+    features: Floats
+    terms: NDArray[Any]
+    contributions: Floats
+    constant: float
+
+
+def take_score_apart(
+    rows: CountRows,
+    document: int,
+    class_number: int,
+    statistics: ClassStatistics,
+    corpus: Corpus,
+    weights: Floats,
+    term_scores: Floats,
+) -> ScoreParts:
+    """Split the paper's linear score of one pair by feature and by shared term.
+
+    The centroid distance is 1 - cos: its 1 is the constant, its cosine is a sum over shared terms.
+    """
+    features = pair_features(rows, statistics, [document], [[class_number]], corpus=corpus)[0, 0]
+    terms, in_document, in_class = shared_terms(rows, document, class_number, statistics)
+    squares = (rows.data * corpus.idf[rows.indices])[
+        rows.indptr[document] : rows.indptr[document + 1]
+    ] ** 2
+    document_norm = float(np.sqrt(squares.sum()))
+    class_norm = float(_class_norm(statistics, class_number, corpus.idf))
+    cosines = rows.data[in_document] * corpus.idf[terms] ** 2 * statistics.centroid_sums[in_class]
+    if len(terms):
+        cosines = cosines / (document_norm * class_norm)
+    return ScoreParts(
+        features=features * weights,
+        terms=terms,
+        contributions=term_scores[in_class] - weights[CENTROID_DISTANCE] * cosines,
+        constant=float(weights[CENTROID_DISTANCE]),
+    )
+
+
+def shared_terms(
+    rows: CountRows, document: int, class_number: int, statistics: ClassStatistics
+) -> tuple[NDArray[Any], Integers, Integers]:
+    """Return the terms that document and class share, and where each stands in either matrix."""
+    start, stop = rows.indptr[document], rows.indptr[document + 1]
+    first, last = statistics.indptr[class_number], statistics.indptr[class_number + 1]
+    terms, in_document, in_class = np.intersect1d(
+        rows.indices[start:stop],
+        statistics.indices[first:last],
+        assume_unique=True,
+        return_indices=True,
+    )
+    return terms, in_document + start, in_class + first
+
+
+def explain_score(
+    parts: ScoreParts,
+    score: float,
+    label: Any,
+    runner_up: tuple[Any, float] | None,
+    top_terms: int,
+    term_names: NDArray[Any] | None,
+    feature_names: tuple[str, ...] = FEATURE_NAMES,
+) -> Explanation:
+    """Give the parts their names and keep the largest terms apart."""
+    order = np.lexsort((parts.terms, -np.abs(parts.contributions)))
+    top, others = order[:top_terms], order[top_terms:]
+    names = parts.terms[top] if term_names is None else term_names[parts.terms[top]]
+    runner_up_label, runner_up_score = (None, -np.inf) if runner_up is None else runner_up
+    return Explanation(
+        label=label,
+        score=float(score),
+        features=dict(zip(feature_names, parts.features.tolist(), strict=True)),
+        terms=dict(zip(names.tolist(), parts.contributions[top].tolist(), strict=True)),
+        rest=float(parts.contributions[others].sum()),
+        constant=parts.constant,
+        runner_up=runner_up_label,
+        runner_up_score=float(runner_up_score),
+    )
+
+
+def _class_norm(statistics: ClassStatistics, class_number: int, idf: Floats) -> Any:
+    """Return the length of one class's idf-weighted centroid sum."""
+    first, last = statistics.indptr[class_number], statistics.indptr[class_number + 1]
+    weights = statistics.centroid_sums[first:last] * idf[statistics.indices[first:last]]
+    return np.linalg.norm(weights)

@@ -1,0 +1,109 @@
+"""Pairs to scorer weights: the paper's transformation (Eq. 4) and its linear SVM.
+
+In: features of (document, class) pairs, true class first. Out: a Scorer, one weight for each
+feature.
+"""
+
+from __future__ import annotations
+
+import numbers
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.svm import LinearSVC
+
+from longtail.statistics import Floats
+
+
+@dataclass(frozen=True)
+class Scorer:
+    """A linear score of the features, f in the paper: `score = features @ weights`.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (n_features,), float64
+        Apply to the features as they are, not to the scaled ones the learner saw.
+    scales : ndarray of shape (n_features,), float64
+        The largest absolute difference of each feature over the sampled pairs; 1 where it never
+        differs.
+    """
+
+    weights: Floats
+    scales: Floats
+
+
+def pair_differences(
+    features: NDArray[np.float64], classes: NDArray[np.int64]
+) -> tuple[Floats, Floats]:
+    """Apply the transformation of Eq. 4 to sampled pairs.
+
+    A pair of the true class y and an adversary k becomes (φ(k), φ(y)) with label -1 where k < y,
+    else (φ(y), φ(k)) with label +1. A linear f scores a pair by the difference of its two sides.
+
+    Parameters
+    ----------
+    features : ndarray of shape (M, 1 + adversaries, n_features)
+        True class in column 0.
+    classes : ndarray of shape (M, 1 + adversaries)
+        Class numbers.
+
+    Returns
+    -------
+    differences : ndarray of shape (M * adversaries, n_features)
+        First side minus second side.
+    labels : ndarray of shape (M * adversaries,)
+        -1 or +1.
+    """
+    labels = np.where(classes[:, 1:] < classes[:, :1], -1.0, 1.0)
+    differences = features[:, :1, :] - features[:, 1:, :]
+    differences *= labels[:, :, None]
+    return differences.reshape(-1, features.shape[2]), labels.reshape(-1)
+
+
+def learn_scorer(differences: Floats, labels: Floats, C: float) -> Scorer:
+    """Fit the paper's linear SVM on pair differences, without intercept.
+
+    Each feature is divided by its largest absolute difference first. Without an intercept a swapped
+    pair, difference and label negated, is the same constraint: the order inside a pair cannot
+    matter.
+
+    Parameters
+    ----------
+    differences : ndarray of shape (n_pairs, n_features)
+        As from `pair_differences`; at least one.
+    labels : ndarray of shape (n_pairs,)
+        -1 or +1.
+    C : float
+        Weight of the squared hinge loss of each pair.
+
+    Returns
+    -------
+    Scorer
+    """
+    check_positive("C", C)
+    if not len(differences):
+        raise ValueError("no pair to learn from: the sample has no documents.")
+    scales = np.abs(differences).max(axis=0)
+    scales[scales == 0] = 1.0
+    differences, labels = _have_both_labels(differences / scales, labels)
+    svm = LinearSVC(C=C, loss="squared_hinge", dual=False, fit_intercept=False, max_iter=10_000)
+    svm.fit(differences, labels)
+    return Scorer(weights=svm.coef_[0] / scales, scales=scales)
+
+
+def check_positive(name: str, value: float) -> None:
+    """Refuse a parameter that is not a positive finite number."""
+    if not isinstance(value, numbers.Real) or not value > 0 or not np.isfinite(value):
+        raise ValueError(f"{name} must be a positive number; got {value!r}.")
+
+
+def _have_both_labels(differences: Floats, labels: Floats) -> tuple[Floats, Floats]:
+    """Swap one pair where all labels agree: the same constraint; LIBLINEAR wants both labels."""
+    if np.all(labels == labels[0]):
+        differences, labels = differences.copy(), labels.copy()
+        if len(labels) == 1:
+            differences, labels = np.repeat(differences, 2, axis=0), np.repeat(labels, 2)
+        differences[0] *= -1
+        labels[0] *= -1
+    return differences, labels

@@ -1,0 +1,563 @@
+"""ClassStatistics: the sum of the documents of each class; Corpus: what all of them share.
+
+In: a CSR matrix of counts and a class number for each document. Out: for each class its terms,
+their counts (y_t in Table 1 of the paper) and the sum of its length-normalised documents (its
+centroid). All sums are integers in a fixed-point unit, so adding and subtracting documents is exact
+and does not depend on order, chunks or threads. The idf is applied after the sum: it changes with
+the corpus, the sums do not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+from longtail._kernels import statistics as kernels
+from longtail.threads import run_blocks
+
+# A length-normalised document has entries of at most 1: int64 holds the sum of 2^25 of them.
+CENTROID_BITS = 38
+# Counts that are whole numbers need no fraction; others are rounded to 2^-32.
+FRACTION_BITS = 32
+
+Integers = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class CountRows:
+    """CSR parts of a count matrix as the kernels want them: float64 data, sorted indices, no zeros.
+
+    `indptr` (n_documents + 1,) int64, `indices` (nnz,) int32 (int64 beyond 2^31 terms), `data`
+    (nnz,) float64.
+    """
+
+    indptr: Integers
+    indices: NDArray[Any]
+    data: Floats
+    n_terms: int
+
+    @property
+    def n_documents(self) -> int:
+        """Number of documents."""
+        return len(self.indptr) - 1
+
+    @classmethod
+    def from_matrix(cls, X: Any) -> CountRows:
+        """Bring a sparse or dense matrix of counts into the kernels' form; `X` stays as it is.
+
+        Raises
+        ------
+        ValueError
+            If a count is negative, NaN or infinite.
+        """
+        matrix = sp.csr_array(X, dtype=np.float64)
+        if not matrix.has_canonical_format or (matrix.nnz and matrix.data.min() == 0):
+            matrix = matrix.copy()
+            matrix.sum_duplicates()
+            matrix.eliminate_zeros()
+        _check_counts(matrix.data)
+        n_terms = int(matrix.shape[1])
+        return cls(
+            indptr=matrix.indptr.astype(np.int64, copy=False),
+            indices=matrix.indices.astype(index_dtype(n_terms), copy=False),
+            data=matrix.data,
+            n_terms=n_terms,
+        )
+
+
+def index_dtype(size: int) -> type[np.int32] | type[np.int64]:
+    """Return the smaller index type that can count to `size`."""
+    return np.int32 if size <= np.iinfo(np.int32).max else np.int64
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """The quantities that scoring takes from the whole corpus: m, df_t, F_t, l_S and avg(len(y)).
+
+    Attributes
+    ----------
+    n_documents : int
+        m, the number of documents.
+    document_frequencies : ndarray of shape (n_terms,), int64
+        df_t, the number of documents with term t.
+    term_counts : ndarray of shape (n_terms,), float64
+        F_t, how often term t occurs.
+    length : float
+        l_S, the number of term occurrences in all documents.
+    mean_class_length : float
+        avg(len(y)) = l_S / K.
+    """
+
+    n_documents: int
+    document_frequencies: Integers
+    term_counts: Floats
+    length: float
+    mean_class_length: float
+
+    @cached_property
+    def idf(self) -> Floats:
+        """I_t = ln((1 + m) / (1 + df_t)) + 1."""
+        # A term taught after the last fit may have a df above the frozen m; its idf then stays
+        # above zero.
+        documents = np.maximum(self.n_documents, self.document_frequencies)
+        return np.asarray(np.log((1.0 + documents) / (1.0 + self.document_frequencies)) + 1.0)
+
+    @cached_property
+    def rarity(self) -> Floats:
+        """l_S / F_t, and 0 for terms that never occur (no class shares them)."""
+        return np.divide(
+            self.length,
+            self.term_counts,
+            out=np.zeros_like(self.term_counts),
+            where=self.term_counts > 0,
+        )
+
+    def with_new_terms(self, current: Corpus) -> Corpus:
+        """Take the frequencies of terms that are unknown here from the current corpus.
+
+        Terms first seen since the last fit count with the df they have now; everything else stays.
+        """
+        n_new = len(current.document_frequencies) - len(self.document_frequencies)
+        frequencies = np.pad(self.document_frequencies, (0, n_new))
+        counts = np.pad(self.term_counts, (0, n_new))
+        unknown = frequencies == 0
+        return replace(
+            self,
+            document_frequencies=np.where(unknown, current.document_frequencies, frequencies),
+            term_counts=np.where(unknown, current.term_counts, counts),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class ClassStatistics:
+    """The sum of the documents of each class.
+
+    A sparse classes x terms matrix in CSR form with two numbers at each entry.
+
+    Attributes
+    ----------
+    indptr : ndarray of shape (n_classes + 1,), int64
+        Where each class's entries begin.
+    indices : ndarray of shape (nnz,), int32 or int64
+        Terms of each class, ascending.
+    counts : ndarray of shape (nnz,), int64
+        y_t in units of `2**-count_bits`.
+    centroid_sums : ndarray of shape (nnz,), int64
+        Sum of the length-normalised documents in units of `2**-CENTROID_BITS`.
+    class_sizes : ndarray of shape (n_classes,), int64
+        Number of documents of each class.
+    document_frequencies : ndarray of shape (n_terms,), int64
+        df_t, the number of documents with term t.
+    count_bits : int
+        0 where every count is a whole number, else `FRACTION_BITS`.
+    sublinear : bool
+        Whether a document counts a term as `1 + ln(count)` in the centroid (section 5 of the
+        design) or as its count (the paper).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.statistics import ClassStatistics
+    >>> X = np.array([[2, 1, 0], [0, 1, 0], [0, 0, 3]])
+    >>> statistics = ClassStatistics.from_counts(X, np.array([0, 0, 1]), n_classes=2)
+    >>> statistics.class_lengths
+    array([4., 3.])
+    """
+
+    indptr: Integers
+    indices: NDArray[Any]
+    counts: Integers
+    centroid_sums: Integers
+    class_sizes: Integers
+    document_frequencies: Integers
+    count_bits: int = 0
+    sublinear: bool = False
+
+    @classmethod
+    def from_counts(
+        cls,
+        X: Any,
+        y: ArrayLike,
+        n_classes: int,
+        *,
+        sublinear: bool = False,
+        n_jobs: int | None = None,
+    ) -> ClassStatistics:
+        """Sum the documents of each class, in one pass over them.
+
+        Parameters
+        ----------
+        X : sparse or dense matrix of shape (n_documents, n_terms), or CountRows
+            Counts, not negative.
+        y : array-like of shape (n_documents,)
+            Class number of each document, 0 to n_classes - 1.
+        n_classes : int
+            Number of classes K; classes without documents are allowed.
+        sublinear : bool, default=False
+            Weight a term by `1 + ln(count)` in the centroid.
+        n_jobs : int or None
+            Number of threads.
+
+        Returns
+        -------
+        ClassStatistics
+
+        Raises
+        ------
+        ValueError
+            If the sizes do not fit, or a class number or count is out of range.
+        """
+        rows = X if isinstance(X, CountRows) else CountRows.from_matrix(X)
+        numbers = check_class_numbers(y, n_classes, rows.n_documents)
+        order = np.argsort(numbers, kind="stable")
+        class_sizes = np.bincount(numbers, minlength=n_classes).astype(np.int64)
+        starts = _running_total(class_sizes)
+        count_bits = 0 if _are_whole(rows.data) else FRACTION_BITS
+        indptr, indices, counts, centroid_sums = _sum_classes(
+            rows, order, starts, count_bits, sublinear, n_jobs
+        )
+        return cls(
+            indptr=indptr,
+            indices=indices,
+            counts=counts,
+            centroid_sums=centroid_sums,
+            class_sizes=class_sizes,
+            document_frequencies=np.bincount(rows.indices, minlength=rows.n_terms).astype(np.int64),
+            count_bits=count_bits,
+            sublinear=sublinear,
+        )
+
+    @classmethod
+    def empty(cls, n_classes: int, n_terms: int, *, sublinear: bool = False) -> ClassStatistics:
+        """Return statistics of no documents at all: the neutral element of `+`."""
+        return cls.from_counts(
+            sp.csr_array((0, n_terms)), np.zeros(0, np.int64), n_classes, sublinear=sublinear
+        )
+
+    @property
+    def n_classes(self) -> int:
+        """K."""
+        return len(self.class_sizes)
+
+    @property
+    def n_terms(self) -> int:
+        """Number of columns of the count matrix."""
+        return len(self.document_frequencies)
+
+    @property
+    def n_documents(self) -> int:
+        """m, the number of documents in all classes."""
+        return int(self.class_sizes.sum())
+
+    @cached_property
+    def class_lengths(self) -> Floats:
+        """|y|, the number of term occurrences of each class."""
+        totals = np.zeros(self.n_classes, np.int64)
+        kernels.sum_by_class(self.indptr, self.counts, totals)
+        return totals * np.float64(2.0**-self.count_bits)
+
+    @cached_property
+    def corpus(self) -> Corpus:
+        """The global quantities of exactly these documents."""
+        totals = np.zeros(self.n_terms, np.int64)
+        kernels.sum_by_term(self.indices, self.counts, totals)
+        term_counts = totals * np.float64(2.0**-self.count_bits)
+        return Corpus(
+            n_documents=self.n_documents,
+            document_frequencies=self.document_frequencies,
+            term_counts=term_counts,
+            length=float(term_counts.sum()),
+            mean_class_length=float(term_counts.sum()) / max(self.n_classes, 1),
+        )
+
+    def centroid_norms(self, idf: Floats) -> Floats:
+        """Return the length of each idf-weighted centroid sum, in units of `2**-CENTROID_BITS`."""
+        norms = np.zeros(self.n_classes)
+        kernels.norm_of_classes(self.indptr, self.indices, self.centroid_sums, idf, norms)
+        return norms
+
+    def __add__(self, other: ClassStatistics) -> ClassStatistics:
+        """Return the statistics of both sets of documents; exact, in any order."""
+        return _combine(self, other, 1)
+
+    def __sub__(self, other: ClassStatistics) -> ClassStatistics:
+        """Return the statistics without the documents of `other`; exact.
+
+        Raises
+        ------
+        ValueError
+            If `other` has documents that were never added.
+        """
+        difference = _combine(self, other, -1)
+        if (
+            np.any(difference.class_sizes < 0)
+            or np.any(difference.document_frequencies < 0)
+            or np.any(difference.counts < 0)
+            or np.any(difference.centroid_sums < 0)
+            or not _empty_classes_have_no_terms(difference)
+        ):
+            raise ValueError(
+                "cannot subtract documents that were never added to their class. "
+                "Give the same documents with the same labels as when they were added."
+            )
+        return difference
+
+    def __eq__(self, other: object) -> bool:
+        """Tell whether two statistics agree in every bit."""
+        if not isinstance(other, ClassStatistics):
+            return NotImplemented
+        names = ("indptr", "indices", "counts", "centroid_sums", "class_sizes")
+        mine, theirs = (
+            self._with_count_bits(other.count_bits),
+            other._with_count_bits(self.count_bits),
+        )
+        return (
+            self.sublinear == other.sublinear
+            and np.array_equal(self.document_frequencies, other.document_frequencies)
+            and all(np.array_equal(getattr(mine, name), getattr(theirs, name)) for name in names)
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def place_classes(self, positions: Integers, n_classes: int) -> ClassStatistics:
+        """Move class c to row `positions[c]` of `n_classes`; rows in between have no documents."""
+        sizes = np.zeros(n_classes, np.int64)
+        sizes[positions] = np.diff(self.indptr)
+        class_sizes = np.zeros(n_classes, np.int64)
+        class_sizes[positions] = self.class_sizes
+        if np.all(np.diff(positions) > 0):  # the order stays, so do the entries
+            return replace(self, indptr=_running_total(sizes), class_sizes=class_sizes)
+        indptr = _running_total(sizes)
+        entries = np.repeat(indptr[positions] - self.indptr[:-1], np.diff(self.indptr))
+        entries += np.arange(len(entries))
+        moved = {}
+        for name in ("indices", "counts", "centroid_sums"):
+            moved[name] = np.empty_like(getattr(self, name))
+            moved[name][entries] = getattr(self, name)
+        return replace(self, indptr=indptr, class_sizes=class_sizes, **moved)
+
+    def drop_empty_classes(self) -> ClassStatistics:
+        """Leave out the classes without documents; the others keep their order."""
+        keep = self.class_sizes > 0
+        sizes = np.diff(self.indptr)[keep]
+        return replace(self, indptr=_running_total(sizes), class_sizes=self.class_sizes[keep])
+
+    def with_terms(self, n_terms: int) -> ClassStatistics:
+        """Add columns for terms that no document has yet."""
+        n_new = n_terms - self.n_terms
+        if n_new < 0:
+            raise ValueError(f"n_terms must be at least {self.n_terms}; got {n_terms}.")
+        return replace(self, document_frequencies=np.pad(self.document_frequencies, (0, n_new)))
+
+    def validate(self) -> None:
+        """Check every invariant; a file or a faulty merge may have broken one.
+
+        Raises
+        ------
+        ValueError
+            With the first invariant that does not hold.
+        """
+        sizes = np.diff(self.indptr)
+        nnz = len(self.indices)
+        checks = {
+            "indptr starts at 0, never falls and ends at the number of entries": len(self.indptr)
+            == self.n_classes + 1
+            and self.indptr[0] == 0
+            and self.indptr[-1] == nnz
+            and not np.any(sizes < 0),
+            "counts and centroid_sums have an entry for each index": len(self.counts)
+            == len(self.centroid_sums)
+            == nnz,
+            "counts, sums and frequencies are not negative": not (
+                np.any(self.counts < 0)
+                or np.any(self.centroid_sums < 0)
+                or np.any(self.class_sizes < 0)
+                or np.any(self.document_frequencies < 0)
+            ),
+            "no term is in more documents than there are": not np.any(
+                self.document_frequencies > self.n_documents
+            ),
+        }
+        _raise_first_broken(checks)
+        rows = np.repeat(np.arange(self.n_classes), sizes)
+        inside = np.all((self.indices >= 0) & (self.indices < self.n_terms))
+        _raise_first_broken({"terms are between 0 and n_terms - 1": bool(inside)})
+        rising = (np.diff(self.indices.astype(np.int64)) > 0) | (np.diff(rows) > 0)
+        classes_with_term = np.bincount(self.indices, minlength=self.n_terms)
+        _raise_first_broken(
+            {
+                "terms ascend within each class": bool(np.all(rising)),
+                "each entry has a document of its class": _empty_classes_have_no_terms(self),
+                "each term is in at least as many documents as classes": not np.any(
+                    classes_with_term > self.document_frequencies
+                ),
+            }
+        )
+
+    def _with_count_bits(self, bits: int) -> ClassStatistics:
+        """Express the counts in the finer of two units."""
+        if bits <= self.count_bits:
+            return self
+        return replace(self, counts=self.counts << (bits - self.count_bits), count_bits=bits)
+
+
+def check_class_numbers(y: ArrayLike, n_classes: int, n_documents: int) -> Integers:
+    """Return `y` as int64 class numbers, after checking their number and range."""
+    numbers = np.asarray(y)
+    if numbers.ndim != 1 or len(numbers) != n_documents:
+        raise ValueError(
+            f"y must have one class number for each of the {n_documents} documents; "
+            f"its shape is {numbers.shape}."
+        )
+    if len(numbers) and not np.issubdtype(numbers.dtype, np.integer):
+        raise ValueError(f"y must hold integer class numbers; its type is {numbers.dtype}.")
+    if len(numbers) and (numbers.min() < 0 or numbers.max() >= n_classes):
+        raise ValueError(
+            f"y must hold class numbers from 0 to {n_classes - 1} (n_classes is {n_classes}); "
+            f"it has {numbers.min()} to {numbers.max()}."
+        )
+    return numbers.astype(np.int64, copy=False)
+
+
+def _check_counts(data: Floats) -> None:
+    """Refuse counts that are negative, NaN or infinite."""
+    if not len(data):
+        return
+    if not np.isfinite(data).all():
+        raise ValueError(
+            "X contains NaN or infinity; counts must be finite. Replace such values first."
+        )
+    if data.min() < 0:
+        raise ValueError(
+            f"Negative values in data passed to X: the smallest is {data.min():g}, but counts are "
+            "not negative. Give raw term counts, or weights that are at least 0."
+        )
+
+
+def _are_whole(data: Floats) -> bool:
+    """Tell whether every count is a whole number."""
+    return bool(np.all(data == np.rint(data)))
+
+
+def _running_total(sizes: Integers) -> Integers:
+    """Return where each row begins when rows have these sizes."""
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)])
+
+
+def _sum_classes(
+    rows: CountRows,
+    order: Integers,
+    starts: Integers,
+    count_bits: int,
+    sublinear: bool,
+    n_jobs: int | None,
+) -> tuple[Integers, NDArray[Any], Integers, Integers]:
+    """Count the distinct terms of each class, then fill its entries; classes in parallel."""
+    _check_range(rows.data, count_bits)
+    n_classes = len(starts) - 1
+    sizes = np.zeros(n_classes, np.int64)
+    work = _running_total(np.diff(rows.indptr)[order])[starts]
+    run_blocks(
+        lambda first, last: kernels.count_class_terms(
+            order, starts, rows.indptr, rows.indices, rows.n_terms, first, last, sizes
+        ),
+        work,
+        n_jobs,
+    )
+    indptr = _running_total(sizes)
+    indices = np.empty(indptr[-1], rows.indices.dtype)
+    counts = np.empty(indptr[-1], np.int64)
+    centroid_sums = np.empty(indptr[-1], np.int64)
+    run_blocks(
+        lambda first, last: kernels.fill_class_sums(
+            order,
+            starts,
+            rows.indptr,
+            rows.indices,
+            rows.data,
+            rows.n_terms,
+            sublinear,
+            2.0**count_bits,
+            2.0**CENTROID_BITS,
+            first,
+            last,
+            indptr,
+            indices,
+            counts,
+            centroid_sums,
+        ),
+        work,
+        n_jobs,
+    )
+    return indptr, indices, counts, centroid_sums
+
+
+def _check_range(data: Floats, count_bits: int) -> None:
+    """Refuse counts whose sum would overflow the fixed-point integers."""
+    limit = 2.0 ** (62 - count_bits)
+    total = float(data.sum())
+    if total > limit:
+        raise ValueError(
+            f"the counts add up to {total:.3g}; at most {limit:.3g} can be summed exactly. "
+            "Scale the counts down, or round them to whole numbers."
+        )
+
+
+def _combine(a: ClassStatistics, b: ClassStatistics, sign: int) -> ClassStatistics:
+    """Return a + sign * b."""
+    if (a.n_classes, a.n_terms) != (b.n_classes, b.n_terms):
+        raise ValueError(
+            "statistics must have the same classes and terms to be combined; got "
+            f"{a.n_classes} classes x {a.n_terms} terms and {b.n_classes} x {b.n_terms}."
+        )
+    if a.sublinear != b.sublinear:
+        raise ValueError("statistics must have the same `sublinear` setting to be combined.")
+    bits = max(a.count_bits, b.count_bits)
+    a, b = a._with_count_bits(bits), b._with_count_bits(bits)
+    size = len(a.indices) + len(b.indices)
+    indptr = np.empty(a.n_classes + 1, np.int64)
+    indices = np.empty(size, a.indices.dtype)
+    counts, sums = np.empty(size, np.int64), np.empty(size, np.int64)
+    size = kernels.add_rows(
+        a.indptr,
+        a.indices,
+        a.counts,
+        a.centroid_sums,
+        b.indptr,
+        b.indices,
+        b.counts,
+        b.centroid_sums,
+        sign,
+        indptr,
+        indices,
+        counts,
+        sums,
+    )
+    return ClassStatistics(
+        indptr=indptr,
+        indices=indices[:size].copy(),
+        counts=counts[:size].copy(),
+        centroid_sums=sums[:size].copy(),
+        class_sizes=a.class_sizes + sign * b.class_sizes,
+        document_frequencies=a.document_frequencies + sign * b.document_frequencies,
+        count_bits=bits,
+        sublinear=a.sublinear,
+    )
+
+
+def _empty_classes_have_no_terms(statistics: ClassStatistics) -> bool:
+    """Tell whether a class without documents has no entries."""
+    return not np.any((statistics.class_sizes == 0) & (np.diff(statistics.indptr) > 0))
+
+
+def _raise_first_broken(checks: dict[str, bool]) -> None:
+    """Raise for the first check that is false."""
+    for statement, holds in checks.items():
+        if not holds:
+            raise ValueError(f"these class statistics are damaged: it must hold that {statement}.")

@@ -1,0 +1,452 @@
+"""The generalisation bounds: Theorem 1, both inequalities of Theorem 2, and their α and β.
+
+In come risks, a complexity and the sizes m, M, κ, K; out comes a ``Bound``, term by term. Nothing
+here looks at a model or at documents: ``longtail.theory.risks`` does, and calls this room.
+
+``corrected=False`` gives Theorem 2 as it is printed. ``corrected=True`` gives what its proof shows;
+the two differ in the terms that pay for the class proportions being estimated, and in the last term
+of Theorem 2(b). ``docs/theory.md`` has the algebra.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray = npt.NDArray[np.float64]
+
+Form = Literal["theorem", "lemma", "retention"]
+
+
+@dataclass(frozen=True)
+class Bound:
+    """An upper bound on R(h), taken apart.
+
+    Attributes
+    ----------
+    theorem : str
+        ``"1"``, ``"2a"`` or ``"2b"``.
+    delta : float
+        The bound holds with probability at least 1 - delta.
+    terms : mapping of str to float
+        The terms in the order in which they are printed in the paper.
+    """
+
+    theorem: str
+    delta: float
+    terms: Mapping[str, float]
+
+    @property
+    def total(self) -> float:
+        """The sum of the terms."""
+        return math.fsum(self.terms.values())
+
+    @property
+    def is_vacuous(self) -> bool:
+        """Whether the total says nothing: no risk is above 1."""
+        return self.total >= 1.0
+
+
+@dataclass(frozen=True)
+class SampleSizes:
+    """The sizes that the bounds of Theorem 2 depend on.
+
+    Attributes
+    ----------
+    n_documents : int
+        m, size of S; at least 2.
+    n_sampled : int
+        M, size of S_π.
+    adversaries : int
+        κ, pairs of each sampled document.
+    n_classes : int
+        K.
+    """
+
+    n_documents: int
+    n_sampled: int
+    adversaries: int
+    n_classes: int
+
+    def __post_init__(self) -> None:
+        _check_integer("n_documents", self.n_documents, 2)
+        _check_integer("n_sampled", self.n_sampled, 1)
+        _check_integer("n_classes", self.n_classes, 2)
+        if self.n_sampled > self.n_documents:
+            raise ValueError(
+                f"n_sampled must be at most n_documents (here {self.n_documents}), because the "
+                f"sample is a subset of the documents; got {self.n_sampled}."
+            )
+        _check_integer("adversaries", self.adversaries, 1)
+        if self.adversaries > self.n_classes - 1:
+            raise ValueError(
+                f"adversaries must be at most n_classes - 1 (here {self.n_classes - 1}); "
+                f"got {self.adversaries}. A document has no more classes to lose against."
+            )
+
+
+@dataclass(frozen=True)
+class ShiftFactors:
+    """Multipliers of the two terms that pay for estimated class proportions.
+
+    The terms are ``slow`` sqrt(2 L / (m - 1)) and ``fast`` 7 L / (3 (m - 1)), with
+    L = ln(4 ``n_events`` / δ): the empirical Bennett inequality (Lemma 2) at level δ / 2, for
+    ``n_events`` quantities at once.
+    """
+
+    slow: float
+    fast: float
+    n_events: int
+
+
+@dataclass(frozen=True)
+class SamplingConstants:
+    """α and β of Theorem 2 in one of three forms.
+
+    Attributes
+    ----------
+    form : {"theorem", "lemma", "retention"}
+        Which class distribution after sampling they assume, see ``sampling_constants``.
+    alpha : float
+        α, by how much a class can be under-represented in the sample.
+    beta : float
+        β, how strongly an error in the estimated proportions is magnified.
+    printed : ShiftFactors
+        sqrt(α / β), β and K events: Theorem 2 as printed.
+    proved : ShiftFactors
+        The factors that the proof gives.
+    """
+
+    form: Form
+    alpha: float
+    beta: float
+    printed: ShiftFactors
+    proved: ShiftFactors
+
+    def shift_factors(self, corrected: bool) -> ShiftFactors:
+        """Return ``proved`` if corrected, else ``printed``."""
+        return self.proved if corrected else self.printed
+
+
+def sampling_constants(
+    class_sizes: npt.ArrayLike, retention: npt.ArrayLike, form: Form = "retention"
+) -> SamplingConstants:
+    """Compute α and β from the class sizes and the probabilities π_y.
+
+    All forms compare the proportion η_y of a class in S with its proportion q_y after sampling.
+
+    - ``"theorem"`` (Theorem 2): q_y = π_y; α = max η_y / π_y, β = max 1 / π_y. A distribution only
+      if the π_y add up to 1; if not, α may even be below 1 and the bound fail.
+    - ``"lemma"`` (Lemma 4): q_y = π_y / π with π = Σ π_y; α = max π η_y / π_y, β = max π / π_y.
+      Right for a sampler that first draws a class with probability π_y / π and then a document of
+      it.
+    - ``"retention"`` (the default): each document of class y is kept with probability π_y, as
+      Algorithm 1 and ``longtail.sampling`` do, so q_y = η_y π_y / Z with Z = Σ η_z π_z. The
+      proportions cancel in η_y / q_y: α = Z / min π_y. All that is estimated is Z, and its error is
+      multiplied by β = max 1 / π_y. If π_y is the same for all classes, α is 1 and the proved
+      factors are 0.
+
+    Parameters
+    ----------
+    class_sizes : array-like of shape (K,)
+        Documents of each class in S; none may be 0.
+    retention : array-like of shape (K,)
+        π_y, in (0, 1].
+    form : {"retention", "theorem", "lemma"}
+        Which α and β.
+
+    Returns
+    -------
+    SamplingConstants
+
+    Raises
+    ------
+    ValueError
+        If a class has no document, a probability is outside (0, 1], or the form is unknown.
+
+    Examples
+    --------
+    >>> constants = sampling_constants([3, 1], [0.5, 1.0])
+    >>> constants.alpha, constants.beta
+    (1.25, 2.0)
+    """
+    sizes = _checked_sizes(class_sizes)
+    pi = _checked_retention(retention, len(sizes))
+    eta = sizes / sizes.sum()
+    if form == "retention":
+        return _retention_constants(eta, pi)
+    if form == "lemma":
+        return _proportion_constants(form, eta, pi / pi.sum())
+    if form == "theorem":
+        return _proportion_constants(form, eta, pi)
+    raise ValueError(f"form must be one of {', '.join(map(repr, get_args(Form)))}; got {form!r}.")
+
+
+def theorem_1(
+    empirical_risk: float, complexity: float, variance: float, n_documents: int, delta: float
+) -> Bound:
+    """Theorem 1: R(h) bounded by the risk on all pairs, without sampling.
+
+    R̃ + ℜ + 5/2 (sqrt(ℜ) + sqrt(r/2)) sqrt(ln(1/δ) / m) + 25/48 ln(1/δ) / m.
+
+    Parameters
+    ----------
+    empirical_risk : float
+        R̃_T(S)(h), Eq. 6.
+    complexity : float
+        ℜ_T(S)(ℓ∘H_r), or an upper bound on it.
+    variance : float
+        r, in [0, 1/4].
+    n_documents : int
+        m.
+    delta : float
+        δ, in (0, 1).
+
+    Returns
+    -------
+    Bound
+        Terms ``empirical``, ``complexity``, ``variance`` and ``remainder``.
+
+    Examples
+    --------
+    >>> bound = theorem_1(0.1, 0.04, 0.08, n_documents=100, delta=np.exp(-1))
+    >>> {name: round(value, 6) for name, value in bound.terms.items()}
+    {'empirical': 0.1, 'complexity': 0.04, 'variance': 0.1, 'remainder': 0.005208}
+    """
+    _check_inputs(empirical_risk, complexity, delta)
+    _check_variance(variance)
+    _check_integer("n_documents", n_documents, 1)
+    per_document = math.log(1.0 / delta) / n_documents
+    terms = {
+        "empirical": empirical_risk,
+        "complexity": complexity,
+        "variance": _variance_term(complexity, variance, per_document),
+        "remainder": 25.0 / 48.0 * per_document,
+    }
+    return Bound("1", delta, MappingProxyType(terms))
+
+
+def theorem_2a(
+    empirical_risk: float,
+    complexity: float,
+    constants: SamplingConstants,
+    sizes: SampleSizes,
+    delta: float,
+    *,
+    corrected: bool = True,
+    chromatic_number: float | None = None,
+) -> Bound:
+    """Theorem 2, first inequality: R(h) bounded by the risk on the doubly sampled pairs.
+
+    α R̃ + α ℜ + α sqrt((K-1) ln(2/δ) / (2Mκ)) + sqrt(2α ln(4K/δ) / (β(m-1))) + 7β ln(4K/δ) /
+    (3(m-1)) as printed; the last two terms with the proved ``ShiftFactors`` if corrected.
+
+    Parameters
+    ----------
+    empirical_risk : float
+        R̃_{T_κ(S_π)}(h), Eq. 7.
+    complexity : float
+        ℜ_{T_κ(S_π)}(ℓ∘H), or an upper bound on it.
+    constants : SamplingConstants
+        α and β.
+    sizes : SampleSizes
+        m, M, κ and K.
+    delta : float
+        δ, in (0, 1).
+    corrected : bool, default True
+        The proved instead of the printed shift terms.
+    chromatic_number : float, optional
+        χ* of the sampled pairs; K - 1 as in the paper when left out. κ is its exact value.
+
+    Returns
+    -------
+    Bound
+        Terms ``empirical``, ``complexity``, ``deviation``, ``shift_slow`` and ``shift_fast``.
+    """
+    _check_inputs(empirical_risk, complexity, delta)
+    per_pair = _per_independent_pair(sizes, delta, chromatic_number)
+    alpha = constants.alpha
+    terms = {
+        "empirical": alpha * empirical_risk,
+        "complexity": alpha * complexity,
+        "deviation": alpha * math.sqrt(per_pair / 2.0),
+        **_shift_terms(constants, sizes, delta, corrected),
+    }
+    return Bound("2a", delta, MappingProxyType(terms))
+
+
+def theorem_2b(
+    empirical_risk: float,
+    complexity: float,
+    variance: float,
+    constants: SamplingConstants,
+    sizes: SampleSizes,
+    delta: float,
+    *,
+    corrected: bool = True,
+    chromatic_number: float | None = None,
+) -> Bound:
+    """Theorem 2, second inequality: the same for the scorers of variance at most r.
+
+    As printed, α R̃ + α ℜ + sqrt(2α ln(4K/δ) / (β(m-1))) + 7β ln(4K/δ) / (3(m-1)) + 5α/2 (sqrt(ℜ) +
+    sqrt(r/2)) sqrt((K-1) ln(2/δ) / (Mκ)) + 25α/48 ln(2/δ) / M. If corrected, the shift terms are
+    the proved ones and the last term has the factor (K-1)/κ that Eq. 14, in its proof, has.
+
+    Parameters
+    ----------
+    empirical_risk, complexity, constants, sizes, delta, corrected, chromatic_number
+        As for ``theorem_2a``, for H_r.
+    variance : float
+        r, in [0, 1/4].
+
+    Returns
+    -------
+    Bound
+        Terms ``empirical``, ``complexity``, ``shift_slow``, ``shift_fast``, ``variance`` and
+        ``remainder``.
+    """
+    _check_inputs(empirical_risk, complexity, delta)
+    _check_variance(variance)
+    per_pair = _per_independent_pair(sizes, delta, chromatic_number)
+    remainder = per_pair if corrected else math.log(2.0 / delta) / sizes.n_sampled
+    alpha = constants.alpha
+    terms = {
+        "empirical": alpha * empirical_risk,
+        "complexity": alpha * complexity,
+        **_shift_terms(constants, sizes, delta, corrected),
+        "variance": alpha * _variance_term(complexity, variance, per_pair),
+        "remainder": alpha * 25.0 / 48.0 * remainder,
+    }
+    return Bound("2b", delta, MappingProxyType(terms))
+
+
+def check_delta(delta: float) -> None:
+    """Refuse a δ outside (0, 1)."""
+    if not 0.0 < delta < 1.0:
+        raise ValueError(
+            f"delta must lie strictly between 0 and 1; got {delta!r}. "
+            "The bound holds with probability 1 - delta; 0.05 is usual."
+        )
+
+
+def _retention_constants(eta: FloatArray, pi: FloatArray) -> SamplingConstants:
+    """α = Z / min π, β = 1 / min π; only Z = Σ η π is estimated."""
+    kept = float(eta @ pi)
+    alpha, beta = kept / float(pi.min()), 1.0 / float(pi.min())
+    # Z is the mean of π over the documents, a variable with values in [min π, max π] and this
+    # variance.
+    spread = float(pi.max() - pi.min())
+    variance = float(eta @ (pi - kept) ** 2)
+    proved = ShiftFactors(slow=beta * math.sqrt(variance), fast=beta * spread, n_events=1)
+    return SamplingConstants("retention", alpha, beta, _printed(alpha, beta, len(pi)), proved)
+
+
+def _proportion_constants(form: Form, eta: FloatArray, after: FloatArray) -> SamplingConstants:
+    """α = max η / q, β = max 1 / q for a class distribution q that does not depend on η."""
+    alpha, beta = float((eta / after).max()), float((1.0 / after).max())
+    # Dividing η + sqrt(2 η L / (m-1)) + ... by q gives sqrt(η) / q, at most sqrt(α β); not sqrt(α /
+    # β).
+    slow = float((np.sqrt(eta) / after).max())
+    proved = ShiftFactors(slow=slow, fast=beta, n_events=len(eta))
+    return SamplingConstants(form, alpha, beta, _printed(alpha, beta, len(eta)), proved)
+
+
+def _printed(alpha: float, beta: float, n_classes: int) -> ShiftFactors:
+    """Return the factors of Theorem 2 as printed."""
+    return ShiftFactors(slow=math.sqrt(alpha / beta), fast=beta, n_events=n_classes)
+
+
+def _shift_terms(
+    constants: SamplingConstants, sizes: SampleSizes, delta: float, corrected: bool
+) -> dict[str, float]:
+    """Price the estimated class proportions: the last two terms of Lemma 4 at level δ / 2."""
+    factors = constants.shift_factors(corrected)
+    log_term = math.log(4.0 * factors.n_events / delta)
+    degrees = sizes.n_documents - 1
+    return {
+        "shift_slow": factors.slow * math.sqrt(2.0 * log_term / degrees),
+        "shift_fast": factors.fast * 7.0 * log_term / (3.0 * degrees),
+    }
+
+
+def _per_independent_pair(
+    sizes: SampleSizes, delta: float, chromatic_number: float | None
+) -> float:
+    """χ ln(2/δ) / (M κ): Mκ dependent pairs count as Mκ / χ independent ones."""
+    chi = sizes.n_classes - 1 if chromatic_number is None else chromatic_number
+    if not sizes.adversaries <= chi <= sizes.n_classes - 1:
+        raise ValueError(
+            f"chromatic_number must be between adversaries and n_classes - 1 (here "
+            f"{sizes.adversaries} and {sizes.n_classes - 1}); got {chromatic_number!r}. "
+            "The pairs of a document form a clique of that size."
+        )
+    return chi * math.log(2.0 / delta) / (sizes.n_sampled * sizes.adversaries)
+
+
+def _variance_term(complexity: float, variance: float, per_pair: float) -> float:
+    """5/2 (sqrt(ℜ) + sqrt(r/2)) sqrt(per_pair)."""
+    return 2.5 * (math.sqrt(complexity) + math.sqrt(variance / 2.0)) * math.sqrt(per_pair)
+
+
+def _checked_sizes(class_sizes: npt.ArrayLike) -> FloatArray:
+    """Return the class sizes; every class must have a document, since η_y > 0."""
+    sizes = np.asarray(class_sizes, dtype=np.float64)
+    if sizes.ndim != 1 or len(sizes) < 2:
+        raise ValueError(
+            "class_sizes must be one-dimensional with at least 2 entries, one for each class; "
+            f"got shape {sizes.shape}."
+        )
+    empty = np.flatnonzero(~(sizes > 0))
+    if len(empty):
+        raise ValueError(
+            f"class_sizes must be positive for every class, as the theorem needs; class {empty[0]} "
+            f"has {sizes[empty[0]]:g} documents. Leave classes without documents out."
+        )
+    return sizes
+
+
+def _checked_retention(retention: npt.ArrayLike, n_classes: int) -> FloatArray:
+    """Return π as probabilities, one for each class."""
+    pi = np.asarray(retention, dtype=np.float64)
+    if pi.shape != (n_classes,):
+        raise ValueError(
+            f"retention must have one probability for each class (here {n_classes}); "
+            f"got shape {pi.shape}."
+        )
+    wrong = np.flatnonzero(~((pi > 0.0) & (pi <= 1.0)))
+    if len(wrong):
+        raise ValueError(
+            f"retention must hold probabilities in (0, 1]; class {wrong[0]} has {pi[wrong[0]]:g}. "
+            "A class that is never kept cannot be learned."
+        )
+    return pi
+
+
+def _check_inputs(empirical_risk: float, complexity: float, delta: float) -> None:
+    """Refuse a risk outside [0, 1], a negative complexity or a bad δ."""
+    check_delta(delta)
+    if not 0.0 <= empirical_risk <= 1.0:
+        raise ValueError(f"empirical_risk must be between 0 and 1; got {empirical_risk!r}.")
+    if not (np.isfinite(complexity) and complexity >= 0.0):
+        raise ValueError(f"complexity must be a finite number of at least 0; got {complexity!r}.")
+
+
+def _check_variance(variance: float) -> None:
+    """Refuse an r that no loss in [0, 1] can have."""
+    if not 0.0 <= variance <= 0.25:
+        raise ValueError(
+            f"variance must be between 0 and 0.25, the largest variance of a loss in [0, 1]; "
+            f"got {variance!r}."
+        )
+
+
+def _check_integer(name: str, value: int, smallest: int) -> None:
+    """Refuse a size that is not an integer of at least ``smallest``."""
+    if not isinstance(value, (int, np.integer)) or value < smallest:
+        raise ValueError(f"{name} must be an integer of at least {smallest}; got {value!r}.")

@@ -1,0 +1,499 @@
+"""The consistency experiment: R(h) against its bound on problems whose distribution is known.
+
+In come sizes to sweep; out come plain rows, one a run, with the true risk, the sampled empirical
+risk and every term of Theorem 2. Documents are short bags of terms from a known distribution of
+each class, so R(h) is a weighted mean over classes with known weights, estimated on a large fresh
+sample.
+
+The theorem takes φ as given. Class statistics therefore come from a reference sample that is
+independent of S; were they taken from S, every document would be part of the statistics it is
+compared with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from longtail.features import FEATURE_NAMES, pair_features
+from longtail.learning import learn_scorer, pair_differences
+from longtail.sampling import PairSample, draw_pairs, retention_probabilities
+from longtail.statistics import ClassStatistics
+from longtail.theory.bounds import (
+    SampleSizes,
+    check_delta,
+    sampling_constants,
+    theorem_2a,
+    theorem_2b,
+)
+from longtail.theory.complexity import loss_variance, zero_one_complexity_bound
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+Progress = Callable[[int, int, str], None]
+
+DOCUMENT_LENGTH = 6
+N_TERMS = 120
+# Part of a class's terms that is its own; the rest is a background shared by all classes.
+TOPIC_SHARE = 0.6
+REFERENCE_PER_CLASS = 20
+SCORER_C = 0.01
+# A class without documents has no α; a draw that misses one is repeated, at most this often.
+MAX_DRAWS = 100
+
+
+@dataclass(frozen=True)
+class SyntheticProblem:
+    """A known distribution of documents and classes.
+
+    Attributes
+    ----------
+    class_probabilities : ndarray of shape (K,), float64
+        P(y).
+    term_probabilities : ndarray of shape (K, n_terms), float64
+        P(term | y); a document is ``document_length`` independent draws.
+    document_length : int
+        Terms of each document.
+    """
+
+    class_probabilities: FloatArray
+    term_probabilities: FloatArray
+    document_length: int
+
+    @property
+    def n_classes(self) -> int:
+        """K."""
+        return len(self.class_probabilities)
+
+    def draw(self, n_documents: int, rng: np.random.Generator) -> tuple[sp.csr_array, IntArray]:
+        """Draw documents from the distribution, every class at least once."""
+        for _ in range(MAX_DRAWS):
+            sizes = rng.multinomial(n_documents, self.class_probabilities)
+            if sizes.min() > 0:
+                return self.draw_classes(sizes, rng)
+        raise ValueError(
+            f"n_documents must be large enough to meet all {self.n_classes} classes; {n_documents} "
+            f"documents missed one in {MAX_DRAWS} draws. The rarest class has probability "
+            f"{self.class_probabilities.min():.2g}."
+        )
+
+    def draw_classes(
+        self, class_sizes: npt.ArrayLike, rng: np.random.Generator
+    ) -> tuple[sp.csr_array, IntArray]:
+        """Draw a given number of documents of each class."""
+        sizes = np.asarray(class_sizes, dtype=np.int64)
+        blocks = [
+            sp.csr_array(rng.multinomial(self.document_length, terms, size=n))
+            for n, terms in zip(sizes, self.term_probabilities, strict=True)
+        ]
+        return sp.csr_array(sp.vstack(blocks)), np.repeat(np.arange(len(sizes)), sizes)
+
+
+@dataclass(frozen=True)
+class ConsistencyRun:
+    """One run: sizes, constants, the two risks and the terms of Theorem 2.
+
+    Attributes
+    ----------
+    sweep : str
+        ``"documents"``, ``"adversaries"``, ``"examples"`` or ``"balanced"``.
+    repeat : int
+        Number of the repetition.
+    n_documents, n_sampled, adversaries, n_classes : int
+        m, M, κ and K.
+    examples_per_class : float
+        Documents kept of a class on average.
+    alpha, beta : float
+        In the retention form.
+    true_risk : float
+        R(h).
+    sampled_risk : float
+        R̃_{T_κ(S_π)}(h).
+    empirical, complexity, deviation, shift_slow, shift_fast, variance, remainder : float
+        The terms of Theorem 2; the first five make up 2(a), all but ``deviation`` 2(b).
+    total_2a, total_2b : float
+        The bounds.
+    """
+
+    sweep: str
+    repeat: int
+    n_documents: int
+    n_sampled: int
+    adversaries: int
+    n_classes: int
+    examples_per_class: float
+    alpha: float
+    beta: float
+    true_risk: float
+    sampled_risk: float
+    empirical: float
+    complexity: float
+    deviation: float
+    shift_slow: float
+    shift_fast: float
+    variance: float
+    remainder: float
+    total_2a: float
+    total_2b: float
+
+    @property
+    def gap(self) -> float:
+        """|R(h) - R̃_{T_κ(S_π)}(h)|."""
+        return abs(self.true_risk - self.sampled_risk)
+
+    @property
+    def holds(self) -> bool:
+        """Whether R(h) is at most both bounds."""
+        return self.true_risk <= min(self.total_2a, self.total_2b)
+
+
+@dataclass(frozen=True)
+class Rate:
+    """The slope of a quantity on log-log axes, as measured and as the theorem states it."""
+
+    sweep: str
+    quantity: str
+    against: str
+    stated: float
+    measured: float
+
+
+@dataclass(frozen=True)
+class ConsistencyResult:
+    """All runs of the experiment and the settings they share."""
+
+    runs: tuple[ConsistencyRun, ...]
+    delta: float
+    random_state: int
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return the runs as flat dictionaries, for a table or a JSON file."""
+        return [asdict(run) | {"gap": run.gap, "holds": run.holds} for run in self.runs]
+
+    def sweep(self, name: str) -> list[list[ConsistencyRun]]:
+        """Return the runs of one sweep, those with equal settings together, in ascending order."""
+        groups: dict[tuple[int, int, float], list[ConsistencyRun]] = {}
+        for run in self.runs:
+            if run.sweep == name:
+                key = (run.n_documents, run.adversaries, run.examples_per_class)
+                groups.setdefault(key, []).append(run)
+        return [groups[key] for key in sorted(groups)]
+
+    def means(self, name: str, quantity: str) -> FloatArray:
+        """Return the mean of a quantity at each setting of a sweep."""
+        return np.array(
+            [np.mean([getattr(run, quantity) for run in group]) for group in self.sweep(name)]
+        )
+
+
+# What Theorem 2 states: (sweep, quantity, what grows, exponent). Growing m means growing the sample
+# in proportion: with a fixed number of examples a class, M stays and nothing can shrink.
+STATED_RATES: tuple[tuple[str, str, str, float], ...] = (
+    ("documents", "complexity", "n_documents", -0.5),
+    ("documents", "deviation", "n_documents", -0.5),
+    ("documents", "shift_slow", "n_documents", -0.5),
+    ("documents", "shift_fast", "n_documents", -1.0),
+    ("documents", "remainder", "n_documents", -1.0),
+    ("adversaries", "deviation", "adversaries", -0.5),
+    ("adversaries", "variance", "adversaries", -0.5),
+    ("adversaries", "remainder", "adversaries", -1.0),
+    ("examples", "complexity", "examples_per_class", -0.5),
+    ("examples", "deviation", "examples_per_class", -0.5),
+    ("examples", "remainder", "examples_per_class", -1.0),
+    ("balanced", "gap", "n_sampled", -0.5),
+)
+
+
+def make_problem(
+    n_classes: int = 20, exponent: float = 1.0, random_state: int = 0
+) -> SyntheticProblem:
+    """Build a problem whose k-th class has probability proportional to k^-exponent.
+
+    Parameters
+    ----------
+    n_classes : int, default 20
+        K, at least 2.
+    exponent : float, default 1.0
+        0 is a balanced problem, 1 Zipf's law.
+    random_state : int, default 0
+        Seeds the terms of the classes.
+
+    Returns
+    -------
+    SyntheticProblem
+
+    Examples
+    --------
+    >>> make_problem(4, exponent=0.0).class_probabilities.tolist()
+    [0.25, 0.25, 0.25, 0.25]
+    """
+    if not isinstance(n_classes, (int, np.integer)) or n_classes < 2:
+        raise ValueError(f"n_classes must be an integer of at least 2; got {n_classes!r}.")
+    if not (np.isfinite(exponent) and exponent >= 0):
+        raise ValueError(f"exponent must be a finite number of at least 0; got {exponent!r}.")
+    rng = np.random.default_rng(random_state)
+    probabilities = np.arange(1.0, n_classes + 1.0) ** -exponent
+    background = 1.0 / np.arange(1.0, N_TERMS + 1.0)
+    topics = rng.dirichlet(np.full(N_TERMS, 0.1), size=n_classes)
+    terms = TOPIC_SHARE * topics + (1.0 - TOPIC_SHARE) * background / background.sum()
+    return SyntheticProblem(
+        class_probabilities=probabilities / probabilities.sum(),
+        term_probabilities=terms / terms.sum(axis=1, keepdims=True),
+        document_length=DOCUMENT_LENGTH,
+    )
+
+
+def run_consistency_experiment(
+    *,
+    n_classes: int = 20,
+    documents: Sequence[int] = (1000, 2000, 4000, 8000, 16000, 32000, 64000),
+    adversaries: Sequence[int] = (1, 2, 4, 8, 19),
+    examples: Sequence[float] = (5, 10, 20, 40, 80),
+    repeats: int = 5,
+    balanced_repeats: int = 40,
+    fresh_per_class: int = 2000,
+    delta: float = 0.05,
+    random_state: int = 0,
+    progress: Progress | None = None,
+) -> ConsistencyResult:
+    """Measure R(h) and its bound as m, κ and the examples a class grow.
+
+    - ``documents``: long-tailed, κ = 5, m grows and the examples a class with it (m / 20).
+    - ``adversaries``: long-tailed, m the middle of ``documents``, κ grows.
+    - ``examples``: the same m, κ = 5, the examples a class grow.
+    - ``balanced``: equal classes, κ = 5, the examples a class grow, four times as many in S.
+
+    Parameters
+    ----------
+    n_classes : int, default 20
+        K.
+    documents, adversaries, examples : sequence
+        The values of m, κ and examples a class to run, ascending.
+    repeats : int, default 5
+        Repetitions of each long-tailed setting.
+    balanced_repeats : int, default 40
+        Repetitions of each balanced setting; a gap is noise around 0 and needs more of them.
+    fresh_per_class : int, default 2000
+        New documents of each class on which R(h) is measured.
+    delta : float, default 0.05
+        δ of the bounds.
+    random_state : int, default 0
+        Seeds everything.
+    progress : callable, optional
+        Called after each run with (runs done, runs in all, name of the sweep).
+
+    Returns
+    -------
+    ConsistencyResult
+    """
+    check_delta(delta)
+    _check_sweeps(n_classes, documents, adversaries, examples, repeats, balanced_repeats)
+    settings = list(
+        _settings(n_classes, documents, adversaries, examples, repeats, balanced_repeats)
+    )
+    benches = {
+        exponent: _Bench.build(
+            make_problem(n_classes, exponent, random_state), fresh_per_class, random_state
+        )
+        for exponent in (1.0, 0.0)
+    }
+    runs = []
+    for setting in settings:
+        bench = benches[0.0 if setting.sweep == "balanced" else 1.0]
+        runs.append(_run(bench, setting, delta, random_state))
+        if progress is not None:
+            progress(len(runs), len(settings), setting.sweep)
+    return ConsistencyResult(runs=tuple(runs), delta=delta, random_state=random_state)
+
+
+def measured_rates(result: ConsistencyResult) -> list[Rate]:
+    """Fit the slope of every quantity whose rate the theorem states.
+
+    M, α and β come from the sampler, not from the formula; that they follow m and the examples a
+    class is part of what is measured. It holds as long as most classes have more documents than are
+    sampled of them. Sweeps
+    of fewer than two settings are left out.
+
+    Parameters
+    ----------
+    result : ConsistencyResult
+        As returned by ``run_consistency_experiment``.
+
+    Returns
+    -------
+    list of Rate
+    """
+    rates = []
+    for sweep, quantity, against, stated in STATED_RATES:
+        if len(result.sweep(sweep)) < 2:
+            continue
+        values = shrinking_values(result, sweep, quantity)
+        sizes = result.means(sweep, against)
+        slope = float(np.polyfit(np.log(sizes), np.log(values), 1)[0])
+        rates.append(Rate(sweep, quantity, against, stated, slope))
+    return rates
+
+
+def shrinking_values(result: ConsistencyResult, sweep: str, quantity: str) -> FloatArray:
+    """Return the means of a quantity that is to shrink as a power.
+
+    The complexity carries a factor sqrt(ln(e M / p)) beside the power, which is divided out.
+
+    Parameters
+    ----------
+    result : ConsistencyResult
+        As returned by ``run_consistency_experiment``.
+    sweep, quantity : str
+        Names of ``STATED_RATES``.
+
+    Returns
+    -------
+    ndarray of shape (number of settings,), float64
+    """
+    values = result.means(sweep, quantity)
+    if quantity == "complexity":
+        n_sampled = result.means(sweep, "n_sampled")
+        return np.asarray(values / np.sqrt(np.log(np.e * n_sampled / len(FEATURE_NAMES))))
+    return values
+
+
+@dataclass(frozen=True)
+class _Setting:
+    """What one run varies."""
+
+    sweep: str
+    repeat: int
+    n_documents: int
+    adversaries: int
+    examples_per_class: float
+
+
+@dataclass(frozen=True)
+class _Bench:
+    """A problem, the reference statistics behind φ, and fresh pairs to measure R(h) on."""
+
+    problem: SyntheticProblem
+    statistics: ClassStatistics
+    fresh_differences: FloatArray
+    fresh_weights: FloatArray
+
+    @classmethod
+    def build(cls, problem: SyntheticProblem, fresh_per_class: int, random_state: int) -> _Bench:
+        """Draw the reference and the fresh sample; neither is part of any S."""
+        rng = np.random.default_rng([random_state, 1])
+        n_classes = problem.n_classes
+        X, y = problem.draw_classes(np.full(n_classes, REFERENCE_PER_CLASS), rng)
+        statistics = ClassStatistics.from_counts(X, y, n_classes)
+        X, y = problem.draw_classes(np.full(n_classes, fresh_per_class), rng)
+        classes = np.tile(np.arange(n_classes), (len(y), 1))
+        # The true class first, then the others in ascending order.
+        order = np.argsort(classes != y[:, None], axis=1, kind="stable")
+        features = pair_features(X, statistics, np.arange(len(y)), order)
+        return cls(
+            problem=problem,
+            statistics=statistics,
+            fresh_differences=features[:, :1] - features[:, 1:],
+            fresh_weights=problem.class_probabilities[y] / fresh_per_class,
+        )
+
+    def true_risk(self, weights: FloatArray) -> float:
+        """Return R(h) = Σ_y P(y) E[e(h, x^y) | y]; P(y) is known, the rest is a mean."""
+        losses = (self.fresh_differences @ weights <= 0.0).mean(axis=1)
+        return float(self.fresh_weights @ losses)
+
+
+def _settings(
+    n_classes: int,
+    documents: Sequence[int],
+    adversaries: Sequence[int],
+    examples: Sequence[float],
+    repeats: int,
+    balanced_repeats: int,
+) -> Iterator[_Setting]:
+    """List the runs of the four sweeps."""
+    middle = documents[len(documents) // 2]
+    kappa = min(5, n_classes - 1)
+    for repeat in range(repeats):
+        for m in documents:
+            yield _Setting("documents", repeat, m, kappa, m / 20)
+        for value in adversaries:
+            yield _Setting("adversaries", repeat, middle, value, middle / 20)
+        for count in examples:
+            yield _Setting("examples", repeat, middle, kappa, count)
+    for repeat in range(balanced_repeats):
+        for count in examples:
+            yield _Setting("balanced", repeat, int(4 * count * n_classes), kappa, count)
+
+
+def _run(bench: _Bench, setting: _Setting, delta: float, random_state: int) -> ConsistencyRun:
+    """Draw S, sample pairs, learn a scorer, and compare its risk with the bound."""
+    # The seed leaves κ and the examples a class out: along their sweeps S stays the same.
+    seed = [random_state, 2, setting.n_documents, setting.repeat]
+    rng = np.random.default_rng(seed)
+    n_classes = bench.problem.n_classes
+    X, y = bench.problem.draw(setting.n_documents, rng)
+    sample = draw_pairs(
+        y, n_classes, setting.examples_per_class, setting.adversaries, int(rng.integers(2**31))
+    )
+    weights, losses = _learn(bench, X, sample)
+    class_sizes = np.bincount(y, minlength=n_classes)
+    retention = retention_probabilities(class_sizes, setting.examples_per_class)
+    constants = sampling_constants(class_sizes, retention, "retention")
+    sizes = SampleSizes(len(y), len(sample.documents), setting.adversaries, n_classes)
+    complexity = zero_one_complexity_bound(len(FEATURE_NAMES), sizes.n_sampled)
+    risk = float(losses.mean())
+    slow = theorem_2a(risk, complexity, constants, sizes, delta)
+    fast = theorem_2b(risk, complexity, loss_variance(losses), constants, sizes, delta)
+    terms: dict[str, Any] = {**slow.terms, **fast.terms}
+    return ConsistencyRun(
+        **asdict(setting),
+        **terms,
+        n_sampled=sizes.n_sampled,
+        n_classes=n_classes,
+        alpha=constants.alpha,
+        beta=constants.beta,
+        true_risk=bench.true_risk(weights),
+        sampled_risk=risk,
+        total_2a=slow.total,
+        total_2b=fast.total,
+    )
+
+
+def _learn(bench: _Bench, X: sp.csr_array, sample: PairSample) -> tuple[FloatArray, FloatArray]:
+    """Return the scorer's weights and its 0/1 losses on the sampled pairs."""
+    features = pair_features(X, bench.statistics, sample.documents, sample.classes)
+    differences, labels = pair_differences(features, sample.classes)
+    scorer = learn_scorer(differences, labels, SCORER_C)
+    losses = labels * (differences @ scorer.weights) <= 0.0
+    return scorer.weights, losses.astype(np.float64)
+
+
+def _check_sweeps(
+    n_classes: int,
+    documents: Sequence[int],
+    adversaries: Sequence[int],
+    examples: Sequence[float],
+    repeats: int,
+    balanced_repeats: int,
+) -> None:
+    """Refuse empty or impossible sweeps before any work is done."""
+    for name, values in (
+        ("documents", documents), ("adversaries", adversaries), ("examples", examples),
+    ):  # fmt: skip
+        if len(values) == 0 or min(values) <= 0:
+            raise ValueError(f"{name} must hold at least one positive value; got {values!r}.")
+    if max(adversaries) > n_classes - 1:
+        raise ValueError(
+            f"adversaries must be at most n_classes - 1 (here {n_classes - 1}); "
+            f"got {max(adversaries)}."
+        )
+    if repeats < 1 or balanced_repeats < 1:
+        raise ValueError(
+            f"repeats and balanced_repeats must be at least 1; got {repeats} and "
+            f"{balanced_repeats}."
+        )

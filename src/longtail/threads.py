@@ -1,0 +1,58 @@
+"""Row blocks over threads: the one place where anything runs in parallel.
+
+Kernels are serial and release the interpreter lock; a stage cuts its rows into blocks and calls its
+kernel on each. What a block computes depends on its rows alone, so the bits are the same for any
+number of threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+
+import joblib
+import numpy as np
+from numpy.typing import NDArray
+
+BLOCKS_PER_THREAD = 4  # uneven blocks even out; more blocks only add scratch allocations
+
+
+def run_blocks(
+    function: Callable[[int, int], None],
+    indptr: NDArray[np.int64],
+    n_jobs: int | None,
+) -> None:
+    """Call `function(first, last)` on blocks of rows of about equal work.
+
+    Parameters
+    ----------
+    function : callable
+        Works on the rows `first` to `last - 1`, and on nothing shared that it writes to.
+    indptr : ndarray of shape (n_rows + 1,)
+        Running total of the work of the rows, such as the row pointer of a CSR matrix.
+    n_jobs : int or None
+        Number of threads as joblib understands it: None is one, -1 is every core.
+    """
+    n_rows = len(indptr) - 1
+    n_threads = joblib.effective_n_jobs(n_jobs)
+    if n_threads == 1 or n_rows < 2:
+        function(0, n_rows)
+        return
+    bounds = _cut_evenly(indptr, n_threads * BLOCKS_PER_THREAD)
+    joblib.Parallel(n_jobs=n_threads, prefer="threads")(
+        joblib.delayed(function)(first, last) for first, last in pairwise(bounds) if first < last
+    )
+
+
+def even_indptr(n_rows: int) -> NDArray[np.int64]:
+    """Return the running total for rows that all cost the same."""
+    return np.arange(n_rows + 1, dtype=np.int64)
+
+
+def _cut_evenly(indptr: NDArray[np.int64], n_blocks: int) -> list[int]:
+    """Return row bounds that give each block about the same work; a row itself counts as one."""
+    work = indptr - indptr[0] + np.arange(len(indptr))
+    targets = np.linspace(0, work[-1], n_blocks + 1)
+    bounds = np.searchsorted(work, targets)
+    bounds[0], bounds[-1] = 0, len(indptr) - 1
+    return [int(bound) for bound in bounds]

@@ -1,0 +1,53 @@
+"""Fixtures that several folders of tests share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A small long-tailed problem with integer counts."""
+
+    X: np.ndarray
+    y: np.ndarray
+    n_classes: int
+
+
+def make_problem(
+    seed: int = 0, n_documents: int = 60, n_classes: int = 7, n_terms: int = 25
+) -> Problem:
+    """Draw documents from a term distribution for each class; no class is without documents."""
+    rng = np.random.default_rng(seed)
+    popularity = 1 / np.arange(1, n_classes + 1)
+    y = rng.choice(n_classes, n_documents, p=popularity / popularity.sum())
+    y[:n_classes] = np.arange(n_classes)
+    profiles = rng.dirichlet(np.full(n_terms, 0.3), n_classes)
+    X = np.array([rng.multinomial(rng.integers(1, 20), profiles[c]) for c in y])
+    return Problem(X, y, n_classes)
+
+
+@pytest.fixture
+def problem() -> Problem:
+    return make_problem()
+
+
+def load_shared(name: str) -> tuple[sp.csr_array, np.ndarray, sp.csr_array, np.ndarray]:
+    """Load one of the shared sets, or skip the test where they are absent."""
+    path = SHARED_DATA / name / "counts.npz"
+    if not path.exists():
+        pytest.skip(f"{path} is absent")
+    with np.load(path) as z:
+        n_train, n_test, _, n_terms = z["shape"]
+        parts = {}
+        for part, n_rows in (("train", n_train), ("test", n_test)):
+            arrays = (z[f"{part}_data"], z[f"{part}_indices"], z[f"{part}_indptr"])
+            parts[part] = sp.csr_array(arrays, shape=(n_rows, n_terms))
+        return parts["train"], z["train_y"], parts["test"], z["test_y"]

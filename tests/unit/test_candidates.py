@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from longtail.candidates import build_index, cap_candidates, find_candidates
+from longtail.statistics import ClassStatistics, CountRows
+
+
+def search(X, y, n_classes, documents, q, **options):
+    statistics = ClassStatistics.from_counts(X, y, n_classes)
+    index = build_index(statistics, statistics.corpus)
+    rows = CountRows.from_matrix(np.asarray(documents, dtype=float))
+    return find_candidates(rows, index, statistics.corpus.idf, q, **options)
+
+
+def test_nearest_first():
+    classes, cosines = search(np.eye(3), [0, 1, 2], 3, [[0, 2, 1]], 3)
+    assert classes.tolist() == [[1, 2, 0]]
+    assert cosines[0] == pytest.approx([2 / 5**0.5, 1 / 5**0.5, 0])
+
+
+def test_ties_go_to_the_lower_class():
+    X = np.tile([[1, 1]], (5, 1))
+    classes, cosines = search(X, [4, 2, 0, 1, 3], 5, [[1, 0], [3, 3]], 4)
+    assert classes.tolist() == [[0, 1, 2, 3]] * 2
+    assert np.all(cosines == cosines[:, :1])
+
+
+def test_classes_that_share_nothing_fill_up_in_order():
+    classes, cosines = search(np.eye(4), [0, 1, 2, 3], 4, [[0, 0, 1, 0], [0, 0, 0, 0]], 4)
+    assert classes.tolist() == [[2, 0, 1, 3], [0, 1, 2, 3]]
+    assert cosines.tolist() == [[1, 0, 0, 0], [0, 0, 0, 0]]
+
+
+def test_same_bits_for_any_threads(problem):
+    one = search(problem.X, problem.y, 7, problem.X, 5)
+    two = search(problem.X, problem.y, 7, problem.X, 5, n_jobs=2)
+    assert all(np.array_equal(a, b) for a, b in zip(one, two, strict=True))
+
+
+@pytest.mark.parametrize("q", [0, -1, 2.5, None])
+def test_bad_number_of_candidates(q):
+    with pytest.raises(ValueError, match="candidates must be an integer of at least 1"):
+        cap_candidates(q, 5)
+
+
+def test_capped():
+    assert cap_candidates(99, 5) == 5
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"indptr": lambda a: a[:-1]},
+        {"indptr": lambda a: a[::-1]},
+        {"classes": lambda a: a + 99},
+        {"weights": lambda a: a[:-1]},
+    ],
+)
+def test_validate_finds_damage(problem, damage):
+    statistics = ClassStatistics.from_counts(problem.X, problem.y, 7)
+    index = build_index(statistics, statistics.corpus)
+    index.validate(25)
+    changes = {name: change(getattr(index, name)) for name, change in damage.items()}
+    with pytest.raises(ValueError, match="does not fit"):
+        replace(index, **changes).validate(25)

@@ -1,0 +1,176 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from longtail.statistics import ClassStatistics, CountRows, index_dtype
+from tests.conftest import make_problem
+
+
+def build(problem, rows=slice(None), **options):
+    return ClassStatistics.from_counts(
+        sp.csr_array(problem.X[rows]), problem.y[rows], problem.n_classes, **options
+    )
+
+
+def test_hand_computed():
+    X = np.array([[3, 4, 0], [0, 2, 0], [0, 0, 5]])
+    statistics = ClassStatistics.from_counts(X, [0, 0, 1], 2)
+    assert statistics.counts.tolist() == [3, 6, 5]
+    centroid = statistics.centroid_sums * 2.0**-38
+    assert centroid == pytest.approx([0.6, 1.8, 1.0], abs=1e-11)
+    assert statistics.class_sizes.tolist() == [2, 1]
+    assert statistics.document_frequencies.tolist() == [1, 2, 1]
+    assert statistics.class_lengths.tolist() == [9.0, 5.0]
+    assert statistics.corpus.mean_class_length == 7.0
+    assert statistics.corpus.rarity.tolist() == pytest.approx([14 / 3, 14 / 6, 14 / 5])
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2, 3])
+@pytest.mark.parametrize("n_chunks", [1, 2, 13])
+def test_same_bits_for_any_chunks_and_threads(n_jobs, n_chunks):
+    problem = make_problem(3, n_documents=90)
+    whole = build(problem)
+    order = np.random.default_rng(0).permutation(len(problem.y))
+    total = ClassStatistics.empty(problem.n_classes, problem.X.shape[1])
+    for chunk in np.array_split(order, n_chunks):
+        total = total + build(problem, chunk, n_jobs=n_jobs)
+    assert total == whole
+    total.validate()
+
+
+def test_subtraction_undoes_addition(problem):
+    first, second = build(problem, slice(0, 40)), build(problem, slice(40, None))
+    assert (first + second) - second == first
+    nothing = (first + second) - second - first
+    assert nothing == ClassStatistics.empty(problem.n_classes, problem.X.shape[1])
+
+
+def test_fractional_and_whole_counts_mix(problem):
+    halves = ClassStatistics.from_counts(problem.X * 0.5, problem.y, problem.n_classes)
+    whole = build(problem)
+    assert halves.count_bits > whole.count_bits == 0
+    assert halves + whole == whole + halves
+    assert (whole + halves) - halves == whole
+    assert (halves + whole).class_lengths == pytest.approx(whole.class_lengths * 1.5)
+
+
+def test_subtracting_what_was_never_added_is_an_error(problem):
+    statistics = build(problem)
+    stranger = ClassStatistics.from_counts(problem.X[:1] + 1, problem.y[:1], problem.n_classes)
+    with pytest.raises(ValueError, match="never added"):
+        statistics - stranger
+
+
+def test_different_sizes_do_not_add(problem):
+    with pytest.raises(ValueError, match="same classes and terms"):
+        build(problem) + ClassStatistics.empty(problem.n_classes, 3)
+    with pytest.raises(ValueError, match="sublinear"):
+        build(problem) + build(problem, sublinear=True)
+
+
+def test_explicit_zeros_and_duplicates_do_not_matter():
+    indptr, indices, data = [0, 3, 4], [2, 0, 2, 1], [1.0, 0.0, 1.0, 3.0]
+    messy = sp.csr_array((data, indices, indptr), shape=(2, 3))
+    clean = np.array([[0, 0, 2], [0, 3, 0]])
+    assert ClassStatistics.from_counts(messy, [0, 1], 2) == ClassStatistics.from_counts(
+        clean, [0, 1], 2
+    )
+    assert messy.data.tolist() == data  # the caller's matrix is left alone
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_counts_must_be_finite(value):
+    with pytest.raises(ValueError, match="NaN or infinity"):
+        CountRows.from_matrix(np.array([[1.0, value]]))
+
+
+def test_counts_must_not_be_negative():
+    with pytest.raises(ValueError, match="the smallest is -2"):
+        CountRows.from_matrix(np.array([[1.0, -2.0]]))
+
+
+def test_counts_must_be_summable():
+    with pytest.raises(ValueError, match="Scale the counts down"):
+        ClassStatistics.from_counts(np.array([[1e10, 0.5]]), [0], 1)
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        ([0], "one class number for each of the 2 documents"),
+        ([0, 2], "from 0 to 1"),
+        ([-1, 0], "from 0 to 1"),
+        ([0.0, 1.0], "integer class numbers"),
+    ],
+)
+def test_class_numbers_are_checked(y, message):
+    with pytest.raises(ValueError, match=message):
+        ClassStatistics.from_counts(np.eye(2), y, 2)
+
+
+def test_classes_can_be_placed_and_dropped(problem):
+    statistics = build(problem)
+    positions = np.array([3, 0, 1, 9, 5, 2, 4])
+    placed = statistics.place_classes(positions, 10)
+    placed.validate()
+    direct = ClassStatistics.from_counts(problem.X, positions[problem.y], 10)
+    assert placed == direct
+    assert placed.drop_empty_classes().n_classes == 7
+    apart = statistics.place_classes(np.arange(7) * 2, 14)
+    assert apart.drop_empty_classes() == statistics
+
+
+def test_terms_can_be_added(problem):
+    statistics = build(problem)
+    wider = statistics.with_terms(30)
+    wider.validate()
+    assert wider == ClassStatistics.from_counts(
+        np.pad(problem.X, ((0, 0), (0, 5))), problem.y, problem.n_classes
+    )
+    with pytest.raises(ValueError, match="n_terms must be at least 30"):
+        wider.with_terms(3)
+
+
+def test_new_terms_take_their_present_frequency():
+    before = ClassStatistics.from_counts(np.array([[1, 0], [1, 0]]), [0, 1], 2)
+    after = before + ClassStatistics.from_counts(np.array([[5, 1]]), [0], 2)
+    corpus = before.corpus.with_new_terms(after.corpus)
+    assert corpus.n_documents == 2
+    assert corpus.document_frequencies.tolist() == [2, 1]
+    assert corpus.term_counts.tolist() == [2.0, 1.0]
+    assert corpus.length == before.corpus.length
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        ({"indptr": lambda a: a[::-1]}, "never falls"),
+        ({"counts": lambda a: a[:-1]}, "an entry for each index"),
+        ({"counts": lambda a: -a}, "not negative"),
+        ({"indices": lambda a: a + 1000}, "between 0 and n_terms"),
+        ({"indices": lambda a: a[::-1].copy()}, "ascend"),
+        ({"class_sizes": lambda a: a * 0}, "more documents than there are"),
+        ({"document_frequencies": lambda a: a * 0}, "as many documents as classes"),
+    ],
+)
+def test_validate_finds_damage(problem, damage, message):
+    statistics = build(problem)
+    statistics.validate()
+    changes = {name: change(getattr(statistics, name)) for name, change in damage.items()}
+    with pytest.raises(ValueError, match=message):
+        replace(statistics, **changes).validate()
+
+
+def test_index_dtype_grows_where_needed():
+    assert index_dtype(2**31 - 1) is np.int32
+    assert index_dtype(2**31) is np.int64
+
+
+def test_wide_index_arrays_give_the_same_statistics(problem):
+    wide = sp.csr_array(problem.X)
+    wide.indices, wide.indptr = wide.indices.astype(np.int64), wide.indptr.astype(np.int64)
+    assert ClassStatistics.from_counts(wide, problem.y, problem.n_classes) == build(problem)
