@@ -22,7 +22,6 @@ import secrets
 import stat
 import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib import metadata
@@ -32,6 +31,8 @@ from typing import Any, BinaryIO, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
+
+from longtail.threads import run_blocks
 
 __all__ = [
     "FORMAT_NUMBER",
@@ -451,7 +452,7 @@ def _to_json(value: object) -> bytes:
 
 
 def _library_version() -> str:
-    """Return the installed version, or what a source tree on the path has: none."""
+    """Return the installed version; a source tree that is merely on the path has none."""
     try:
         return metadata.version("longtail")
     except metadata.PackageNotFoundError:
@@ -800,10 +801,14 @@ def _holds_valid_values(array: Array) -> bool:
 
 def _digests(buffers: list[npt.NDArray[np.uint8]]) -> list[str]:
     """Return the SHA-256 of each buffer; in threads if large, for hashing frees the interpreter."""
-    if len(buffers) < 2 or sum(buffer.nbytes for buffer in buffers) < _SERIAL_BYTES:
-        return [_sha256(buffer) for buffer in buffers]
-    with ThreadPoolExecutor(max_workers=min(len(buffers), os.cpu_count() or 1)) as pool:
-        return list(pool.map(_sha256, buffers))
+    digests = [""] * len(buffers)
+
+    def hash_buffers(first: int, last: int) -> None:
+        digests[first:last] = map(_sha256, buffers[first:last])
+
+    work = np.cumsum([0, *(buffer.nbytes for buffer in buffers)])
+    run_blocks(hash_buffers, work, -1 if work[-1] >= _SERIAL_BYTES else 1)
+    return digests
 
 
 def _sha256(buffer: npt.NDArray[np.uint8]) -> str:

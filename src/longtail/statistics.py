@@ -24,6 +24,7 @@ from longtail.threads import run_blocks
 CENTROID_BITS = 38
 # Counts that are whole numbers need no fraction; others are rounded to 2^-32.
 FRACTION_BITS = 32
+SMALLEST_COUNT = 2.0**-FRACTION_BITS  # anything less is taken as zero
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -57,11 +58,12 @@ class CountRows:
             If a count is negative, NaN or infinite.
         """
         matrix = sp.csr_array(X, dtype=np.float64)
-        if not matrix.has_canonical_format or (matrix.nnz and matrix.data.min() == 0):
+        _check_counts(matrix.data)
+        if not matrix.has_canonical_format or np.any(matrix.data < SMALLEST_COUNT):
             matrix = matrix.copy()
             matrix.sum_duplicates()
+            matrix.data[matrix.data < SMALLEST_COUNT] = 0.0
             matrix.eliminate_zeros()
-        _check_counts(matrix.data)
         n_terms = int(matrix.shape[1])
         return cls(
             indptr=matrix.indptr.astype(np.int64, copy=False),

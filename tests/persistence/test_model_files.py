@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import longtail.persistence as persistence
+from longtail import persistence
 from longtail.persistence import ModelFileError, open_model, pack_texts, write_model
 
 GOLDEN = Path(__file__).parent / "golden" / "format_1.longtail"
@@ -68,11 +68,11 @@ def assert_same_arrays(found, expected):
         assert found[name].tobytes() == array.tobytes(), name  # bit-equal: also NaN and -0.0
 
 
-def signed(manifest, data=b"", *, magic=MAGIC, number=1, zero=0, length=None, file_length=None):
+def signed(manifest, data=None, *, magic=MAGIC, number=1, zero=0, length=None, file_length=None):
     """A file with a right checksum around any manifest and data: what a hostile hand writes."""
     text = manifest if isinstance(manifest, bytes) else json.dumps(manifest).encode()
     start = -(-(64 + len(text)) // 64) * 64
-    body = text + (bytes(start - 64 - len(text)) + data if data else b"")
+    body = text + (b"" if data is None else bytes(start - 64 - len(text)) + data)
     length = len(text) if length is None else length
     file_length = 64 + len(body) if file_length is None else file_length
     header = HEADER.pack(magic, number, zero, length, file_length, bytes(32))[:32]
@@ -416,64 +416,89 @@ def test_the_hostile_frame_is_sound_by_itself(path):
 
 
 HOSTILE_ENTRIES = {
-    "huge shape": {"shape": [2**62]},
-    "huge shape and size": {"shape": [2**60], "nbytes": 2**62},
-    "past the end": {"shape": [5], "nbytes": 20},
-    "product overflows to 16": {"shape": [2**32 + 1, 2**32, 4]},
-    "product overflows to 0": {"shape": [2**32, 2**32], "nbytes": 0},
-    "empty but uncountable": {"shape": [0, 2**62], "nbytes": 0},
-    "negative shape": {"shape": [-4]},
-    "negative both": {"shape": [-2, -2]},
-    "negative offset": {"offset": -64},
-    "negative size": {"nbytes": -16},
-    "offset beyond 64 bits": {"offset": 2**64},
-    "misplaced": {"offset": 64},
-    "misaligned": {"offset": 1},
-    "too many dimensions": {"shape": [1] * 100},
-    "shape of floats": {"shape": [4.0]},
-    "shape of booleans": {"shape": [True]},
-    "shape of text": {"shape": "4"},
-    "no shape": {"shape": None},
-    "objects": {"dtype": "O"},
-    "objects of numpy": {"dtype": "|O"},
-    "void": {"dtype": "|V8"},
-    "record": {"dtype": "i4,O"},
-    "record as list": {"dtype": [["a", "<i4"]]},
-    "big-endian": {"dtype": ">i4"},
-    "native": {"dtype": "int32"},
-    "dates": {"dtype": "<M8[s]"},
-    "text of no width": {"dtype": "<U0", "shape": [2**40], "nbytes": 0},
-    "text of huge width": {"dtype": "<U999999999999"},
-    "dtype with newline": {"dtype": "<U1\n"},
-    "name missing": {"name": ""},
-    "name of control characters": {"name": "\x1b[2J"},
-    "name of a path": {"name": "../../etc/passwd"},
-    "name not text": {"name": 3},
-    "digest cut": {"sha256": "00"},
-    "digest missing": {"sha256": None},
-    "field too many": {"code": "import os"},
+    "huge shape": ({"shape": [2**62]}, "cannot be"),
+    "huge shape and size": ({"shape": [2**60], "nbytes": 2**62}, "its arrays end at"),
+    "past the end": ({"shape": [5], "nbytes": 20}, "its arrays end at"),
+    "before the end": ({"shape": [3], "nbytes": 12}, "its arrays end at"),
+    "shape too large": ({"shape": [5]}, "cannot be"),
+    "shape too small": ({"shape": [3]}, "cannot be"),
+    "product overflows to 16": ({"shape": [2**32 + 1, 2**32, 4]}, "cannot be"),
+    "negative shape": ({"shape": [-4]}, "wrong shape"),
+    "negative both": ({"shape": [-2, -2]}, "wrong shape"),
+    "negative offset": ({"offset": -64}, "wrong offset"),
+    "negative size": ({"nbytes": -16}, "wrong nbytes"),
+    "offset beyond 63 bits": ({"offset": 2**63}, "wrong offset"),
+    "offset beyond 64 bits": ({"offset": 2**64}, "integer beyond 64 bits"),
+    "misplaced": ({"offset": 64}, "instead of"),
+    "too many dimensions": ({"shape": [1] * 99 + [4]}, "wrong shape"),
+    "shape of floats": ({"shape": [4.0]}, "wrong shape"),
+    "shape of booleans": ({"shape": [True]}, "wrong shape"),
+    "shape of text": ({"shape": "4"}, "wrong shape"),
+    "no shape": ({"shape": None}, "wrong shape"),
+    "objects": ({"dtype": "O"}, "wrong dtype"),
+    "objects of numpy": ({"dtype": "|O"}, "wrong dtype"),
+    "void": ({"dtype": "|V8"}, "wrong dtype"),
+    "record": ({"dtype": "i4,O"}, "wrong dtype"),
+    "record as list": ({"dtype": [["a", "<i4"]]}, "wrong dtype"),
+    "big-endian": ({"dtype": ">i4"}, "wrong dtype"),
+    "native": ({"dtype": "int32"}, "wrong dtype"),
+    "dates": ({"dtype": "<M8[s]"}, "wrong dtype"),
+    "text of huge width": ({"dtype": "<U999999999999"}, "wrong dtype"),
+    "dtype with newline": ({"dtype": "<U1\n", "shape": [4]}, "wrong dtype"),
+    "name missing": ({"name": ""}, "wrong name"),
+    "name of control characters": ({"name": "\x1b[2J"}, "wrong name"),
+    "name of a path": ({"name": "../../etc/passwd"}, "wrong name"),
+    "name not text": ({"name": 3}, "wrong name"),
+    "digest cut": ({"sha256": "00"}, "wrong sha256"),
+    "digest missing": ({"sha256": None}, "wrong sha256"),
+    "field too many": ({"code": "import os"}, "wrong array entry"),
 }
 
 
-@pytest.mark.parametrize("changes", HOSTILE_ENTRIES.values(), ids=HOSTILE_ENTRIES.keys())
-def test_hostile_arrays(path, changes):
-    problem_of(path, signed(manifest_of(entry(**changes)), bytes(16)), verify=False)
+@pytest.mark.parametrize("case", HOSTILE_ENTRIES.values(), ids=HOSTILE_ENTRIES.keys())
+def test_hostile_arrays(path, case):
+    changes, message = case
+    content = signed(manifest_of(entry(**changes)), bytes(16))
+    assert message in problem_of(path, content, verify=False)
 
 
-PAIR = bytes(64) + bytes(16)
-HOSTILE_PAIRS = {
-    "overlapping": [entry(), entry(name="b", offset=0)],
-    "overlapping in part": [entry(shape=[16], nbytes=64), entry(name="b", offset=0)],
-    "twice": [entry(), entry(offset=64)],
-    "out of order": [entry(name="b"), entry(offset=64)],
-    "gap": [entry(), entry(name="b", offset=128)],
-    "not a list of objects": [entry(), []],
+HOSTILE_EMPTIES = {
+    "product overflows to 0": ({"shape": [2**32, 2**32]}, "cannot be"),
+    "empty but uncountable": ({"shape": [0, 2**62]}, "cannot be"),
+    "text of no width": ({"shape": [2**40], "dtype": "<U0"}, "wrong dtype"),
 }
 
 
-@pytest.mark.parametrize("entries", HOSTILE_PAIRS.values(), ids=HOSTILE_PAIRS.keys())
-def test_hostile_pairs_of_arrays(path, entries):
-    problem_of(path, signed(manifest_of(*entries), PAIR), verify=False)
+@pytest.mark.parametrize("case", HOSTILE_EMPTIES.values(), ids=HOSTILE_EMPTIES.keys())
+def test_hostile_arrays_of_no_bytes(path, case):
+    changes, message = case
+    content = signed(manifest_of(entry(**changes, nbytes=0)), b"")
+    assert message in problem_of(path, content, verify=False)
+
+
+# All but the fault itself is right: the last array always ends where the file does.
+HOSTILE_PLACES = {
+    "one byte late": ([entry(offset=1)], 17, "instead of"),
+    "one line late": ([entry(offset=64)], 80, "instead of"),
+    "overlapping": ([entry(), entry(name="b")], 16, "instead of"),
+    "overlapping in part": (
+        [entry(shape=[32], nbytes=128), entry(name="b", offset=64)],
+        80,
+        "instead of",
+    ),
+    "nested": ([entry(), entry(name="b", shape=[0], nbytes=0)], 0, "instead of"),
+    "gap": ([entry(), entry(name="b", offset=128)], 144, "instead of"),
+    "twice": ([entry(), entry(offset=64)], 80, "twice or out of order"),
+    "out of order": ([entry(name="b"), entry(offset=64)], 80, "twice or out of order"),
+    "not an object": ([entry(), []], 16, "wrong array entry"),
+}
+
+
+@pytest.mark.parametrize("case", HOSTILE_PLACES.values(), ids=HOSTILE_PLACES.keys())
+def test_hostile_places(path, case):
+    entries, n_bytes, message = case
+    content = signed(manifest_of(*entries), bytes(n_bytes))
+    assert message in problem_of(path, content, verify=False)
 
 
 HOSTILE_MANIFESTS = {

@@ -113,6 +113,8 @@ class SamplingConstants:
     ----------
     form : {"theorem", "lemma", "retention"}
         Which class distribution after sampling they assume, see ``sampling_constants``.
+    n_classes : int
+        K.
     alpha : float
         α, by how much a class can be under-represented in the sample.
     beta : float
@@ -124,6 +126,7 @@ class SamplingConstants:
     """
 
     form: Form
+    n_classes: int
     alpha: float
     beta: float
     printed: ShiftFactors
@@ -337,14 +340,18 @@ def check_delta(delta: float) -> None:
 
 def _retention_constants(eta: FloatArray, pi: FloatArray) -> SamplingConstants:
     """α = Z / min π, β = 1 / min π; only Z = Σ η π is estimated."""
-    kept = float(eta @ pi)
-    alpha, beta = kept / float(pi.min()), 1.0 / float(pi.min())
+    smallest = float(pi.min())
+    # Written from the smallest π up, so that equal π give exactly 1 and exactly 0.
+    kept = smallest + float(eta @ (pi - smallest))
+    alpha, beta = kept / smallest, 1.0 / smallest
     # Z is the mean of π over the documents, a variable with values in [min π, max π] and this
     # variance.
-    spread = float(pi.max() - pi.min())
+    spread = float(pi.max()) - smallest
     variance = float(eta @ (pi - kept) ** 2)
     proved = ShiftFactors(slow=beta * math.sqrt(variance), fast=beta * spread, n_events=1)
-    return SamplingConstants("retention", alpha, beta, _printed(alpha, beta, len(pi)), proved)
+    return SamplingConstants(
+        "retention", len(pi), alpha, beta, _printed(alpha, beta, len(pi)), proved
+    )
 
 
 def _proportion_constants(form: Form, eta: FloatArray, after: FloatArray) -> SamplingConstants:
@@ -354,7 +361,7 @@ def _proportion_constants(form: Form, eta: FloatArray, after: FloatArray) -> Sam
     # β).
     slow = float((np.sqrt(eta) / after).max())
     proved = ShiftFactors(slow=slow, fast=beta, n_events=len(eta))
-    return SamplingConstants(form, alpha, beta, _printed(alpha, beta, len(eta)), proved)
+    return SamplingConstants(form, len(eta), alpha, beta, _printed(alpha, beta, len(eta)), proved)
 
 
 def _printed(alpha: float, beta: float, n_classes: int) -> ShiftFactors:
@@ -366,6 +373,11 @@ def _shift_terms(
     constants: SamplingConstants, sizes: SampleSizes, delta: float, corrected: bool
 ) -> dict[str, float]:
     """Price the estimated class proportions: the last two terms of Lemma 4 at level δ / 2."""
+    if constants.n_classes != sizes.n_classes:
+        raise ValueError(
+            f"constants and sizes must be of the same classes; got {constants.n_classes} and "
+            f"{sizes.n_classes} classes."
+        )
     factors = constants.shift_factors(corrected)
     log_term = math.log(4.0 * factors.n_events / delta)
     degrees = sizes.n_documents - 1

@@ -225,7 +225,7 @@ def loss_variance(losses: npt.ArrayLike) -> float:
 
     Examples
     --------
-    >>> loss_variance([1, 0, 0, 0, 0])
+    >>> round(loss_variance([1, 0, 0, 0, 0]), 6)
     0.2
     """
     values = np.asarray(losses, dtype=np.float64)

@@ -255,7 +255,7 @@ def run_consistency_experiment(
     adversaries: Sequence[int] = (1, 2, 4, 8, 19),
     examples: Sequence[float] = (5, 10, 20, 40, 80),
     repeats: int = 5,
-    balanced_repeats: int = 40,
+    balanced_repeats: int = 100,
     fresh_per_class: int = 2000,
     delta: float = 0.05,
     random_state: int = 0,
@@ -276,7 +276,7 @@ def run_consistency_experiment(
         The values of m, κ and examples a class to run, ascending.
     repeats : int, default 5
         Repetitions of each long-tailed setting.
-    balanced_repeats : int, default 40
+    balanced_repeats : int, default 100
         Repetitions of each balanced setting; a gap is noise around 0 and needs more of them.
     fresh_per_class : int, default 2000
         New documents of each class on which R(h) is measured.

@@ -300,7 +300,7 @@ def _class_numbers(classifier: DoubleSamplingClassifier, y: npt.ArrayLike) -> In
     if not known.all():
         unknown = labels[~known].ravel()[0]
         raise ValueError(
-            f"y must hold labels that the classifier was fitted on; got {unknown!r}. "
+            f"y must hold labels that the classifier was fitted on; got {unknown!s}. "
             "Its labels are in classes_."
         )
     return np.asarray(np.searchsorted(classifier.classes_, labels), dtype=np.int64)
@@ -317,7 +317,7 @@ def _training_class_sizes(
     if len(empty):
         raise ValueError(
             f"y must hold a document of every class, as the theorem needs; "
-            f"class {classifier.classes_[empty[0]]!r} has none."
+            f"class {classifier.classes_[empty[0]]!s} has none."
         )
     if not np.array_equal(class_sizes, classifier.statistics_.class_sizes):
         raise ValueError(

@@ -1,0 +1,74 @@
+"""The commands as a user runs them: in a process of their own."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from tests.conftest import make_problem
+
+
+def run(*arguments, code=0):
+    result = subprocess.run(
+        [sys.executable, "-m", "longtail", *map(str, arguments)], capture_output=True, text=True
+    )
+    assert result.returncode == code, result.stderr
+    return result
+
+
+@pytest.fixture
+def lshtc_files(tmp_path):
+    problem = make_problem(0, n_documents=200)
+    lines = [
+        f"{y + 1} " + " ".join(f"{t}:{count}" for t, count in enumerate(x) if count)
+        for x, y in zip(problem.X, problem.y, strict=True)
+    ]
+    train, test = tmp_path / "train.txt", tmp_path / "test.txt"
+    train.write_text("\n".join(lines[:150]) + "\n")
+    test.write_text("\n".join(lines[150:]) + "\n")
+    return train, test
+
+
+def test_help():
+    assert "demo" in run("--help").stdout
+    assert "paper" in run("bench", "--help").stdout
+
+
+def test_demo():
+    report = json.loads(run("demo", "--json").stdout)
+    centroid, paper = report["results"]
+    assert paper["accuracy"] > 0.40 > centroid["accuracy"] > 0.30
+    assert paper["macro_f1"] > 0.25
+    assert {band["name"] for band in paper["bands"]} == {"1", "2-5", "6-20", "21-100", "more"}
+    assert len(report["examples"]) == 6
+    assert any(e["class"] == e["predicted"][0] for e in report["examples"])
+
+
+def test_paper_preset(lshtc_files):
+    train, test = lshtc_files
+    report = json.loads(
+        run("bench", "paper", "lshtc1", "--train", train, "--test", test, "--json").stdout
+    )
+    assert report["here"]["accuracy"] > 0.5
+    assert report["paper"]["accuracy"] == "37.4%"
+    table = run("bench", "paper", "lshtc1", "--train", train, "--test", test).stdout
+    assert "37.4%" in table
+    assert "26.5%" in table
+    assert "harmonic mean" in table
+
+
+def test_mistakes_are_one_line(lshtc_files, tmp_path):
+    train, test = lshtc_files
+    unknown = run("bench", "paper", "lshtc9", "--train", train, "--test", test, code=1)
+    assert unknown.stderr.startswith("longtail: ")
+    assert "lshtc9" in unknown.stderr
+    missing = run("bench", "paper", "dmoz", "--train", tmp_path / "no", "--test", test, code=1)
+    assert "no" in missing.stderr
+    assert "Traceback" not in unknown.stderr + missing.stderr
+    bad = tmp_path / "bad.txt"
+    bad.write_text("1 2:1\n1 two:1\n")
+    broken = run("bench", "paper", "dmoz", "--train", bad, "--test", test, code=1)
+    assert "line 2" in broken.stderr
