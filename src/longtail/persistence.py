@@ -1,7 +1,7 @@
 """Model files: named arrays and a manifest, in one file that is safe to open.
 
 In: a kind, parameters (plain JSON) and named arrays. Out: one file, written beside its target and
-renamed into place; or the same things back, the arrays as read-only views of the mapped file. This
+renamed into place; or the same things back, the arrays as private views of the mapped file. This
 room knows no estimator. ``docs/model-format.md`` gives the layout byte by byte.
 
 Reading is: read, audit, only then construct. Nothing that a file says is believed before it is
@@ -109,8 +109,9 @@ class _FaultError(Exception):
 class ModelFile:
     """An opened model file.
 
-    The arrays are read-only views of one memory map, which lives as long as any of them. Replacing
-    the file by `write_model` does not disturb them.
+    The arrays are views of one private memory map, which lives as long as any of them: what is
+    written to one stays in this process and never reaches the file. Replacing the file by
+    `write_model` does not disturb them.
 
     Attributes
     ----------
@@ -121,7 +122,7 @@ class ModelFile:
     parameters : dict
         Plain JSON values.
     arrays : dict of str to ndarray
-        Read-only, C-contiguous, little-endian, aligned to 64 bytes; ordered by name.
+        C-contiguous, little-endian, aligned to 64 bytes; ordered by name.
     format_number : int
         The format of the file.
     library_version : str
@@ -156,7 +157,7 @@ class ModelFile:
         Returns
         -------
         array : ndarray
-            The read-only view.
+            The memory-mapped view.
 
         Raises
         ------
@@ -615,7 +616,9 @@ def _read_manifest(file: BinaryIO, length: int) -> bytes:
 def _map(file: BinaryIO, length: int) -> mmap.mmap:
     """Memory-map the whole file for reading."""
     try:
-        return mmap.mmap(file.fileno(), length, access=mmap.ACCESS_READ)
+        # Copy on write, not read-only: pages are shared all the same, and numba compiles every
+        # kernel a second time for arrays it may not write to.
+        return mmap.mmap(file.fileno(), length, access=mmap.ACCESS_COPY)
     except (OSError, ValueError, OverflowError) as error:
         raise _FaultError(f"cannot be memory-mapped ({length} bytes): {error}") from None
 
@@ -733,7 +736,7 @@ class _Entry:
     start: int
 
     def view(self, mapping: mmap.mmap) -> Array:
-        """Return the read-only view of the array; it keeps the mapping alive."""
+        """Return the view of the array; it keeps the mapping alive."""
         return np.ndarray(self.shape, self.dtype, buffer=mapping, offset=self.start)
 
 

@@ -1,17 +1,14 @@
 """The paper's theory, runnable: transformation, dependency graph, complexity, bounds, experiment.
 
 Read in this order: ``transformation`` (Eq. 4, Figure 1), ``graph`` (Definition 1, Lemma 1, Figure
-2), ``complexity`` (fractional Rademacher complexity), ``bounds`` (Theorems 1 and 2), ``risks``
-(Eqs. 6 and 7 and the bound of a fitted model), ``experiment`` (the bound against the true risk),
-``figures``.
+2), ``complexity`` (fractional Rademacher complexity), ``constants`` (α and β), ``bounds`` (Theorems
+1 and 2), ``risks`` (Eqs. 6 and 7, the bound of a fitted model), ``synthetic`` and ``experiment``
+(the bound against the true risk), ``figures``.
 """
 
 from longtail.theory.bounds import (
     Bound,
     SampleSizes,
-    SamplingConstants,
-    ShiftFactors,
-    sampling_constants,
     theorem_1,
     theorem_2a,
     theorem_2b,
@@ -25,12 +22,11 @@ from longtail.theory.complexity import (
     ramp_loss,
     zero_one_complexity_bound,
 )
+from longtail.theory.constants import SamplingConstants, ShiftFactors, sampling_constants
 from longtail.theory.experiment import (
     ConsistencyResult,
     ConsistencyRun,
     Rate,
-    SyntheticProblem,
-    make_problem,
     measured_rates,
     run_consistency_experiment,
 )
@@ -46,6 +42,7 @@ from longtail.theory.graph import (
     maximal_independent_sets,
 )
 from longtail.theory.risks import full_risk, risk_bound, sampled_risk
+from longtail.theory.synthetic import SyntheticProblem, make_problem
 from longtail.theory.transformation import (
     TransformedSet,
     describe_pairs,

@@ -21,10 +21,8 @@ from longtail.sampling import PairSample, retention_probabilities
 from longtail.statistics import CountRows
 from longtail.theory.bounds import (
     Bound,
-    Form,
     SampleSizes,
     check_delta,
-    sampling_constants,
     theorem_1,
     theorem_2a,
     theorem_2b,
@@ -35,6 +33,7 @@ from longtail.theory.complexity import (
     ramp_loss,
     zero_one_complexity_bound,
 )
+from longtail.theory.constants import Form, sampling_constants
 
 if TYPE_CHECKING:
     from longtail.classifier import DoubleSamplingClassifier
@@ -163,6 +162,14 @@ def risk_bound(
     ------
     ValueError
         If (X, y) is not the training set, a class has no document or a parameter is out of range.
+
+    Examples
+    --------
+    >>> from longtail import DoubleSamplingClassifier, theory
+    >>> X, y = theory.make_problem(4).draw(400, np.random.default_rng(0))
+    >>> classifier = DoubleSamplingClassifier(examples_per_class=50, random_state=0).fit(X, y)
+    >>> list(theory.risk_bound(classifier, X, y).terms)
+    ['empirical', 'complexity', 'deviation', 'shift_slow', 'shift_fast']
     """
     check_delta(delta)
     _check_choice("theorem", theorem, get_args(Theorem))
