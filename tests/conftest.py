@@ -51,3 +51,9 @@ def load_shared(name: str) -> tuple[sp.csr_array, np.ndarray, sp.csr_array, np.n
             arrays = (z[f"{part}_data"], z[f"{part}_indices"], z[f"{part}_indptr"])
             parts[part] = sp.csr_array(arrays, shape=(n_rows, n_terms))
         return parts["train"], z["train_y"], parts["test"], z["test_y"]
+
+
+def assert_same_predictions(one, other, X, k=4):
+    a, b = one.predict_topk(X, k), other.predict_topk(X, k)
+    assert np.array_equal(a.classes, b.classes)
+    assert np.array_equal(a.scores, b.scores)

@@ -6,15 +6,23 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from longtail.classifier import DoubleSamplingClassifier, TopK, load
+    from longtail.classifier import DoubleSamplingClassifier, LongTailClassifier, TopK, load
     from longtail.persistence import ModelFileError
 
 __version__ = "0.1.0"
-__all__ = ["DoubleSamplingClassifier", "ModelFileError", "TopK", "__version__", "load"]
+__all__ = [
+    "DoubleSamplingClassifier",
+    "LongTailClassifier",
+    "ModelFileError",
+    "TopK",
+    "__version__",
+    "load",
+]
 
 # Public name -> room; loaded on first use, so that `import longtail` costs next to nothing.
 _ROOMS = {
     "DoubleSamplingClassifier": "longtail.classifier",
+    "LongTailClassifier": "longtail.classifier",
     "ModelFileError": "longtail.persistence",
     "TopK": "longtail.classifier",
     "load": "longtail.classifier",

@@ -16,6 +16,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from longtail._kernels import candidates as kernels
+from longtail.scoring import AdditiveScore, WeightedRows
 from longtail.statistics import (
     ClassStatistics,
     Corpus,
@@ -24,7 +25,7 @@ from longtail.statistics import (
     Integers,
     index_dtype,
 )
-from longtail.threads import run_blocks
+from longtail.threads import even_indptr, run_blocks
 
 
 @dataclass(frozen=True)
@@ -50,25 +51,29 @@ class CandidateIndex:
     n_classes: int
 
     def validate(self, n_terms: int) -> None:
-        """Check that every position the search will follow exists; a file may have broken it.
+        """Check that every position the search will follow exists; a file may have broken it."""
+        check_index(self.indptr, self.classes, self.weights, n_terms, self.n_classes)
 
-        Raises
-        ------
-        ValueError
-            If one does not.
-        """
-        sound = (
-            len(self.indptr) == n_terms + 1
-            and self.indptr[0] == 0
-            and not np.any(np.diff(self.indptr) < 0)
-            and self.indptr[-1] == len(self.classes) == len(self.weights)
-            and (
-                not len(self.classes)
-                or 0 <= self.classes.min() <= self.classes.max() < self.n_classes
-            )
-        )
-        if not sound:
-            raise ValueError("the candidate index does not fit its classes and terms.")
+
+def check_index(
+    indptr: Integers, indices: NDArray[Any], values: NDArray[Any], n_rows: int, n_columns: int
+) -> None:
+    """Check that CSR parts fit each other and their shape.
+
+    Raises
+    ------
+    ValueError
+        If they do not.
+    """
+    sound = (
+        len(indptr) == n_rows + 1
+        and indptr[0] == 0
+        and not np.any(np.diff(indptr) < 0)
+        and indptr[-1] == len(indices) == len(values)
+        and (not len(indices) or 0 <= indices.min() <= indices.max() < n_columns)
+    )
+    if not sound:
+        raise ValueError("an index does not fit its classes and terms.")
 
 
 def build_index(statistics: ClassStatistics, corpus: Corpus) -> CandidateIndex:
@@ -200,6 +205,114 @@ def rank_candidates(
             scores,
         ),
         rows.indptr,
+        n_jobs,
+    )
+    return classes, scores
+
+
+@dataclass(frozen=True)
+class ScoreIndex:
+    """A term-major copy of an additive score.
+
+    Attributes
+    ----------
+    indptr : ndarray of shape (n_terms + 1,), int64
+        Where each term's classes begin.
+    classes : ndarray of shape (nnz,), int32 or int64
+        Class numbers, ascending within a term.
+    values : ndarray of shape (nnz,), float32
+        What a unit of the term adds to the class.
+    slopes, constants : ndarrays of shape (n_classes,), float64
+        Those of the score.
+    """
+
+    indptr: Integers
+    classes: NDArray[Any]
+    values: NDArray[np.float32]
+    slopes: Floats
+    constants: Floats
+
+    def validate(self, n_terms: int) -> None:
+        """Check that every position the search will follow exists; a file may have broken it."""
+        check_index(self.indptr, self.classes, self.values, n_terms, len(self.constants))
+
+
+def index_score(score: AdditiveScore, n_terms: int) -> ScoreIndex:
+    """Turn a score into a term-major index."""
+    n_classes = len(score.constants)
+    by_term = sp.csr_array(
+        (score.values, score.indices, score.indptr), shape=(n_classes, n_terms)
+    ).tocsc()
+    return ScoreIndex(
+        by_term.indptr.astype(np.int64, copy=False),
+        by_term.indices.astype(index_dtype(n_classes), copy=False),
+        by_term.data,
+        score.slopes,
+        score.constants,
+    )
+
+
+def find_highest(
+    documents: WeightedRows,
+    index: ScoreIndex,
+    n_candidates: int,
+    *,
+    chosen: Integers | None = None,
+    own: Integers | None = None,
+    most_postings: int | None = None,
+    n_jobs: int | None = None,
+) -> tuple[Integers, Floats]:
+    """Return the classes of highest additive score for each document, best first.
+
+    Parameters
+    ----------
+    documents : WeightedRows
+        All documents.
+    index : ScoreIndex
+        Of the score.
+    n_candidates : int
+        q, at most the number of classes, less one where `own` is given.
+    chosen : ndarray of shape (M,), optional
+        Row numbers; all documents when left out.
+    own : ndarray of shape (M,), optional
+        A class to pass over for each document.
+    most_postings : int, optional
+        Bound on the postings read for a document; its rarest terms come first. All when left out.
+    n_jobs : int or None
+        Number of threads.
+
+    Returns
+    -------
+    classes : ndarray of shape (M, q), int64
+        Class numbers; ties go to the lower one.
+    scores : ndarray of shape (M, q), float64
+        Their scores over the terms that were read.
+    """
+    rows = documents.rows
+    chosen = np.arange(rows.n_documents) if chosen is None else chosen
+    own = np.full(len(chosen), -1, np.int64) if own is None else own
+    most = np.iinfo(np.int64).max if most_postings is None else most_postings
+    classes = np.empty((len(chosen), n_candidates), np.int64)
+    scores = np.empty((len(chosen), n_candidates))
+    run_blocks(
+        lambda first, last: kernels.highest_classes(
+            rows.indptr,
+            rows.indices,
+            documents.weights,
+            chosen,
+            own,
+            index.indptr,
+            index.classes,
+            index.values,
+            index.slopes,
+            index.constants,
+            most,
+            first,
+            last,
+            classes,
+            scores,
+        ),
+        even_indptr(len(chosen)),
         n_jobs,
     )
     return classes, scores

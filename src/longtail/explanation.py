@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from longtail.features import CENTROID_DISTANCE, FEATURE_NAMES, pair_features
+from longtail.scoring import AdditiveScore, WeightedRows
 from longtail.statistics import ClassStatistics, Corpus, CountRows, Floats, Integers
 
 
@@ -89,6 +90,36 @@ def take_score_apart(
         terms=terms,
         contributions=term_scores[in_class] - weights[CENTROID_DISTANCE] * cosines,
         constant=float(weights[CENTROID_DISTANCE]),
+    )
+
+
+def take_additive_apart(
+    documents: WeightedRows,
+    class_number: int,
+    features: Floats,
+    score: AdditiveScore,
+    correction: AdditiveScore,
+) -> ScoreParts:
+    """Split an additive score and its correction for the only document given.
+
+    A slope counts for every term of the document, shared or not; `features` holds what each feature
+    adds, to which the correction is added as the last.
+    """
+    rows, weights = documents.rows, documents.weights.astype(np.float64)
+    contributions = weights * score.slopes[class_number]
+    learned = np.zeros(len(rows.indices))
+    for part, values in ((score, contributions), (correction, learned)):
+        entries = slice(part.indptr[class_number], part.indptr[class_number + 1])
+        _, in_document, in_class = np.intersect1d(
+            rows.indices, part.indices[entries], assume_unique=True, return_indices=True
+        )
+        values[in_document] += weights[in_document] * part.values[entries][in_class]
+    constant = float(correction.constants[class_number])
+    return ScoreParts(
+        features=np.append(features, learned.sum() + constant),
+        terms=rows.indices,
+        contributions=contributions + learned,
+        constant=constant + float(score.constants[class_number]),
     )
 
 

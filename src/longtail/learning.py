@@ -11,9 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize
 from sklearn.svm import LinearSVC
 
-from longtail.statistics import Floats
+from longtail._kernels import scoring as kernels
+from longtail.scoring import Contributions
+from longtail.statistics import CountRows, Floats, Integers
 
 
 @dataclass(frozen=True)
@@ -90,6 +93,91 @@ def learn_scorer(differences: Floats, labels: Floats, C: float) -> Scorer:
     svm = LinearSVC(C=C, loss="squared_hinge", dual=False, fit_intercept=False, max_iter=10_000)
     svm.fit(differences, labels)
     return Scorer(weights=svm.coef_[0] / scales, scales=scales)
+
+
+def learn_listwise(features: NDArray[np.float32], decay: float = 1e-3) -> Floats:
+    """Fit feature weights so that the first class of each row wins a softmax over its row.
+
+    Minimises the mean of -ln softmax(features @ w)[0] plus `decay` * |w|^2, on features divided by
+    their standard deviation, with L-BFGS.
+
+    Parameters
+    ----------
+    features : ndarray of shape (M, width, n_features)
+        True class in column 0.
+    decay : float
+        Weight of the penalty.
+
+    Returns
+    -------
+    ndarray of shape (n_features,), float64
+        Weights of the features as they are.
+    """
+    scales = features.std(axis=(0, 1), dtype=np.float64) + 1e-9
+    scaled = features / scales
+
+    def loss(weights: Floats) -> tuple[float, Floats]:
+        return listwise_loss(weights, scaled, decay)
+
+    result = minimize(loss, np.zeros(len(scales)), jac=True, method="L-BFGS-B")
+    return np.asarray(result.x / scales)
+
+
+def listwise_loss(weights: Floats, features: Floats, decay: float) -> tuple[float, Floats]:
+    """Return the penalised softmax loss of the first column of each row, and its gradient."""
+    scores = features @ weights
+    scores -= scores.max(axis=1, keepdims=True)
+    shares = np.exp(scores)
+    totals = shares.sum(axis=1)
+    value = float(np.mean(np.log(totals) - scores[:, 0]) + decay * weights @ weights)
+    shares /= totals[:, None]
+    shares[:, 0] -= 1.0
+    gradient = np.einsum("nq,nqd->d", shares, features) / len(features) + 2.0 * decay * weights
+    return value, gradient
+
+
+def learn_term_weights(
+    rows: CountRows,
+    documents: Integers,
+    contributions: Contributions,
+    *,
+    learning_rate: float = 0.1,
+    decay: float = 1e-3,
+    n_epochs: int = 3,
+) -> Floats:
+    """Learn a factor for each term so that the first class of each row wins a softmax over its row.
+
+    The factors are exponentials, so they stay positive; a term that is never seen keeps 1.
+
+    Parameters
+    ----------
+    rows : CountRows
+        All documents.
+    documents : ndarray of shape (M,)
+        Row numbers, in the order of the gradient steps.
+    contributions : Contributions
+        What each term adds to each score at factor 1; true class in column 0.
+    learning_rate, decay, n_epochs : float, float, int
+        Of the adaptive gradient method; the penalty pulls logarithms to 0 each time a term is seen.
+
+    Returns
+    -------
+    ndarray of shape (n_terms,), float64
+    """
+    log_weights = np.zeros(rows.n_terms)
+    kernels.fit_term_weights(
+        rows.indptr,
+        rows.indices,
+        documents,
+        contributions.starts,
+        contributions.values,
+        contributions.constants,
+        learning_rate,
+        decay,
+        n_epochs,
+        log_weights,
+    )
+    return np.exp(log_weights)
 
 
 def check_positive(name: str, value: float) -> None:

@@ -119,6 +119,39 @@ def draw_pairs(
     return PairSample(documents, classes)
 
 
+def hold_out(y: Integers, n_classes: int, most: int, seed: int) -> Integers:
+    """Draw at most `most` documents to keep aside, uniformly; no class loses its last document."""
+    keys = _document_keys(len(y), seed)
+    order = np.lexsort((keys, y))
+    last_of_class = np.flatnonzero(np.diff(y[order], append=n_classes))
+    keys[order[last_of_class]] = np.inf
+    return _lowest(keys, most)
+
+
+def draw_documents(
+    y: Integers, n_classes: int, most: int, seed: int, without: Integers | None = None
+) -> Integers:
+    """Draw at most `most` documents that are not alone in their class, in random order."""
+    keys = _document_keys(len(y), seed)
+    keys[np.bincount(y, minlength=n_classes)[y] < 2] = np.inf
+    if without is not None:
+        keys[without] = np.inf
+    return _lowest(keys, most)
+
+
+def _document_keys(n_documents: int, seed: int) -> Floats:
+    """Return a random number for each document that depends on seed and document alone."""
+    keys = np.empty(n_documents)
+    kernels.fill_keys(seed, keys)
+    return keys
+
+
+def _lowest(keys: Floats, most: int) -> Integers:
+    """Return the places of the lowest finite keys, lowest first."""
+    n_drawn = min(most, int(np.count_nonzero(np.isfinite(keys))))
+    return np.argsort(keys, kind="stable")[:n_drawn].astype(np.int64)
+
+
 def draw_seed(random_state: Any) -> int:
     """Turn scikit-learn's random_state into one 63-bit seed."""
     return int(check_random_state(random_state).randint(np.iinfo(np.int64).max, dtype=np.int64))

@@ -48,6 +48,18 @@ class CountRows:
         """Number of documents."""
         return len(self.indptr) - 1
 
+    def entries(self, documents: Integers) -> Integers:
+        """Return where the entries of the given documents stand, document by document."""
+        lengths = np.diff(self.indptr)[documents]
+        starts = running_total(lengths)
+        return np.repeat(self.indptr[documents] - starts[:-1], lengths) + np.arange(starts[-1])
+
+    def take(self, documents: Integers) -> CountRows:
+        """Return the given documents, in their order."""
+        entries = self.entries(documents)
+        indptr = running_total(np.diff(self.indptr)[documents])
+        return CountRows(indptr, self.indices[entries], self.data[entries], self.n_terms)
+
     @classmethod
     def from_matrix(cls, X: Any) -> CountRows:
         """Bring a sparse or dense matrix of counts into the kernels' form; `X` stays as it is.
@@ -219,7 +231,7 @@ class ClassStatistics:
         numbers = check_class_numbers(y, n_classes, rows.n_documents)
         order = np.argsort(numbers, kind="stable")
         class_sizes = np.bincount(numbers, minlength=n_classes).astype(np.int64)
-        starts = _running_total(class_sizes)
+        starts = running_total(class_sizes)
         count_bits = 0 if _are_whole(rows.data) else FRACTION_BITS
         indptr, indices, counts, centroid_sums = _sum_classes(
             rows, order, starts, count_bits, sublinear, n_jobs
@@ -278,6 +290,20 @@ class ClassStatistics:
             mean_class_length=float(term_counts.sum()) / max(self.n_classes, 1),
         )
 
+    @cached_property
+    def centroid_masses(self) -> Floats:
+        """Sum of each class's centroid sum over its terms, in units of `2**-CENTROID_BITS`."""
+        totals = np.zeros(self.n_classes, np.int64)
+        kernels.sum_by_class(self.indptr, self.centroid_sums, totals)
+        return totals.astype(np.float64)
+
+    @cached_property
+    def centroid_totals(self) -> Floats:
+        """Sum of each term over all centroid sums, in units of `2**-CENTROID_BITS`."""
+        totals = np.zeros(self.n_terms, np.int64)
+        kernels.sum_by_term(self.indices, self.centroid_sums, totals)
+        return totals.astype(np.float64)
+
     def centroid_norms(self, idf: Floats) -> Floats:
         """Return the length of each idf-weighted centroid sum, in units of `2**-CENTROID_BITS`."""
         norms = np.zeros(self.n_classes)
@@ -334,8 +360,8 @@ class ClassStatistics:
         class_sizes = np.zeros(n_classes, np.int64)
         class_sizes[positions] = self.class_sizes
         if np.all(np.diff(positions) > 0):  # the order stays, so do the entries
-            return replace(self, indptr=_running_total(sizes), class_sizes=class_sizes)
-        indptr = _running_total(sizes)
+            return replace(self, indptr=running_total(sizes), class_sizes=class_sizes)
+        indptr = running_total(sizes)
         entries = np.repeat(indptr[positions] - self.indptr[:-1], np.diff(self.indptr))
         entries += np.arange(len(entries))
         moved = {}
@@ -348,7 +374,7 @@ class ClassStatistics:
         """Leave out the classes without documents; the others keep their order."""
         keep = self.class_sizes > 0
         sizes = np.diff(self.indptr)[keep]
-        return replace(self, indptr=_running_total(sizes), class_sizes=self.class_sizes[keep])
+        return replace(self, indptr=running_total(sizes), class_sizes=self.class_sizes[keep])
 
     def with_terms(self, n_terms: int) -> ClassStatistics:
         """Add columns for terms that no document has yet."""
@@ -447,7 +473,7 @@ def _are_whole(data: Floats) -> bool:
     return bool(np.all(data == np.rint(data)))
 
 
-def _running_total(sizes: Integers) -> Integers:
+def running_total(sizes: Integers) -> Integers:
     """Return where each row begins when rows have these sizes."""
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)])
 
@@ -464,7 +490,7 @@ def _sum_classes(
     _check_range(rows.data, count_bits)
     n_classes = len(starts) - 1
     sizes = np.zeros(n_classes, np.int64)
-    work = _running_total(np.diff(rows.indptr)[order])[starts]
+    work = running_total(np.diff(rows.indptr)[order])[starts]
     run_blocks(
         lambda first, last: kernels.count_class_terms(
             order, starts, rows.indptr, rows.indices, rows.n_terms, first, last, sizes
@@ -472,7 +498,7 @@ def _sum_classes(
         work,
         n_jobs,
     )
-    indptr = _running_total(sizes)
+    indptr = running_total(sizes)
     indices = np.empty(indptr[-1], rows.indices.dtype)
     counts = np.empty(indptr[-1], np.int64)
     centroid_sums = np.empty(indptr[-1], np.int64)

@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-import pickle
-import threading
-
 import numpy as np
 import pytest
-import scipy.sparse as sp
-from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
-from sklearn.feature_extraction.text import CountVectorizer
-from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
 
 import longtail
 from longtail import DoubleSamplingClassifier
 from longtail.features import FEATURE_NAMES, pair_features
-from tests.conftest import load_shared, make_problem
+from tests.conftest import assert_same_predictions, load_shared
 
 
 def fit(problem, **options):
@@ -25,53 +16,11 @@ def fit(problem, **options):
     return DoubleSamplingClassifier(**options).fit(problem.X, problem.y)
 
 
-def assert_same_predictions(one, other, X, k=4):
-    a, b = one.predict_topk(X, k), other.predict_topk(X, k)
-    assert np.array_equal(a.classes, b.classes)
-    assert np.array_equal(a.scores, b.scores)
-
-
 def test_learns(problem):
     classifier = fit(problem)
     assert classifier.score(problem.X, problem.y) > 0.8
     assert set(classifier.weights_) == set(FEATURE_NAMES)
     assert classifier.weights_["centroid_distance"] < 0
-
-
-@pytest.mark.parametrize(
-    "make", [sp.csr_matrix, sp.csr_array, sp.csc_array, sp.coo_array, np.asarray]
-)
-@pytest.mark.parametrize("dtype", [np.int32, np.int64, np.float32, np.float64])
-def test_any_matrix_gives_the_same_model(problem, make, dtype):
-    expected = fit(problem)
-    other = DoubleSamplingClassifier(random_state=0).fit(make(problem.X.astype(dtype)), problem.y)
-    assert_same_predictions(expected, other, problem.X)
-
-
-@pytest.mark.parametrize(
-    "name", [str, lambda c: c * 10 - 5, lambda c: f"class {c}", bool, np.float64]
-)
-def test_any_labels(problem, name):
-    labels = np.array([name(c) for c in problem.y.tolist()])
-    classifier = DoubleSamplingClassifier(random_state=0).fit(problem.X, labels)
-    assert np.array_equal(classifier.classes_, np.unique(labels))
-    assert classifier.predict(problem.X).dtype == labels.dtype
-
-
-def test_list_and_object_labels(problem):
-    labels = [f"class {c}" for c in problem.y]
-    one = DoubleSamplingClassifier(random_state=0).fit(problem.X, labels)
-    other = DoubleSamplingClassifier(random_state=0).fit(problem.X, np.array(labels, dtype=object))
-    assert one.predict(problem.X).tolist() == other.predict(problem.X).tolist()
-
-
-def test_same_bits_for_any_number_of_threads():
-    problem = make_problem(2, n_documents=300, n_classes=40, n_terms=80)
-    models = [fit(problem, n_jobs=n_jobs) for n_jobs in (None, 1, 2, 3)]
-    for model in models[1:]:
-        assert_same_predictions(models[0], model, problem.X)
-        assert model.weights_ == models[0].weights_
-        assert model.statistics_ == models[0].statistics_
 
 
 def test_random_state_decides(problem):
@@ -97,47 +46,10 @@ def test_scores_are_the_weighted_features(problem):
     np.testing.assert_allclose(top.scores, features @ weights, atol=1e-9)
 
 
-def test_topk_is_padded_beyond_the_candidates(problem):
-    classifier = fit(problem, candidates=2)
-    top = classifier.predict_topk(problem.X, 5)
-    assert top.classes.shape == top.scores.shape == (60, 5)
-    assert np.all(np.isneginf(top.scores[:, 2:]))
-    assert np.all(np.isfinite(top.scores[:, :2]))
-    assert np.array_equal(top.classes[:, 0], classifier.predict(problem.X))
-
-
 def test_more_than_the_data_allow(problem):
     everything = fit(problem, adversaries=10_000, candidates=10_000, examples_per_class=10_000)
     exact = fit(problem, adversaries=6, candidates=7, examples_per_class=60)
     assert_same_predictions(everything, exact, problem.X, 7)
-
-
-def test_two_classes():
-    X = np.array([[2, 0, 1], [1, 0, 0], [0, 3, 0], [0, 1, 1]])
-    classifier = DoubleSamplingClassifier(random_state=0).fit(X, ["no", "no", "yes", "yes"])
-    assert classifier.predict(X).tolist() == ["no", "no", "yes", "yes"]
-
-
-def test_one_document_in_each_class():
-    X = np.eye(5, dtype=int) * 3
-    classifier = DoubleSamplingClassifier(random_state=0).fit(X, np.arange(5))
-    assert classifier.predict(X).tolist() == [0, 1, 2, 3, 4]
-
-
-def test_empty_and_foreign_documents(problem):
-    X = np.pad(problem.X, ((0, 0), (0, 1)))
-    X[3] = 0
-    classifier = DoubleSamplingClassifier(random_state=0).fit(X, problem.y)
-    stranger = np.zeros((2, 26), dtype=int)
-    stranger[1, 25] = 4
-    top = classifier.predict_topk(stranger, 3)
-    assert np.isfinite(top.scores).all()
-    assert top.classes.tolist() == [[0, 1, 2]] * 2  # nothing known: ties, in class order
-
-
-def test_duplicated_documents(problem):
-    X, y = np.repeat(problem.X, 2, axis=0), np.repeat(problem.y, 2)
-    assert DoubleSamplingClassifier(random_state=0).fit(X, y).score(X, y) > 0.8
 
 
 def test_a_draw_that_comes_out_empty_is_repeated():
@@ -147,26 +59,6 @@ def test_a_draw_that_comes_out_empty_is_repeated():
         assert classifier.fit(X, y).score(X, y) == 1.0
     with pytest.raises(ValueError, match="so small that"):
         DoubleSamplingClassifier(examples_per_class=1e-12, random_state=0).fit(X, y)
-
-
-@pytest.mark.parametrize(
-    ("X", "y", "message"),
-    [
-        ([[1, -1], [1, 0]], [0, 1], "Negative values"),
-        ([[1, np.nan], [1, 0]], [0, 1], "NaN"),
-        ([[1, np.inf], [1, 0]], [0, 1], "infinity"),
-        ([[1, 1], [1, 0]], [0, np.nan], "label of document 1 is missing"),
-        ([[1, 1], [1, 0]], np.array(["a", None], object), "label of document 1 is missing"),
-        ([[1, 1], [1, 0]], np.array(["a", np.nan], object), "label of document 1 is missing"),
-        ([[1, 1], [1, 0]], [1, 1], "only 1 class"),
-        ([[1, 1], [1, 0]], [0, 1, 2], "inconsistent numbers of samples"),
-        ([[1, 1], [1, 0]], [0.5, 1.7], "Unknown label type"),
-        (np.zeros((0, 2)), [], "0 sample"),
-    ],
-)
-def test_bad_data(X, y, message):
-    with pytest.raises(ValueError, match=message):
-        DoubleSamplingClassifier().fit(X, y)
 
 
 @pytest.mark.parametrize(
@@ -183,222 +75,10 @@ def test_bad_parameters(problem, options, message):
         fit(problem, **options)
 
 
-def test_predicting_other_columns_is_an_error(problem):
-    classifier = fit(problem)
-    for call in (classifier.predict, classifier.predict_topk, classifier.explain):
-        with pytest.raises(ValueError, match="expecting 25 features"):
-            call(problem.X[:, :5])
-    with pytest.raises(ValueError, match="expecting 25 features"):
-        classifier.partial_fit(problem.X[:, :5], problem.y)
-    with pytest.raises(ValueError, match="k must be an integer of at least 1; got 0"):
-        classifier.predict_topk(problem.X, 0)
-
-
-@pytest.mark.parametrize("call", ["predict", "predict_topk", "explain"])
-def test_not_fitted(problem, call):
-    with pytest.raises(NotFittedError):
-        getattr(DoubleSamplingClassifier(), call)(problem.X)
-    with pytest.raises(NotFittedError):
-        DoubleSamplingClassifier().forget(problem.X, problem.y)
-
-
-def test_pipeline_clone_grid_search_pickle():
-    texts = ["red apple", "green apple", "apple pie", "fast car", "red car", "old car"] * 3
-    labels = ["fruit", "fruit", "fruit", "vehicle", "vehicle", "vehicle"] * 3
-    pipeline = make_pipeline(CountVectorizer(), DoubleSamplingClassifier(random_state=0))
-    grid = {"doublesamplingclassifier__C": [0.01, 1.0]}
-    search = GridSearchCV(clone(pipeline), grid, cv=3).fit(texts, labels)
-    assert search.best_score_ == 1.0
-    copy = pickle.loads(pickle.dumps(search.best_estimator_))
-    assert copy.predict(["green car"]).tolist() == search.predict(["green car"]).tolist()
-
-
-# ---- teaching
-
-
-def test_partial_fit_on_an_unfitted_estimator_is_a_fit(problem):
-    classifier = DoubleSamplingClassifier(random_state=0).partial_fit(problem.X, problem.y)
-    assert_same_predictions(classifier, fit(problem), problem.X)
-
-
-def test_a_new_class_is_predicted_at_once(problem):
-    X = np.pad(problem.X, ((0, 0), (0, 2)))
-    classifier = DoubleSamplingClassifier(random_state=0).fit(X, problem.y)
-    weights = classifier.weights_
-    new = np.zeros((3, 27), dtype=int)
-    new[:, 25:] = [[2, 1], [1, 1], [1, 2]]
-    classifier.partial_fit(new, [-4, -4, -4])
-    assert classifier.classes_.tolist() == [-4, 0, 1, 2, 3, 4, 5, 6]
-    assert classifier.predict(new).tolist() == [-4, -4, -4]
-    assert classifier.weights_ == weights
-
-
-def test_forget_restores_every_bit(problem):
-    classifier = fit(problem)
-    before, statistics = classifier.predict_topk(problem.X, 7), classifier.statistics_
-    rng = np.random.default_rng(0)
-    extra = rng.poisson(0.5, size=(9, 25))
-    labels = np.array([0, 1, 1, 17, 17, -3, 6, 6, 99])
-    classifier.partial_fit(extra, labels)
-    assert len(classifier.classes_) == 10
-    shuffled = rng.permutation(9)
-    classifier.forget(extra[shuffled], labels[shuffled])
-    assert classifier.statistics_ == statistics
-    after = classifier.predict_topk(problem.X, 7)
-    assert np.array_equal(before.classes, after.classes)
-    assert np.array_equal(before.scores, after.scores)
-
-
-def test_statistics_are_those_of_all_documents(problem):
-    order = np.argsort(problem.y % 2, kind="stable")  # classes 1, 3, 5 come later
-    X, y = problem.X[order], problem.y[order]
-    half = int(np.sum(y % 2 == 0))
-    classifier = DoubleSamplingClassifier(random_state=0).fit(X[:half], y[:half])
-    classifier.partial_fit(X[half:], y[half:])
-    assert classifier.statistics_ == fit(problem).statistics_
-
-
-def test_teaching_one_class_leaves_the_scores_of_others(problem):
-    classifier = fit(problem)
-    before = classifier.explain(problem.X, classes=np.full(60, 2))
-    classifier.partial_fit(problem.X[:4], [1, 1, 1, 1])
-    after = classifier.explain(problem.X, classes=np.full(60, 2))
-    assert [e.score for e in before] == [e.score for e in after]
-
-
-def test_forgetting_what_was_never_taught_changes_nothing(problem):
-    classifier = fit(problem)
-    statistics = classifier.statistics_
-    with pytest.raises(ValueError, match="never added"):
-        classifier.forget(problem.X[:1] + 1, problem.y[:1])
-    with pytest.raises(ValueError, match="not among the classes"):
-        classifier.forget(problem.X[:1], [77])
-    with pytest.raises(ValueError, match="last document"):
-        classifier.forget(problem.X, problem.y)
-    assert classifier.statistics_ is statistics
-
-
-def test_labels_must_stay_of_one_type(problem):
-    with pytest.raises(ValueError, match="labels of the same type"):
-        fit(problem).partial_fit(problem.X, problem.y.astype(str))
-
-
-def test_declared_classes_are_checked(problem):
-    with pytest.raises(ValueError, match=r"not among the classes, such as .*6"):
-        DoubleSamplingClassifier().partial_fit(problem.X, problem.y, classes=np.arange(6))
-    classifier = DoubleSamplingClassifier().partial_fit(problem.X, problem.y, classes=np.arange(9))
-    assert classifier.classes_.tolist() == list(range(7))
-
-
-def test_prediction_while_another_thread_teaches(problem):
-    classifier = fit(problem)
-    extra, labels = problem.X[:5], np.full(5, 50)
-    before = classifier.predict_topk(problem.X, 7)
-    classifier.partial_fit(extra, labels)
-    after = classifier.predict_topk(problem.X, 7)
-    classifier.forget(extra, labels)
-
-    def teach():
-        for _ in range(30):
-            classifier.partial_fit(extra, labels)
-            classifier.forget(extra, labels)
-
-    teacher = threading.Thread(target=teach)
-    teacher.start()
-    seen = [classifier.predict_topk(problem.X, 7) for _ in range(60)]
-    teacher.join()
-    for top in seen:
-        assert any(
-            np.array_equal(top.classes, state.classes) and np.array_equal(top.scores, state.scores)
-            for state in (before, after)
-        )
-
-
-# ---- explanation
-
-
-@pytest.mark.parametrize("top_terms", [0, 3, 100])
-def test_an_explanation_adds_up(problem, top_terms):
-    classifier = fit(problem)
-    top = classifier.predict_topk(problem.X, 2)
-    for i, e in enumerate(classifier.explain(problem.X, top_terms=top_terms)):
-        assert e.label == top.classes[i, 0]
-        assert e.runner_up == top.classes[i, 1]
-        assert e.score == pytest.approx(top.scores[i, 0], abs=1e-9)
-        assert sum(e.features.values()) == pytest.approx(e.score, abs=1e-9)
-        assert sum(e.terms.values()) + e.rest + e.constant == pytest.approx(e.score, abs=1e-9)
-        assert len(e.terms) <= top_terms
-        sizes = [abs(v) for v in e.terms.values()]
-        assert sizes == sorted(sizes, reverse=True)
-        assert set(e.terms) <= set(np.flatnonzero(problem.X[i]))
-
-
-def test_any_class_can_be_explained(problem):
-    classifier = fit(problem)
-    best = classifier.predict(problem.X)
-    for e, winner in zip(classifier.explain(problem.X, classes=np.full(60, 5)), best, strict=True):
-        assert e.label == 5
-        assert sum(e.features.values()) == pytest.approx(e.score, abs=1e-9)
-        assert e.runner_up != 5
-        assert winner == 5 or e.runner_up == winner
-    with pytest.raises(ValueError, match="one label for each of the 60"):
-        classifier.explain(problem.X, classes=[1])
-    with pytest.raises(ValueError, match="not among the classes"):
-        classifier.explain(problem.X, classes=np.full(60, 99))
-
-
-# ---- files
-
-
-@pytest.mark.parametrize("labels", [int, str, object])
-def test_saved_model_predicts_the_same_bits(problem, tmp_path, labels):
-    y = problem.y if labels is int else np.array([f"class {c}" for c in problem.y], dtype=labels)
-    classifier = DoubleSamplingClassifier(candidates=4, random_state=3).fit(problem.X, y)
-    path = tmp_path / "model.longtail"
-    classifier.save(path)
-    for verify in (True, False):
-        loaded = longtail.load(path, verify=verify)
-        assert_same_predictions(classifier, loaded, problem.X)
-        assert loaded.get_params() == classifier.get_params()
-        assert loaded.classes_.dtype == classifier.classes_.dtype
-        assert loaded.statistics_ == classifier.statistics_
-    loaded.partial_fit(problem.X[:2], y[:2])
-    classifier.partial_fit(problem.X[:2], y[:2])
-    assert_same_predictions(classifier, loaded, problem.X)
-
-
-def test_a_saved_taught_model_keeps_its_global_quantities(problem, tmp_path):
-    X = np.pad(problem.X, ((0, 0), (0, 1)))
-    classifier = DoubleSamplingClassifier(random_state=3).fit(X, problem.y)
-    new = np.zeros((1, 26), dtype=int)
-    new[0, 25] = 2
-    classifier.partial_fit(new, [8])
-    classifier.save(tmp_path / "model")
-    loaded = longtail.load(tmp_path / "model")
-    assert_same_predictions(classifier, loaded, np.vstack([X, new]))
-    loaded.forget(new, [8])
-    classifier.forget(new, [8])
-    assert_same_predictions(classifier, loaded, X)
-
-
 def test_a_model_of_another_kind_is_refused(problem, tmp_path):
     longtail.persistence.write_model(tmp_path / "other", "Toaster", {}, {"a": np.ones(3)})
     with pytest.raises(longtail.ModelFileError, match="Toaster"):
         longtail.load(tmp_path / "other")
-
-
-def test_a_consistent_file_with_an_unsound_model_is_refused(problem, tmp_path):
-    path = tmp_path / "model"
-    fit(problem).save(path)
-    file = longtail.persistence.open_model(path)
-    arrays = {name: np.array(array) for name, array in file.arrays.items()}
-    arrays["index/classes"] += 1000
-    longtail.persistence.write_model(tmp_path / "bad", file.kind, file.parameters, arrays)
-    with pytest.raises(longtail.ModelFileError, match="not a sound DoubleSamplingClassifier"):
-        longtail.load(tmp_path / "bad")
-
-
-# ---- real data
 
 
 @pytest.mark.parametrize(

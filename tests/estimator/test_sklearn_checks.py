@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from longtail import DoubleSamplingClassifier
+from longtail import DoubleSamplingClassifier, LongTailClassifier
 
 
-@parametrize_with_checks([DoubleSamplingClassifier(random_state=0)])
+@parametrize_with_checks(
+    [DoubleSamplingClassifier(random_state=0), LongTailClassifier(random_state=0)]
+)
 def test_estimator_checks(estimator, check):
     check(estimator)

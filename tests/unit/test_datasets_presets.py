@@ -1,4 +1,4 @@
-"""The paper's collections: every number against the paper's own tables, and loading a copy of the files."""
+"""The paper's collections: numbers against the paper's own tables, and loading files."""
 
 import re
 from pathlib import Path
@@ -115,7 +115,7 @@ def test_presets_cannot_be_changed():
 
 
 def test_unknown_preset():
-    with pytest.raises(ValueError, match="preset must be one of lshtc1, dmoz, .* got 'wiki'"):
+    with pytest.raises(ValueError, match=r"preset must be one of lshtc1, dmoz, .* got 'wiki'"):
         find_preset("wiki")
     with pytest.raises(ValueError, match="preset must be one of"):
         load_preset_files("wiki", "train.txt", "test.txt")

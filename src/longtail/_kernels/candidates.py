@@ -131,3 +131,59 @@ def rank_candidates(
                 if class_indices[position] == term:
                     score += term_scores[position]
             size = keep_best(score, c, size, scores[row], classes[row])
+
+
+@kernel
+def highest_classes(
+    indptr,
+    indices,
+    weights,
+    documents,
+    own,
+    index_indptr,
+    index_classes,
+    index_values,
+    slopes,
+    constants,
+    most_postings,
+    first,
+    last,
+    classes,
+    scores,
+):
+    """Fill the classes of highest additive score of each document, best first, without its own.
+
+    A document's terms are added from the rarest on, as long as their postings come to no more than
+    `most_postings`; one term is always added. Common terms are in nearly every class and tell
+    little.
+    """
+    n_classes = len(constants)
+    sums = np.empty(n_classes)
+    wanted = classes.shape[1]
+    for i in range(first, last):
+        row = documents[i]
+        start, stop = indptr[row], indptr[row + 1]
+        lengths = np.empty(stop - start, np.int64)
+        for j in range(stop - start):
+            term = indices[start + j]
+            lengths[j] = index_indptr[term + 1] - index_indptr[term]
+        order = np.argsort(lengths, kind="mergesort")
+        n_read, left, total = 0, most_postings, 0.0
+        while n_read < len(order) and (n_read == 0 or lengths[order[n_read]] <= left):
+            left -= lengths[order[n_read]]
+            total += weights[start + order[n_read]]
+            n_read += 1
+        for c in range(n_classes):
+            sums[c] = constants[c] + total * slopes[c]
+        for j in order[:n_read]:
+            term = indices[start + j]
+            weight = np.float64(weights[start + j])
+            for p in range(index_indptr[term], index_indptr[term + 1]):
+                sums[index_classes[p]] += weight * index_values[p]
+        size = 0
+        lowest = -np.inf
+        for c in range(n_classes):
+            if sums[c] > lowest and c != own[i]:
+                size = keep_best(sums[c], c, size, scores[i], classes[i])
+                if size == wanted:
+                    lowest = scores[i, wanted - 1]

@@ -283,9 +283,10 @@ def parse_block(
         ``place`` is the byte at which a rule was broken. The sizes count whole documents only.
     """
     n_documents = 0
-    n_labels = 0
-    n_entries = 0
-    at = 0
+    # Typed, because a literal 0 would have numba compile the functions below twice.
+    n_labels = np.int64(0)
+    n_entries = np.int64(0)
+    at = np.int64(0)
     while at < block.size:
         line_end = _find_byte(block, _NEWLINE, at, block.size)
         end = _find_byte(block, _HASH, at, line_end) if svmlight else line_end
@@ -322,17 +323,15 @@ def parse_block(
 
 
 @kernel
-def tidy_rows(term_counts, indices, data):
-    """Bring rows into canonical form in place: terms ascending, each once, no zero counts.
-
-    Counts of a repeated term are added in the order of the file.
+def merge_terms(term_counts, indices, data):
+    """Add up the counts of repeated terms and drop zero counts, in place.
 
     Parameters
     ----------
     term_counts : int64 array, in and out
         Number of entries of each row.
     indices, data : arrays, in and out
-        Entries, row after row; what is left moves to the front.
+        Entries, row after row, terms in order within a row; what is left moves to the front.
 
     Returns
     -------
@@ -343,16 +342,6 @@ def tidy_rows(term_counts, indices, data):
     kept = 0
     for row in range(term_counts.size):
         end = start + term_counts[row]
-        ascending = True
-        for entry in range(start + 1, end):
-            if indices[entry] <= indices[entry - 1]:
-                ascending = False
-                break
-        if not ascending:
-            # Merge sort is stable, which keeps equal terms in the order of the file.
-            order = np.argsort(indices[start:end], kind="mergesort")
-            indices[start:end] = indices[start:end][order]
-            data[start:end] = data[start:end][order]
         first = kept
         for entry in range(start, end):
             if data[entry] == 0.0:

@@ -65,3 +65,10 @@ def fill_adversaries(y, documents, n_classes, seed, first, last, classes):
                 pick = top
             drawn_for[pick] = row
             classes[row, j + 1] = pick if pick < true_class else pick + 1
+
+
+@kernel
+def fill_keys(seed, keys):
+    """Fill one random number for each document."""
+    for document in range(len(keys)):
+        keys[document] = uniform(seed, document, 0)

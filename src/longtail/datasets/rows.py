@@ -1,8 +1,7 @@
 """Blocks of lines -> the documents of a file as flat arrays.
 
 The file passes through in blocks of a few megabytes; what stays is the parsed rows, twelve bytes
-per term. Their peak, when the blocks are joined, is five thirds of that: counts first, then terms,
-each list freed as it is joined.
+per term, in arrays that grow by a quarter when they are full.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -73,18 +72,47 @@ class Rows:
     highest_term: int
 
 
-@dataclass
-class _Pieces:
+class _Growing:
+    """An array that grows at its end."""
+
+    def __init__(self, dtype: type[np.generic]) -> None:
+        self._array: NDArray[Any] = np.empty(0, dtype=dtype)
+        self.size = 0
+
+    def append(self, values: NDArray[Any]) -> None:
+        """Add values at the end."""
+        needed = self.size + values.size
+        if needed > self._array.size:
+            self._resize(max(needed, self._array.size * 5 // 4))
+        self._array[self.size : needed] = values
+        self.size = needed
+
+    def finish(self) -> NDArray[Any]:
+        """Return all values; nothing can be added afterwards."""
+        self._resize(self.size)
+        return self._array
+
+    def _resize(self, size: int) -> None:
+        """Change the capacity, in place where the system can; nobody else holds the array."""
+        self._array.resize(size, refcheck=False)
+
+
+class _Collector:
     """Rows of the blocks read so far."""
 
-    labels: list[NDArray[np.int64]] = field(default_factory=list)
-    label_counts: list[NDArray[np.int64]] = field(default_factory=list)
-    term_counts: list[NDArray[np.int64]] = field(default_factory=list)
-    indices: list[NDArray[np.int32]] = field(default_factory=list)
-    data: list[NDArray[np.float64]] = field(default_factory=list)
-    lowest_term: int = LARGEST_TERM
-    highest_term: int = -1
-    n_documents: int = 0
+    def __init__(self) -> None:
+        self.labels = _Growing(np.int64)
+        self.label_counts = _Growing(np.int64)
+        self.term_counts = _Growing(np.int64)
+        self.indices = _Growing(np.int32)
+        self.data = _Growing(np.float64)
+        self.lowest_term = int(LARGEST_TERM)
+        self.highest_term = -1
+
+    @property
+    def n_documents(self) -> int:
+        """Number of documents so far."""
+        return self.label_counts.size
 
     def append(self, rows: Rows) -> None:
         """Take in one block."""
@@ -95,26 +123,18 @@ class _Pieces:
         self.data.append(rows.data)
         self.lowest_term = min(self.lowest_term, rows.lowest_term)
         self.highest_term = max(self.highest_term, rows.highest_term)
-        self.n_documents += rows.label_counts.size
 
-    def join(self) -> Rows:
-        """Return all rows in one piece; the lists are empty afterwards."""
+    def finish(self) -> Rows:
+        """Return all rows."""
         return Rows(
-            data=_join(self.data),
-            indices=_join(self.indices),
-            labels=_join(self.labels),
-            label_counts=_join(self.label_counts),
-            term_counts=_join(self.term_counts),
+            labels=self.labels.finish(),
+            label_counts=self.label_counts.finish(),
+            term_counts=self.term_counts.finish(),
+            indices=self.indices.finish(),
+            data=self.data.finish(),
             lowest_term=self.lowest_term,
             highest_term=self.highest_term,
         )
-
-
-def _join(pieces: list[NDArray[Any]]) -> NDArray[Any]:
-    """Concatenate arrays and free them."""
-    joined = np.concatenate(pieces)
-    pieces.clear()
-    return joined
 
 
 def line_blocks(path: str | os.PathLike[str]) -> Iterator[bytes]:
@@ -176,14 +196,14 @@ def read_rows(
     DataFormatError
         At the first line that breaks a rule, or if there is no document.
     """
-    pieces = _Pieces()
+    collector = _Collector()
     for block in blocks:
-        n_expected = -1 if rules.n_documents is None else rules.n_documents - pieces.n_documents
-        pieces.append(_parse(path, block, n_lines, n_expected, rules))
+        n_expected = -1 if rules.n_documents is None else rules.n_documents - collector.n_documents
+        collector.append(_parse(path, block, n_lines, n_expected, rules))
         n_lines += block.count(b"\n")
-    if pieces.n_documents == 0:
+    if collector.n_documents == 0:
         raise DataFormatError(path, "no documents found; expected one per line")
-    return pieces.join()
+    return collector.finish()
 
 
 def _parse(
@@ -192,7 +212,7 @@ def _parse(
     """Parse one block; ``n_lines`` lines of the file come before it."""
     content = np.frombuffer(block, dtype=np.uint8)
     most_lines = block.count(b"\n") + 1
-    most_terms = block.count(b":")
+    most_terms = int(np.count_nonzero(content == ord(":")))
     labels = np.empty(most_lines + block.count(b","), dtype=np.int64)
     label_counts = np.empty(most_lines, dtype=np.int64)
     term_counts = np.empty(most_lines, dtype=np.int64)
@@ -227,17 +247,11 @@ def _parse(
     indices, data = indices[:n_entries], data[:n_entries]
     label_counts, term_counts = label_counts[:n_documents], term_counts[:n_documents]
     lowest, highest = int(indices.min(initial=LARGEST_TERM)), int(indices.max(initial=-1))
-    n_entries = parsing.tidy_rows(term_counts, indices, data)
+    _sort_terms(term_counts, indices, data)
+    n_entries = parsing.merge_terms(term_counts, indices, data)
     labels, label_counts = _distinct_labels(labels[:n_labels], label_counts)
-    # Copies, because a view would keep the whole buffer alive.
     return Rows(
-        labels.copy(),
-        label_counts.copy(),
-        term_counts.copy(),
-        indices[:n_entries].copy(),
-        data[:n_entries].copy(),
-        lowest,
-        highest,
+        labels, label_counts, term_counts, indices[:n_entries], data[:n_entries], lowest, highest
     )
 
 
@@ -251,6 +265,21 @@ def _fill_numbers(block: bytes, data: NDArray[np.float64]) -> int | None:
             return place
         data[entry] = value
     return None
+
+
+def _sort_terms(
+    term_counts: NDArray[np.int64], indices: NDArray[np.int32], data: NDArray[np.float64]
+) -> None:
+    """Sort the terms of each document in place; a repeated term keeps its counts in file order."""
+    ends = np.cumsum(term_counts)
+    descends = indices[1:] < indices[:-1]
+    # From one document to the next terms may descend.
+    descends[ends[(ends > 0) & (ends < indices.size)] - 1] = False
+    if descends.any():
+        owners = np.repeat(np.arange(term_counts.size), term_counts)
+        order = np.lexsort((indices, owners))
+        indices[:] = indices[order]
+        data[:] = data[order]
 
 
 def _distinct_labels(

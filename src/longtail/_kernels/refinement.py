@@ -1,0 +1,205 @@
+"""Weights of each class, learned on its own documents and on those that have it as a candidate.
+
+Pairs are numbered row by row: pair `row * width + column`. A class's pairs are listed in `pairs`
+from `starts[c]` on; column 0 of a row is the document's own class.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from longtail._kernels.jit import kernel
+
+# Newton steps for one dual variable; four leave an error below 1e-3, which the next pass mends.
+_NEWTON_STEPS = 4
+_LARGEST_LOG_ODDS = 30.0
+
+
+@kernel
+def group_pairs(classes, n_classes, starts, pairs):
+    """List the pairs of each class in ascending order (a counting sort)."""
+    flat = classes.ravel()
+    for c in flat:
+        starts[c + 1] += 1
+    for c in range(n_classes):
+        starts[c + 1] += starts[c]
+    place = starts[:-1].copy()
+    for pair in range(len(flat)):
+        c = flat[pair]
+        pairs[place[c]] = pair
+        place[c] += 1
+
+
+@kernel
+def fill_offsets(scores, first, last, offsets):
+    """Fill each pair's log odds among its row: its score minus the log-sum-exp of the others."""
+    width = scores.shape[1]
+    for row in range(first, last):
+        for column in range(width):
+            highest = -np.inf
+            for other in range(width):
+                if other != column:
+                    highest = max(highest, scores[row, other])
+            total = 0.0
+            for other in range(width):
+                if other != column:
+                    total += math.exp(scores[row, other] - highest)
+            offsets[row, column] = scores[row, column] - highest - math.log(total)
+
+
+@kernel
+def solve_dual(alpha, log_odds, square, cost):
+    """Return the dual variable in [0, cost] that minimises the logistic dual along one coordinate.
+
+    With alpha = cost * s(r), s the logistic function, the optimum solves
+    r + log_odds + square * cost * s(r) = 0, where `log_odds` is the pair's own without this
+    variable.
+    """
+    ceiling = square * cost
+    r = math.log((alpha + 1e-9) / (cost - alpha + 1e-9)) if alpha > 0.0 else min(-log_odds, 0.0)
+    for _ in range(_NEWTON_STEPS):
+        share = 1.0 / (1.0 + math.exp(-r))
+        gap = r + log_odds + ceiling * share
+        r -= gap / (1.0 + ceiling * share * (1.0 - share))
+        r = min(max(r, -_LARGEST_LOG_ODDS), _LARGEST_LOG_ODDS)
+        if abs(gap) < 1e-3:
+            break
+    return cost / (1.0 + math.exp(-r))
+
+
+@kernel
+def fit_class(
+    indptr, indices, weights, width, pairs, offsets, cost, tolerance, most_passes, buffer, alphas
+):
+    """Fit one class's weights into `buffer` (all zero before); returns its constant.
+
+    Minimises 1/2 |w|^2 + 1/2 b^2 + cost * sum log(1 + exp(-y (offset + w.x + b))) by dual
+    coordinate descent. A pair whose dual variable moves less than a tenth of the tolerance rests
+    for the next pass.
+    """
+    n_pairs = len(pairs)
+    squares = np.empty(n_pairs)
+    resting = np.zeros(n_pairs, np.bool_)
+    for k in range(n_pairs):
+        row = pairs[k] // width
+        square = 1.0
+        for j in range(indptr[row], indptr[row + 1]):
+            square += weights[j] * weights[j]
+        squares[k] = square
+    constant = 0.0
+    for _ in range(most_passes):
+        largest = 0.0
+        for k in range(n_pairs):
+            if resting[k]:
+                resting[k] = False
+                continue
+            row = pairs[k] // width
+            sign = 1.0 if pairs[k] == row * width else -1.0
+            score = offsets[pairs[k]] + constant
+            for j in range(indptr[row], indptr[row + 1]):
+                score += weights[j] * buffer[indices[j]]
+            alpha = solve_dual(alphas[k], sign * score - squares[k] * alphas[k], squares[k], cost)
+            step = sign * (alpha - alphas[k])
+            largest = max(largest, abs(step))
+            resting[k] = abs(step) < 0.1 * tolerance
+            if step != 0.0:
+                alphas[k] = alpha
+                constant += step
+                for j in range(indptr[row], indptr[row + 1]):
+                    buffer[indices[j]] += step * weights[j]
+        if largest < tolerance:
+            break
+    return constant
+
+
+@kernel
+def fit_classes(
+    indptr,
+    indices,
+    weights,
+    n_terms,
+    width,
+    starts,
+    pairs,
+    offsets,
+    cost,
+    tolerance,
+    most_passes,
+    lowest_offset,
+    smallest_weight,
+    chosen,
+    first,
+    last,
+    sizes,
+    constants,
+):
+    """Fit the classes `first` to `last - 1` that are chosen; returns their terms and weights.
+
+    `sizes` and `constants` are filled for them. Weights below `smallest_weight` are dropped. A pair
+    that is not the document's own is passed over where its offset is below `lowest_offset`: it is
+    no near miss.
+    """
+    buffer = np.zeros(n_terms)
+    capacity = 1024
+    terms = np.empty(capacity, np.int32)
+    values = np.empty(capacity, np.float32)
+    size = 0
+    for c in range(first, last):
+        sizes[c] = 0
+        constants[c] = 0.0
+        if not chosen[c]:
+            continue
+        near = np.empty(starts[c + 1] - starts[c], np.int64)
+        n_near, n_own = 0, 0
+        for place in range(starts[c], starts[c + 1]):
+            pair = pairs[place]
+            is_own = pair % width == 0
+            if is_own or offsets[pair] >= lowest_offset:
+                near[n_near] = pair
+                n_near += 1
+            if is_own:
+                n_own += 1
+        if n_own == 0:
+            continue
+        near = near[:n_near]
+        alphas = np.zeros(n_near)
+        constants[c] = fit_class(
+            indptr,
+            indices,
+            weights,
+            width,
+            near,
+            offsets,
+            cost,
+            tolerance,
+            most_passes,
+            buffer,
+            alphas,
+        )
+        start = size
+        for pair in near:
+            row = pair // width
+            for j in range(indptr[row], indptr[row + 1]):
+                term = indices[j]
+                value = buffer[term]
+                buffer[term] = 0.0
+                if abs(value) < smallest_weight:
+                    continue
+                if size == capacity:
+                    capacity *= 2
+                    grown_terms = np.empty(capacity, np.int32)
+                    grown_terms[:size] = terms
+                    terms = grown_terms
+                    grown_values = np.empty(capacity, np.float32)
+                    grown_values[:size] = values
+                    values = grown_values
+                terms[size] = term
+                values[size] = value
+                size += 1
+        order = np.argsort(terms[start:size])
+        terms[start:size] = terms[start:size][order]
+        values[start:size] = values[start:size][order]
+        sizes[c] = size - start
+    return terms[:size].copy(), values[:size].copy()

@@ -1,0 +1,182 @@
+"""Folders of term counts -> data sets.
+
+A folder holds `counts.npz` and, if its classes and terms have names, `classes.txt.xz` and
+`terms.txt.xz` with one name a line. `counts.npz` holds `shape` (n_train, n_test, n_classes,
+n_terms) and for each of the parts `train` and `test` the arrays `_indptr`, `_indices`, `_data` of a
+CSR matrix of raw counts and `_y`, class numbers from 0.
+"""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from longtail.datasets import CountDataset, DataFormatError
+from longtail.datasets.compression import read_chunks
+
+COUNTS = "counts.npz"
+
+_ARRAYS = {"shape"} | {
+    f"{part}_{name}" for part in ("train", "test") for name in ("data", "indices", "indptr", "y")
+}
+_CHUNK = 1 << 20  # bytes of a list of names read at once
+
+
+def find_data_sets(folder: str | os.PathLike[str]) -> dict[str, Path]:
+    """Find the data sets in a folder.
+
+    Parameters
+    ----------
+    folder : str or path-like
+        Holds one folder for each data set.
+
+    Returns
+    -------
+    dict of str to Path
+        Name of each data set and its folder, by name.
+
+    Raises
+    ------
+    FileNotFoundError
+        If the folder is absent, or none of the folders in it has counts.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> (folder / "letters").mkdir()
+    >>> (folder / "letters" / "counts.npz").touch()
+    >>> list(find_data_sets(folder))
+    ['letters']
+    """
+    place = Path(folder)
+    if not place.is_dir():
+        raise FileNotFoundError(f"no folder of data sets at {place.absolute()}")
+    found = {path.parent.name: path.parent for path in sorted(place.glob(f"*/{COUNTS}"))}
+    if not found:
+        raise FileNotFoundError(
+            f"no data sets: {COUNTS} is missing in each folder of {place.absolute()}"
+        )
+    return found
+
+
+def find_data_set(name: str | os.PathLike[str], folder: str | os.PathLike[str] | None) -> Path:
+    """Return the folder of one data set, given as a path or by its name in a folder of several.
+
+    Parameters
+    ----------
+    name : str or path-like
+        A folder that holds counts, or the name of one inside `folder`.
+    folder : str or path-like or None
+        Holds one folder for each data set; None if there is no such folder.
+
+    Raises
+    ------
+    FileNotFoundError
+        If it is in neither place: what was looked for, where, and what is there instead.
+    """
+    places = [Path(name)] if folder is None else [Path(folder) / name, Path(name)]
+    for place in places:
+        if (place / COUNTS).is_file():
+            return place
+    looked = " and ".join(str((place / COUNTS).absolute()) for place in places)
+    known = "" if folder is None else f"; there are {', '.join(find_data_sets(folder))}"
+    raise FileNotFoundError(f"no data set {os.fspath(name)}: looked for {looked}{known}")
+
+
+def load_counts(path: str | os.PathLike[str]) -> CountDataset:
+    """Load the counts of one data set.
+
+    Parameters
+    ----------
+    path : str or path-like
+        A folder as this module describes it.
+
+    Returns
+    -------
+    CountDataset
+        Classes keep their numbers where the training part has them all, and are renumbered
+        otherwise. Without files of names, the numbers of the file stand for them.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there are no counts.
+    DataFormatError
+        If an array is missing or does not fit the others.
+    """
+    file = Path(path) / COUNTS
+    if not file.is_file():
+        raise FileNotFoundError(f"no data set: {COUNTS} is missing in {Path(path).absolute()}")
+    try:
+        # The stream is ours, because numpy leaves a file open that it cannot read. Pickles are
+        # refused.
+        with file.open("rb") as stream, np.load(stream) as arrays:
+            if missing := sorted(_ARRAYS - set(arrays.files)):
+                raise ValueError(f"there is no array {', '.join(missing)}")
+            n_train, n_test, n_classes, n_terms = (int(size) for size in arrays["shape"])
+            X_train, y_train = _read_part(arrays, "train", n_train, n_terms)
+            X_test, y_test = _read_part(arrays, "test", n_test, n_terms)
+    except (ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise DataFormatError(file, f"the counts cannot be read: {error}") from error
+    for name, y in (("train_y", y_train), ("test_y", y_test)):
+        if y.min() < 0 or y.max() >= n_classes:
+            raise DataFormatError(
+                file,
+                f"{name} must have class numbers from 0 to {n_classes - 1}; "
+                f"got {y.min()} to {y.max()}",
+            )
+    order = _training_classes_first(y_train, n_classes)
+    numbers = np.argsort(order)
+    return CountDataset(
+        X_train=X_train,
+        y_train=numbers[y_train],
+        X_test=X_test,
+        y_test=numbers[y_test],
+        classes=_read_names(Path(path) / "classes.txt.xz", n_classes)[order],
+        terms=_read_names(Path(path) / "terms.txt.xz", n_terms),
+    )
+
+
+def _read_part(
+    arrays: Any, part: str, n_documents: int, n_terms: int
+) -> tuple[csr_array[Any], NDArray[np.int64]]:
+    """Return counts and class numbers of the training or the test part."""
+    X = csr_array(
+        (arrays[f"{part}_data"], arrays[f"{part}_indices"], arrays[f"{part}_indptr"]),
+        shape=(n_documents, n_terms),
+    )
+    X.check_format(full_check=True)
+    X.sum_duplicates()
+    y = np.asarray(arrays[f"{part}_y"], dtype=np.int64)
+    if y.shape != (n_documents,) or not n_documents:
+        raise ValueError(
+            f"{part}_y must have one class number for each of at least one document; got shape "
+            f"{y.shape} for {n_documents} documents"
+        )
+    return X, y
+
+
+def _training_classes_first(y_train: NDArray[np.int64], n_classes: int) -> NDArray[np.int64]:
+    """Return the class numbers of the file in the order that CountDataset wants."""
+    untrained = np.bincount(y_train, minlength=n_classes) == 0
+    return np.argsort(untrained, kind="stable")
+
+
+def _read_names(path: Path, n_names: int) -> NDArray[Any]:
+    """Return the lines of a file, or numbers if it is absent."""
+    if not path.is_file():
+        return np.arange(n_names)
+    text = b"".join(read_chunks(path, _CHUNK)).decode("utf-8")
+    names = np.array(text.removesuffix("\n").split("\n"))
+    if len(names) != n_names:
+        raise DataFormatError(
+            path, f"must have {n_names} lines, as {COUNTS} says; has {len(names)}"
+        )
+    return names

@@ -1,0 +1,364 @@
+"""What both estimators share: labels, rows, teaching, ranking, explanation, files.
+
+Everything fitted is one frozen model that a teaching call replaces as a whole, so a prediction that
+runs at the same time sees the model before or after, never a mix.
+"""
+
+from __future__ import annotations
+
+import numbers
+import os
+import threading
+from abc import abstractmethod
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from longtail.classifier.labels import (
+    check_among,
+    check_no_missing_label,
+    check_same_kind,
+    find_labels,
+)
+from longtail.classifier.parts import Model, pack_model, plain, plain_parts
+from longtail.explanation import Explanation, ScoreParts, explain_score
+from longtail.persistence import ModelFile, pack_texts, write_model
+from longtail.statistics import ClassStatistics, CountRows, Floats, Integers
+
+_TEACHING = threading.RLock()  # two calls that teach at once must not lose each other's documents
+
+
+class TopK(NamedTuple):
+    """The best classes of each document.
+
+    Attributes
+    ----------
+    classes : ndarray of shape (n_documents, k)
+        Labels, best first.
+    scores : ndarray of shape (n_documents, k), float64
+        Their scores; -inf where there were fewer than k candidates, and the label there means
+        nothing.
+    """
+
+    classes: NDArray[Any]
+    scores: Floats
+
+
+class CountClassifier(ClassifierMixin, BaseEstimator):
+    """What both estimators share: labels, rows, teaching, ranking, explanation, files."""
+
+    n_jobs: int | None
+    _model: Any
+    _sublinear = False
+    _feature_names: tuple[str, ...]
+
+    @abstractmethod
+    def _fit_model(self, rows: CountRows, numbers: Integers, classes: NDArray[Any]) -> Any:
+        """Run the stages of a fit."""
+
+    @abstractmethod
+    def _with_statistics(
+        self, classes: NDArray[Any], statistics: ClassStatistics, taught: NDArray[Any]
+    ) -> Any:
+        """Return the model with other statistics and the same learned parts.
+
+        `taught` holds the labels of the documents that were added or subtracted.
+        """
+
+    @abstractmethod
+    def _rank(self, model: Any, rows: CountRows, k: int) -> tuple[Integers, Floats]:
+        """Return at most k class numbers and scores for each document, best first."""
+
+    @abstractmethod
+    def _take_apart(self, model: Any, rows: CountRows, document: int, number: int) -> ScoreParts:
+        """Split the score of one pair."""
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """Labels of the classes, sorted."""
+        classes: NDArray[Any] = self._fitted().classes
+        return classes
+
+    @property
+    def statistics_(self) -> ClassStatistics:
+        """The sums of the documents of each class."""
+        statistics: ClassStatistics = self._fitted().statistics
+        return statistics
+
+    def fit(self, X: Any, y: ArrayLike) -> Self:
+        """Learn from counts and labels.
+
+        Parameters
+        ----------
+        X : sparse or dense matrix of shape (n_documents, n_terms)
+            Counts, not negative.
+        y : array-like of shape (n_documents,)
+            Labels, strings or integers.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        X, y = self._check_input(X, y, reset=True)
+        classes, numbers = np.unique(y, return_inverse=True)
+        if len(classes) < 2:
+            raise ValueError(
+                f"y has only 1 class, {classes[0]!r}; at least 2 classes are needed. "
+                "Add documents of another class."
+            )
+        with _TEACHING:
+            self._model = self._fit_model(CountRows.from_matrix(X), numbers, classes)
+        return self
+
+    def partial_fit(self, X: Any, y: ArrayLike, classes: ArrayLike | None = None) -> Self:
+        """Add documents of known or new classes to the statistics; on an unfitted estimator, fit.
+
+        The learned parts stay as they are, so the cost is that of the documents and of the index.
+
+        Parameters
+        ----------
+        X : sparse or dense matrix of shape (n_documents, n_terms)
+            Counts, not negative.
+        y : array-like of shape (n_documents,)
+            Labels.
+        classes : array-like, optional
+            Where given, every label must be among them. Classes without documents are not kept.
+
+        Returns
+        -------
+        self
+        """
+        if classes is not None:
+            check_among(y, classes)
+        if not self.__sklearn_is_fitted__():
+            return self.fit(X, y)
+        X, y = self._check_input(X, y, reset=False)
+        with _TEACHING:
+            model = self._fitted()
+            check_same_kind(y, model.classes)
+            labels = np.union1d(model.classes, y)
+            known = model.statistics.place_classes(
+                np.searchsorted(labels, model.classes), len(labels)
+            )
+            self._model = self._with_statistics(
+                labels, known + self._sum(X, y, labels), np.unique(y)
+            )
+        return self
+
+    def forget(self, X: Any, y: ArrayLike) -> Self:
+        """Subtract documents that were added before; a class with none left disappears.
+
+        Parameters
+        ----------
+        X : sparse or dense matrix of shape (n_documents, n_terms)
+            The same counts as when they were added.
+        y : array-like of shape (n_documents,)
+            The same labels as when they were added.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a document was never added, or none would be left; the model then stays as it is.
+        """
+        self._fitted()
+        X, y = self._check_input(X, y, reset=False)
+        with _TEACHING:
+            model = self._fitted()
+            check_same_kind(y, model.classes)
+            check_among(y, model.classes)
+            rest = model.statistics - self._sum(X, y, model.classes)
+            if rest.n_documents == 0:
+                raise ValueError(
+                    "cannot forget the last document of a model; fit a new one instead."
+                )
+            labels = model.classes[rest.class_sizes > 0]
+            self._model = self._with_statistics(labels, rest.drop_empty_classes(), np.unique(y))
+        return self
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the best class of each document.
+
+        Parameters
+        ----------
+        X : sparse or dense matrix of shape (n_documents, n_terms)
+            Counts.
+
+        Returns
+        -------
+        ndarray of shape (n_documents,)
+            Labels.
+        """
+        model = self._fitted()
+        numbers, _ = self._rank(model, self._check_rows(X), 1)
+        return np.asarray(model.classes[numbers[:, 0]])
+
+    def predict_topk(self, X: Any, k: int = 5) -> TopK:
+        """Return the k best classes of each document with their scores.
+
+        Parameters
+        ----------
+        X : sparse or dense matrix of shape (n_documents, n_terms)
+            Counts.
+        k : int, default=5
+            How many; where there are fewer candidates the scores of the rest are -inf.
+
+        Returns
+        -------
+        TopK
+            `classes` and `scores`, each of shape (n_documents, k), best first; ties in class order.
+        """
+        k = check_k(k)
+        model = self._fitted()
+        ranked, scores = self._rank(model, self._check_rows(X), k)
+        missing = ((0, 0), (0, k - ranked.shape[1]))
+        return TopK(
+            model.classes[np.pad(ranked, missing)],
+            np.pad(scores, missing, constant_values=-np.inf),
+        )
+
+    def explain(
+        self, X: Any, classes: ArrayLike | None = None, top_terms: int = 10
+    ) -> list[Explanation]:
+        """Take the score of one class for each document apart.
+
+        Parameters
+        ----------
+        X : sparse or dense matrix of shape (n_documents, n_terms)
+            Counts.
+        classes : array-like of shape (n_documents,), optional
+            The label to explain for each document; the predicted one when left out.
+        top_terms : int, default=10
+            How many terms to name; the others are summed up in `rest`.
+
+        Returns
+        -------
+        list of Explanation
+            Terms are named by column number, or by column name where `fit` was given names.
+        """
+        model = self._fitted()
+        rows = self._check_rows(X)
+        numbers, scores = self._rank(model, rows, 2)
+        wanted = (
+            numbers[:, 0]
+            if classes is None
+            else find_labels(model.classes, classes, rows.n_documents)
+        )
+        return [
+            self._explain_one(model, rows, i, int(wanted[i]), numbers[i], scores[i], top_terms)
+            for i in range(rows.n_documents)
+        ]
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model to one file for `longtail.load`; nothing in it can run code.
+
+        The file is written beside `path` and renamed into place: a model that was there stays
+        intact until the new one is complete.
+        """
+        model = self._fitted()
+        parameters = self.get_params(deep=False)
+        if not isinstance(parameters.get("random_state"), numbers.Integral | None):
+            parameters["random_state"] = None  # a generator's state is no part of a model
+        arrays = {**pack_model(model), **self._pack_learned(model)}
+        header = {
+            "parameters": {name: plain(value) for name, value in parameters.items()},
+            **plain_parts(model),
+        }
+        if hasattr(self, "feature_names_in_"):
+            arrays.update(pack_texts("feature_names", self.feature_names_in_))
+        write_model(path, type(self).__name__, header, arrays)
+
+    @abstractmethod
+    def _pack_learned(self, model: Any) -> dict[str, NDArray[Any]]:
+        """Return the learned parts as named arrays."""
+
+    @abstractmethod
+    def _unpack_learned(self, file: ModelFile, parts: Model) -> Any:
+        """Build the model from the shared parts and the learned ones."""
+
+    @abstractmethod
+    def _validate_learned(self, model: Any) -> None:
+        """Check the learned parts of a model from a file."""
+
+    @abstractmethod
+    def _check_parameters(self) -> None:
+        """Refuse parameters that cannot be used with any data."""
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Tell scikit-learn whether there is a model."""
+        return hasattr(self, "_model")
+
+    def __sklearn_tags__(self) -> Any:
+        """Tell scikit-learn what input is understood."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.positive_only = True
+        # scikit-learn's check wants 83 % on dense blobs in the plane, where every "document" has
+        # every "term"; a direction (cosine, shared terms) cannot tell such clusters apart.
+        tags.classifier_tags.poor_score = True
+        return tags
+
+    def _fitted(self) -> Any:
+        """Return the model, or say that there is none yet."""
+        check_is_fitted(self)
+        return self._model
+
+    def _check_input(self, X: Any, y: ArrayLike, *, reset: bool) -> tuple[Any, NDArray[Any]]:
+        """Return counts and labels after scikit-learn's checks and ours."""
+        check_no_missing_label(y)
+        X, y = validate_data(self, X, y, reset=reset, accept_sparse="csr", dtype=np.float64)
+        check_classification_targets(y)
+        return X, np.asarray(y)
+
+    def _check_rows(self, X: Any) -> CountRows:
+        """Return the documents to predict in the kernels' form."""
+        X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64)
+        return CountRows.from_matrix(X)
+
+    def _sum(self, X: Any, y: NDArray[Any], labels: NDArray[Any]) -> ClassStatistics:
+        """Sum documents whose labels are all among `labels`."""
+        return ClassStatistics.from_counts(
+            X,
+            np.searchsorted(labels, y),
+            len(labels),
+            sublinear=self._sublinear,
+            n_jobs=self.n_jobs,
+        )
+
+    def _explain_one(
+        self,
+        model: Any,
+        rows: CountRows,
+        document: int,
+        number: int,
+        ranked: Integers,
+        scores: Floats,
+        top_terms: int,
+    ) -> Explanation:
+        """Explain one class for one document, beside the best other candidate."""
+        parts = self._take_apart(model, rows, document, number)
+        others = [j for j in range(len(ranked)) if ranked[j] != number]
+        return explain_score(
+            parts,
+            score=float(parts.contributions.sum() + parts.constant),
+            label=model.classes[number],
+            runner_up=(model.classes[ranked[others[0]]], scores[others[0]]) if others else None,
+            top_terms=top_terms,
+            term_names=getattr(self, "feature_names_in_", None),
+            feature_names=self._feature_names,
+        )
+
+
+def check_k(k: int) -> int:
+    """Return k, or say what it must be."""
+    if not isinstance(k, numbers.Integral) or k < 1:
+        raise ValueError(f"k must be an integer of at least 1; got {k!r}.")
+    return int(k)

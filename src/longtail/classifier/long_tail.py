@@ -1,0 +1,557 @@
+"""The estimator to use: statistics, a shared score learned on near misses, a correction per class.
+
+fit, step by step:
+
+1. sum the documents of each class (`statistics`)
+2. draw documents, find their nearest wrong classes, and learn what the six features and every term
+   are worth, each document left out of its own class (`sampling`, `candidates`, `learning`)
+3. collapse that into one value for each (class, term) and index it (`scoring`, `candidates`)
+4. find every document's candidates, and learn each class's correction on its near misses
+   (`candidates`, `refinement`)
+5. repeat step 4 without some documents and calibrate on these (`calibration`)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from longtail.calibration import Calibrator, calibrate, find_threshold, fit_calibrator
+from longtail.candidates import ScoreIndex, cap_candidates, find_highest, index_score
+from longtail.classifier.base import _TEACHING, CountClassifier, TopK, check_k
+from longtail.classifier.labels import check_among, check_same_kind
+from longtail.classifier.parts import Model
+from longtail.explanation import ScoreParts, take_additive_apart
+from longtail.learning import check_positive, learn_listwise, learn_term_weights
+from longtail.persistence import ModelFile
+from longtail.refinement import ClassWeights, learn_class_weights
+from longtail.sampling import draw_documents, draw_seed, hold_out
+from longtail.scoring import (
+    DEFAULT_FEATURE_WEIGHTS,
+    FIRST_FEATURE_WEIGHTS,
+    SCORE_FEATURE_NAMES,
+    AdditiveScore,
+    Profile,
+    WeightedRows,
+    background_shares,
+    collapse_score,
+    own_scores,
+    pair_scores,
+    score_features,
+    term_contributions,
+    weigh_documents,
+)
+from longtail.statistics import ClassStatistics, CountRows, Floats, Integers
+
+SAMPLED = 60_000  # documents that the shared score is learned on
+LISTED = 20_000  # of these, for the six feature weights
+FIRST_CANDIDATES = 20  # rivals of each sampled document
+FEWEST_LISTED = 10  # with fewer documents the feature weights stay at their defaults
+HELD_OUT_SHARE, MOST_HELD_OUT = 0.15, 15_000
+CLASS_WEIGHTS = "class_weights"  # the last feature of an explanation: what the class has learned
+
+
+@dataclass(frozen=True)
+class LongTailModel(Model):
+    """The fitted parts: learned ones first, then what is derived from them and the statistics."""
+
+    background: Floats
+    term_weights: Floats
+    feature_weights: Floats
+    class_weights: ClassWeights
+    calibrator: Calibrator
+    touched: NDArray[np.bool_]
+    score: AdditiveScore
+    index: ScoreIndex
+
+
+class _Lists(NamedTuple):
+    """Documents, each with its own class in column 0 of `classes` and candidates after it."""
+
+    documents: Integers
+    classes: Integers
+    own: Integers
+
+
+@dataclass(frozen=True)
+class _NearMisses:
+    """Every document's own class and candidates, with scores that leave the document out."""
+
+    classes: Integers
+    scores: Floats
+
+
+class LongTailClassifier(CountClassifier):
+    """Classify documents into very many classes, most of them rare.
+
+    Every class is the sum of its documents, so documents and classes can be added and forgotten at
+    any time. One score for all classes, with a learned weight for every term, ranks them; a sparse
+    correction for each class, learned on its near misses, sharpens the ranking. Nothing needs
+    setting: what adapts, adapts to the data.
+
+    Parameters
+    ----------
+    candidates : int, default=20
+        Classes among which the corrections decide; capped at the number of classes.
+    C : float, default=1.0
+        Weight of the loss of each near miss when the corrections are learned.
+    random_state : int, RandomState or None, default=None
+        Decides which documents are sampled and held out; the same state gives the same model for
+        any `n_jobs`.
+    n_jobs : int or None, default=None
+        Number of threads; None is one, -1 is every core.
+
+    Attributes
+    ----------
+    classes_ : ndarray
+        Labels, sorted.
+    statistics_ : ClassStatistics
+        The sums of the documents of each class.
+    weights_ : dict of str to float
+        Weight of each feature of the shared score.
+    term_weights_ : ndarray of shape (n_terms,)
+        Learned factor of each term.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail import LongTailClassifier
+    >>> X = np.array([[3, 1, 0], [2, 0, 0], [0, 1, 2], [0, 0, 4]])
+    >>> classifier = LongTailClassifier(random_state=0).fit(X, ["a", "a", "b", "b"])
+    >>> classifier.predict([[1, 0, 0], [0, 0, 1]]).tolist()
+    ['a', 'b']
+    """
+
+    _sublinear = True
+    _feature_names = (*SCORE_FEATURE_NAMES, CLASS_WEIGHTS)
+
+    def __init__(
+        self,
+        candidates: int = 20,
+        C: float = 1.0,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.candidates = candidates
+        self.C = C
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    @property
+    def weights_(self) -> dict[str, float]:
+        """Weight of each feature; the class's own weights count as they are."""
+        weights = [*self._fitted().feature_weights.tolist(), 1.0]
+        return dict(zip(self._feature_names, weights, strict=True))
+
+    @property
+    def term_weights_(self) -> Floats:
+        """Learned factor of each term."""
+        weights: Floats = self._fitted().term_weights
+        return weights
+
+    def predict_proba_topk(self, X: Any, k: int = 5) -> TopK:
+        """Return the k best classes of each document with calibrated probabilities.
+
+        Parameters
+        ----------
+        X : sparse or dense matrix of shape (n_documents, n_terms)
+            Counts.
+        k : int, default=5
+            How many.
+
+        Returns
+        -------
+        TopK
+            `scores` holds probabilities; what a row lacks of 1 is the chance of any other class.
+            Where there are fewer than k candidates the probabilities of the rest are 0.
+        """
+        k = check_k(k)
+        model = self._fitted()
+        numbers, scores = self._rank(model, self._check_rows(X), len(model.classes))
+        probabilities = calibrate(scores, model.calibrator)
+        n_kept = min(k, numbers.shape[1])
+        missing = ((0, 0), (0, k - n_kept))
+        return TopK(
+            model.classes[np.pad(numbers[:, :n_kept], missing)],
+            np.pad(probabilities[:, :n_kept], missing),
+        )
+
+    def threshold_for(self, precision: float) -> float:
+        """Return the top-1 probability from which on predictions reach a precision.
+
+        Learned on documents that `fit` held out for it. Abstain where `predict_proba_topk` gives
+        less.
+
+        Parameters
+        ----------
+        precision : float
+            Between 0 and 1.
+
+        Returns
+        -------
+        float
+
+        Raises
+        ------
+        ValueError
+            If the precision cannot be reached.
+        """
+        return find_threshold(self._fitted().calibrator, precision)
+
+    def refine(self, X: Any, y: ArrayLike) -> Self:
+        """Learn the weights of the classes touched since the last fit or refine anew.
+
+        The global quantities (number of documents, document frequencies) are brought up to date for
+        all classes.
+
+        Parameters
+        ----------
+        X : sparse or dense matrix of shape (n_documents, n_terms)
+            Documents that the model has been taught: those of the touched classes, and as many
+            others as there are, for these are what the touched classes must be told from.
+        y : array-like of shape (n_documents,)
+            Their labels.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a document was never taught; the model then stays as it is.
+        """
+        self._fitted()
+        X, y = self._check_input(X, y, reset=False)
+        with _TEACHING:
+            model: LongTailModel = self._fitted()
+            check_same_kind(y, model.classes)
+            check_among(y, model.classes)
+            rows, numbers = CountRows.from_matrix(X), np.searchsorted(model.classes, y)
+            _ = model.statistics - self._sum(rows, y, model.classes)  # refuses strangers
+            model = self._derive(
+                replace(
+                    model,
+                    corpus=model.statistics.corpus,
+                    background=background_shares(model.statistics),
+                )
+            )
+            documents = self._weigh(rows, model)
+            near_misses = self._mine(documents, numbers, model)
+            learned = self._learn_class_weights(
+                documents, near_misses, len(model.classes), model.touched
+            )
+            self._model = replace(
+                model,
+                class_weights=model.class_weights.replace_classes(learned, model.touched),
+                touched=np.zeros_like(model.touched),
+            )
+        return self
+
+    def _check_parameters(self) -> None:
+        cap_candidates(self.candidates, 2)
+        check_positive("C", self.C)
+
+    # ---- fit
+
+    def _fit_model(
+        self, rows: CountRows, numbers: Integers, classes: NDArray[Any]
+    ) -> LongTailModel:
+        seed = draw_seed(self.random_state)
+        n_classes = len(classes)
+        statistics = self._sum(rows, classes[numbers], classes)
+        profile = Profile.of(statistics, statistics.corpus, background_shares(statistics))
+        held_out = hold_out(
+            numbers, n_classes, min(int(HELD_OUT_SHARE * len(numbers)), MOST_HELD_OUT), seed
+        )
+        sample = draw_documents(numbers, n_classes, SAMPLED, seed, without=held_out)
+        term_weights, feature_weights = self._learn_score(rows, numbers, profile, sample)
+        model = self._derive(
+            LongTailModel(
+                classes=classes,
+                statistics=statistics,
+                corpus=statistics.corpus,
+                current_corpus=statistics.corpus,
+                background=background_shares(statistics),
+                term_weights=term_weights,
+                feature_weights=feature_weights,
+                class_weights=ClassWeights.none(n_classes),
+                calibrator=Calibrator.identity(),
+                touched=np.zeros(n_classes, np.bool_),
+                score=None,  # type: ignore[arg-type]
+                index=None,  # type: ignore[arg-type]
+            )
+        )
+        documents = self._weigh(rows, model)
+        near_misses = self._mine(documents, numbers, model)
+        calibrator = self._calibrate(documents, numbers, near_misses, held_out, model)
+        class_weights = self._learn_class_weights(documents, near_misses, n_classes)
+        return replace(model, class_weights=class_weights, calibrator=calibrator)
+
+    def _learn_score(
+        self, rows: CountRows, numbers: Integers, profile: Profile, sample: Integers
+    ) -> tuple[Floats, Floats]:
+        """Learn term and feature weights on the sample, each document left out of its class."""
+        idf = profile.corpus.idf
+        documents = weigh_documents(rows, idf, self.n_jobs)
+        lists = self._draw_lists(documents, sample, numbers, profile, FIRST_FEATURE_WEIGHTS)
+        feature_weights = self._learn_feature_weights(documents, lists, profile)
+        contributions = term_contributions(documents, *lists, profile, feature_weights, self.n_jobs)
+        term_weights = self._learn_term_weights(rows, lists.documents, contributions)
+        del contributions  # as large as the sample times its candidates
+        documents = weigh_documents(rows, idf * term_weights, self.n_jobs)
+        feature_weights = self._learn_feature_weights(documents, lists, profile)
+        # Once more with the candidates that the score itself draws, as prediction will.
+        lists = self._draw_lists(documents, sample[:LISTED], numbers, profile, feature_weights)
+        return term_weights, self._learn_feature_weights(documents, lists, profile)
+
+    def _draw_lists(
+        self,
+        documents: WeightedRows,
+        sample: Integers,
+        numbers: Integers,
+        profile: Profile,
+        feature_weights: Floats,
+    ) -> _Lists:
+        """Return each sampled document's own class and the highest-scored others.
+
+        Documents whose own class would not be among the candidates are left out: no weights can
+        help them.
+        """
+        n_classes, own = profile.statistics.n_classes, numbers[sample]
+        score = collapse_score(profile, feature_weights, self.n_jobs)
+        rivals, _ = find_highest(
+            documents,
+            index_score(score, profile.statistics.n_terms),
+            min(FIRST_CANDIDATES, n_classes - 1),
+            chosen=sample,
+            own=own,
+            most_postings=n_classes,
+            n_jobs=self.n_jobs,
+        )
+        lists = _Lists(sample, np.column_stack([own, rivals]), own)
+        scores = score_features(documents, *lists, profile, self.n_jobs) @ feature_weights
+        reached = scores[:, 0] >= scores[:, 1:].min(axis=1)
+        return _Lists(*(part[reached] for part in lists))
+
+    def _learn_feature_weights(
+        self, documents: WeightedRows, lists: _Lists, profile: Profile
+    ) -> Floats:
+        """Learn the six weights, or keep the defaults where there is nothing to learn from."""
+        if len(lists.documents) < FEWEST_LISTED:
+            return DEFAULT_FEATURE_WEIGHTS
+        first = _Lists(*(part[:LISTED] for part in lists))
+        return learn_listwise(score_features(documents, *first, profile, self.n_jobs))
+
+    def _learn_term_weights(self, rows: CountRows, sample: Integers, contributions: Any) -> Floats:
+        """Learn the factor of each term."""
+        return learn_term_weights(rows, sample, contributions)
+
+    def _mine(
+        self, documents: WeightedRows, numbers: Integers, model: LongTailModel
+    ) -> _NearMisses:
+        """Find every document's candidates and score them, each document left out of its class."""
+        n_classes = len(model.classes)
+        rivals, _ = find_highest(
+            documents,
+            model.index,
+            min(cap_candidates(self.candidates, n_classes), n_classes - 1),
+            own=numbers,
+            most_postings=n_classes,
+            n_jobs=self.n_jobs,
+        )
+        classes = np.column_stack([numbers, rivals])
+        return _NearMisses(classes, self._score(documents, classes, model))
+
+    def _score(self, documents: WeightedRows, classes: Integers, model: LongTailModel) -> Floats:
+        """Score documents for their own class, without themselves, and for its rivals."""
+        scores = pair_scores(documents, classes, model.score, self.n_jobs)
+        scores[:, 0] = own_scores(
+            documents, classes[:, 0], self._profile(model), model.feature_weights, self.n_jobs
+        )
+        return scores
+
+    def _learn_class_weights(
+        self,
+        documents: WeightedRows,
+        near_misses: _NearMisses,
+        n_classes: int,
+        chosen: NDArray[np.bool_] | None = None,
+    ) -> ClassWeights:
+        """Learn each class's correction."""
+        return learn_class_weights(
+            documents,
+            near_misses.classes,
+            near_misses.scores,
+            n_classes,
+            self.C,
+            chosen=chosen,
+            n_jobs=self.n_jobs,
+        )
+
+    def _calibrate(
+        self,
+        documents: WeightedRows,
+        numbers: Integers,
+        near_misses: _NearMisses,
+        held_out: Integers,
+        model: LongTailModel,
+    ) -> Calibrator:
+        """Learn the corrections without the documents held out, and see how these then fare.
+
+        Their parts are taken out of the statistics as well, so they are as new as a test document;
+        only the candidates are those found before.
+        """
+        if not len(held_out):
+            return Calibrator.identity()
+        kept = np.delete(np.arange(len(numbers)), held_out)
+        strangers, others = documents.take(held_out), documents.take(kept)
+        labels = model.classes[numbers[held_out]]
+        without = self._derive(
+            replace(
+                model,
+                statistics=model.statistics - self._sum(strangers.rows, labels, model.classes),
+            )
+        )
+        classes = near_misses.classes[kept]
+        class_weights = self._learn_class_weights(
+            others,
+            _NearMisses(classes, self._score(others, classes, without)),
+            len(model.classes),
+        )
+        ranked, scores = self._rank_weighted(
+            replace(without, class_weights=class_weights), strangers, len(model.classes)
+        )
+        return fit_calibrator(scores, ranked == numbers[held_out][:, None])
+
+    # ---- from parts to predictions
+
+    def _weigh(self, rows: CountRows, model: LongTailModel) -> WeightedRows:
+        """Weigh documents as the model's score expects them."""
+        return weigh_documents(rows, model.current_corpus.idf * model.term_weights, self.n_jobs)
+
+    def _profile(self, model: LongTailModel) -> Profile:
+        """Return what the score needs of the model's classes."""
+        return Profile.of(model.statistics, model.current_corpus, model.background)
+
+    def _derive(self, model: LongTailModel) -> LongTailModel:
+        """Bring everything that follows from the statistics up to date."""
+        current = model.corpus.with_new_terms(model.statistics.corpus)
+        model = replace(model, current_corpus=current)
+        score = collapse_score(self._profile(model), model.feature_weights, self.n_jobs)
+        index = index_score(score, model.statistics.n_terms)
+        return replace(model, score=score, index=index)
+
+    def _with_statistics(
+        self, classes: NDArray[Any], statistics: ClassStatistics, taught: NDArray[Any]
+    ) -> LongTailModel:
+        model: LongTailModel = self._fitted()
+        known = np.isin(model.classes, classes)
+        positions = np.searchsorted(classes, model.classes[known])
+        touched = np.isin(classes, taught)
+        touched[positions] |= model.touched[known]
+        return self._derive(
+            replace(
+                model,
+                classes=classes,
+                statistics=statistics,
+                class_weights=model.class_weights.select_classes(known).place_classes(
+                    positions, len(classes)
+                ),
+                touched=touched,
+            )
+        )
+
+    def _rank(self, model: LongTailModel, rows: CountRows, k: int) -> tuple[Integers, Floats]:
+        return self._rank_weighted(model, self._weigh(rows, model), k)
+
+    def _rank_weighted(
+        self, model: LongTailModel, documents: WeightedRows, k: int
+    ) -> tuple[Integers, Floats]:
+        """Rank the candidates of weighed documents by score and correction."""
+        n_classes = len(model.classes)
+        candidates, _ = find_highest(
+            documents,
+            model.index,
+            cap_candidates(self.candidates, n_classes),
+            most_postings=n_classes,
+            n_jobs=self.n_jobs,
+        )
+        scores = pair_scores(documents, candidates, model.score, self.n_jobs)
+        scores += pair_scores(documents, candidates, model.class_weights.as_score(), self.n_jobs)
+        order = np.lexsort((candidates, -scores))[:, :k]
+        return (
+            np.take_along_axis(candidates, order, axis=1),
+            np.take_along_axis(scores, order, axis=1),
+        )
+
+    def _take_apart(
+        self, model: LongTailModel, rows: CountRows, document: int, number: int
+    ) -> ScoreParts:
+        documents = self._weigh(rows.take(np.array([document])), model)
+        features = score_features(
+            documents,
+            np.zeros(1, np.int64),
+            np.array([[number]]),
+            np.full(1, -1),
+            self._profile(model),
+        )
+        return take_additive_apart(
+            documents,
+            number,
+            features[0, 0] * model.feature_weights,
+            model.score,
+            model.class_weights.as_score(),
+        )
+
+    # ---- files
+
+    def _pack_learned(self, model: LongTailModel) -> dict[str, NDArray[Any]]:
+        arrays = {name: getattr(model, name) for name in _ARRAYS}
+        for part, names in _PARTS.items():
+            arrays |= {f"{part}/{name}": getattr(getattr(model, part), name) for name in names}
+        return arrays
+
+    def _unpack_learned(self, file: ModelFile, parts: Model) -> LongTailModel:
+        def unpack(part: str) -> dict[str, Any]:
+            return {name: file.array(f"{part}/{name}") for name in _PARTS[part]}
+
+        score: dict[str, Any] = unpack("score")
+        return LongTailModel(
+            classes=parts.classes,
+            statistics=parts.statistics,
+            corpus=parts.corpus,
+            current_corpus=parts.current_corpus,
+            **{name: file.array(name) for name in _ARRAYS},
+            class_weights=ClassWeights(**unpack("class_weights")),
+            calibrator=Calibrator(**unpack("calibrator")),
+            score=AdditiveScore(
+                indptr=parts.statistics.indptr, indices=parts.statistics.indices, **score
+            ),
+            index=ScoreIndex(
+                slopes=score["slopes"], constants=score["constants"], **unpack("index")
+            ),
+        )
+
+    def _validate_learned(self, model: LongTailModel) -> None:
+        model.index.validate(model.statistics.n_terms)
+        model.class_weights.validate(model.statistics.n_classes, model.statistics.n_terms)
+
+
+_ARRAYS = ("background", "term_weights", "feature_weights", "touched")
+_PARTS = {
+    "class_weights": ("indptr", "indices", "values", "constants"),
+    "calibrator": (
+        "top_log_odds",
+        "top_probabilities",
+        "other_log_odds",
+        "other_probabilities",
+        "held_out_log_odds",
+        "held_out_right",
+    ),
+    "score": ("values", "slopes", "constants"),
+    "index": ("indptr", "classes", "values"),
+}

@@ -1,0 +1,53 @@
+"""`longtail.load`: from a file back to an estimator."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+
+from longtail.classifier.long_tail import LongTailClassifier
+from longtail.classifier.paper import DoubleSamplingClassifier
+from longtail.classifier.parts import unpack_model
+from longtail.persistence import open_model
+
+
+def load(path: str | os.PathLike[str], *, verify: bool = True) -> Any:
+    """Open a model that `save` wrote; its arrays are memory-mapped.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+    verify : bool, default=True
+        Check every array against its checksum and the model's own invariants. Skip this only for a
+        file that was verified where it lies.
+
+    Returns
+    -------
+    DoubleSamplingClassifier or LongTailClassifier
+        Whatever was saved, with bit-equal predictions.
+
+    Raises
+    ------
+    longtail.persistence.ModelFileError
+        If anything is wrong with the file.
+    """
+    file = open_model(path, verify=verify)
+    kinds = {kind.__name__: kind for kind in (DoubleSamplingClassifier, LongTailClassifier)}
+    if file.kind not in kinds:
+        raise file.error(f"holds a {file.kind!r}, which is none of {sorted(kinds)}")
+    try:
+        estimator = kinds[file.kind](**file.parameters["parameters"])
+        parts = unpack_model(file)
+        estimator._model = estimator._unpack_learned(file, parts)
+        if verify:
+            parts.statistics.validate()
+            estimator._validate_learned(estimator._model)
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        raise file.error(f"is not a sound {file.kind}: {error}") from None
+    estimator.n_features_in_ = parts.statistics.n_terms
+    if "feature_names.utf8" in file.arrays:
+        estimator.feature_names_in_ = np.array(file.texts("feature_names"), dtype=object)
+    return estimator

@@ -1,0 +1,257 @@
+"""The paper's estimator: (π,κ)-double sampling, ten features, one linear SVM."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+
+from longtail.candidates import (
+    CandidateIndex,
+    build_index,
+    cap_candidates,
+    find_candidates,
+    rank_candidates,
+)
+from longtail.classifier.base import CountClassifier
+from longtail.classifier.parts import Model
+from longtail.explanation import ScoreParts, take_score_apart
+from longtail.features import CENTROID_DISTANCE, FEATURE_NAMES, pair_features, term_scores
+from longtail.learning import Scorer, check_positive, learn_scorer, pair_differences
+from longtail.persistence import ModelFile
+from longtail.sampling import (
+    PairSample,
+    cap_adversaries,
+    check_examples_per_class,
+    draw_pairs,
+)
+from longtail.statistics import ClassStatistics, Corpus, CountRows, Floats, Integers
+
+_MOST_DRAWS = 1000
+
+
+@dataclass(frozen=True)
+class PaperModel(Model):
+    """The fitted parts of the paper's method."""
+
+    scorer: Scorer
+    sample: PairSample | None
+    index: CandidateIndex
+    term_scores: Floats
+
+
+class DoubleSamplingClassifier(CountClassifier):
+    """The paper's (π,κ)-double sampling classifier, to the letter.
+
+    Documents of each class and adversarial classes for each document are sampled (Algorithm 1), the
+    ten features of Table 1 of the resulting pairs train one linear SVM for all classes, and a
+    document gets the class of highest score among its q nearest centroids (Algorithm 2).
+
+    Parameters
+    ----------
+    examples_per_class : float, default=2
+        Documents kept of each class on average: π_k = min(1, examples_per_class / n_k).
+    adversaries : int, default=30
+        κ, other classes drawn for each document kept; capped at the number of other classes.
+    candidates : int, default=10
+        q, nearest centroids among which prediction chooses; capped at the number of classes.
+    C : float, default=0.01
+        Weight of the SVM's loss for each pair.
+    random_state : int, RandomState or None, default=None
+        Decides the sample; the same state gives the same model for any `n_jobs`.
+    n_jobs : int or None, default=None
+        Number of threads; None is one, -1 is every core.
+
+    Attributes
+    ----------
+    classes_ : ndarray
+        Labels, sorted.
+    statistics_ : ClassStatistics
+        The sums of the documents of each class.
+    weights_ : dict of str to float
+        Weight of each feature; a score is the sum of weight x feature.
+    feature_scales_ : ndarray of shape (10,)
+        Largest absolute difference of each feature over the sampled pairs, by which the learner
+        divided.
+    sample_ : PairSample
+        The documents and adversaries drawn; None after `longtail.load`.
+    adversaries_ : int
+        κ after capping.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail import DoubleSamplingClassifier
+    >>> X = np.array([[3, 1, 0], [2, 0, 0], [0, 1, 2], [0, 0, 4]])
+    >>> classifier = DoubleSamplingClassifier(random_state=0).fit(X, ["a", "a", "b", "b"])
+    >>> classifier.predict([[1, 0, 0], [0, 0, 1]]).tolist()
+    ['a', 'b']
+
+    References
+    ----------
+    Joshi, Amini, Partalas, Iutzeler and Maximov, "Aggressive Sampling for Multi-class to Binary
+    Reduction with Applications to Text Classification", NIPS 2017.
+    """
+
+    _feature_names = FEATURE_NAMES
+
+    def __init__(
+        self,
+        examples_per_class: float = 2,
+        adversaries: int = 30,
+        candidates: int = 10,
+        C: float = 0.01,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.examples_per_class = examples_per_class
+        self.adversaries = adversaries
+        self.candidates = candidates
+        self.C = C
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    @property
+    def weights_(self) -> dict[str, float]:
+        """Weight of each feature."""
+        return dict(zip(FEATURE_NAMES, self._fitted().scorer.weights.tolist(), strict=True))
+
+    @property
+    def feature_scales_(self) -> Floats:
+        """What the learner divided each feature by."""
+        scales: Floats = self._fitted().scorer.scales
+        return scales
+
+    @property
+    def sample_(self) -> PairSample | None:
+        """The documents and adversaries drawn by the last fit."""
+        sample: PairSample | None = self._fitted().sample
+        return sample
+
+    @property
+    def adversaries_(self) -> int:
+        """κ after capping."""
+        return cap_adversaries(self.adversaries, len(self.classes_))
+
+    def _check_parameters(self) -> None:
+        cap_adversaries(self.adversaries, 2)
+        cap_candidates(self.candidates, 2)
+        check_examples_per_class(self.examples_per_class)
+        check_positive("C", self.C)
+
+    def _fit_model(self, rows: CountRows, numbers: Integers, classes: NDArray[Any]) -> PaperModel:
+        statistics = ClassStatistics.from_counts(rows, numbers, len(classes), n_jobs=self.n_jobs)
+        sample = self._draw_sample(numbers, len(classes))
+        features = pair_features(
+            rows, statistics, sample.documents, sample.classes, n_jobs=self.n_jobs
+        )
+        scorer = learn_scorer(*pair_differences(features, sample.classes), C=self.C)
+        return self._assemble(classes, statistics, statistics.corpus, scorer, sample)
+
+    def _draw_sample(self, numbers: Integers, n_classes: int) -> PairSample:
+        """Draw until there is a document: a draw may come out empty when the data are few."""
+        random_state = check_random_state(self.random_state)
+        for _ in range(_MOST_DRAWS):
+            sample = draw_pairs(
+                numbers,
+                n_classes,
+                self.examples_per_class,
+                self.adversaries,
+                random_state,
+                n_jobs=self.n_jobs,
+            )
+            if len(sample):
+                return sample
+        raise ValueError(
+            f"examples_per_class={self.examples_per_class!r} is so small that {_MOST_DRAWS} draws "
+            f"kept none of the {len(numbers)} documents; the paper uses 1 or 2."
+        )
+
+    def _assemble(
+        self,
+        classes: NDArray[Any],
+        statistics: ClassStatistics,
+        corpus: Corpus,
+        scorer: Scorer,
+        sample: PairSample | None,
+    ) -> PaperModel:
+        """Derive what prediction needs from the statistics and the scorer."""
+        current = corpus.with_new_terms(statistics.corpus)
+        return PaperModel(
+            classes=classes,
+            statistics=statistics,
+            corpus=corpus,
+            current_corpus=current,
+            scorer=scorer,
+            sample=sample,
+            index=build_index(statistics, current),
+            term_scores=term_scores(statistics, current, scorer.weights, n_jobs=self.n_jobs),
+        )
+
+    def _with_statistics(
+        self, classes: NDArray[Any], statistics: ClassStatistics, taught: NDArray[Any]
+    ) -> PaperModel:
+        model: PaperModel = self._fitted()
+        return self._assemble(classes, statistics, model.corpus, model.scorer, model.sample)
+
+    def _rank(self, model: PaperModel, rows: CountRows, k: int) -> tuple[Integers, Floats]:
+        n_candidates = cap_candidates(self.candidates, len(model.classes))
+        candidates, cosines = find_candidates(
+            rows, model.index, model.current_corpus.idf, n_candidates, n_jobs=self.n_jobs
+        )
+        return rank_candidates(
+            rows,
+            model.statistics,
+            model.term_scores,
+            float(model.scorer.weights[CENTROID_DISTANCE]),
+            candidates,
+            cosines,
+            min(k, n_candidates),
+            n_jobs=self.n_jobs,
+        )
+
+    def _take_apart(
+        self, model: PaperModel, rows: CountRows, document: int, number: int
+    ) -> ScoreParts:
+        return take_score_apart(
+            rows,
+            document,
+            number,
+            model.statistics,
+            model.current_corpus,
+            model.scorer.weights,
+            model.term_scores,
+        )
+
+    def _pack_learned(self, model: PaperModel) -> dict[str, NDArray[Any]]:
+        return {
+            "scorer/weights": model.scorer.weights,
+            "scorer/scales": model.scorer.scales,
+            "index/indptr": model.index.indptr,
+            "index/classes": model.index.classes,
+            "index/weights": model.index.weights,
+            "term_scores": model.term_scores,
+        }
+
+    def _unpack_learned(self, file: ModelFile, parts: Model) -> PaperModel:
+        arrays = file.arrays
+        return PaperModel(
+            classes=parts.classes,
+            statistics=parts.statistics,
+            corpus=parts.corpus,
+            current_corpus=parts.current_corpus,
+            scorer=Scorer(arrays["scorer/weights"], arrays["scorer/scales"]),
+            sample=None,
+            index=CandidateIndex(
+                arrays["index/indptr"],
+                arrays["index/classes"],
+                arrays["index/weights"],
+                parts.statistics.n_classes,
+            ),
+            term_scores=arrays["term_scores"],
+        )
+
+    def _validate_learned(self, model: PaperModel) -> None:
+        model.index.validate(model.statistics.n_terms)

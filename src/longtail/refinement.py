@@ -1,0 +1,181 @@
+"""Weights of each class, learned on near misses: what the statistics alone get wrong.
+
+In: documents with their candidate classes and leave-one-out scores. Out: ClassWeights, sparse. Each
+class solves a logistic regression of its own documents against those that have it among their
+candidates. The score that the statistics give, against the log-sum-exp of the document's other
+candidates, enters as a fixed offset, so the weights learn only what is missing, and a class without
+any competes on its statistics.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from longtail._kernels import refinement as kernels
+from longtail.candidates import check_index
+from longtail.scoring import AdditiveScore, WeightedRows
+from longtail.statistics import Floats, Integers, running_total
+from longtail.threads import even_indptr, run_blocks
+
+TOLERANCE = 0.05  # largest move of a dual variable, as a share of the cost, in the last pass
+MOST_PASSES = 10
+LOWEST_OFFSET = -7.0  # a candidate of less than one in a thousand is no near miss
+SMALLEST_WEIGHT = 0.01
+
+
+@dataclass(frozen=True)
+class ClassWeights:
+    """Learned weights of each class, in CSR form: an additive correction of its score.
+
+    Attributes
+    ----------
+    indptr : ndarray of shape (n_classes + 1,), int64
+        Where each class's weights begin.
+    indices : ndarray of shape (nnz,), int32
+        Terms, ascending within a class.
+    values : ndarray of shape (nnz,), float32
+        Weights.
+    constants : ndarray of shape (n_classes,), float64
+        What every document gets.
+    """
+
+    indptr: Integers
+    indices: NDArray[Any]
+    values: NDArray[np.float32]
+    constants: Floats
+
+    @classmethod
+    def none(cls, n_classes: int) -> ClassWeights:
+        """Return the weights of classes that have not learned any."""
+        return cls(
+            np.zeros(n_classes + 1, np.int64),
+            np.zeros(0, np.int32),
+            np.zeros(0, np.float32),
+            np.zeros(n_classes),
+        )
+
+    def validate(self, n_classes: int, n_terms: int) -> None:
+        """Check that every position scoring will follow exists; a file may have broken it."""
+        check_index(self.indptr, self.indices, self.values, n_classes, n_terms)
+
+    def as_score(self) -> AdditiveScore:
+        """Return the weights as a score of their own."""
+        return AdditiveScore(
+            self.indptr, self.indices, self.values, np.zeros_like(self.constants), self.constants
+        )
+
+    def place_classes(self, positions: Integers, n_classes: int) -> ClassWeights:
+        """Move class c to row `positions[c]`, ascending, of `n_classes`; others have no weights."""
+        sizes = np.zeros(n_classes, np.int64)
+        sizes[positions] = np.diff(self.indptr)
+        constants = np.zeros(n_classes)
+        constants[positions] = self.constants
+        return ClassWeights(running_total(sizes), self.indices, self.values, constants)
+
+    def select_classes(self, keep: NDArray[np.bool_]) -> ClassWeights:
+        """Leave out the classes that are not kept."""
+        entries = np.repeat(keep, np.diff(self.indptr))
+        return ClassWeights(
+            running_total(np.diff(self.indptr)[keep]),
+            self.indices[entries],
+            self.values[entries],
+            self.constants[keep],
+        )
+
+    def replace_classes(self, others: ClassWeights, chosen: NDArray[np.bool_]) -> ClassWeights:
+        """Take the chosen classes from `others` and the rest from here."""
+        mine, theirs = self.select_classes(~chosen), others.select_classes(chosen)
+        sizes = np.zeros(len(chosen), np.int64)
+        sizes[~chosen], sizes[chosen] = np.diff(mine.indptr), np.diff(theirs.indptr)
+        indptr = running_total(sizes)
+        entries_chosen = np.repeat(chosen, sizes)
+        indices = np.empty(indptr[-1], self.indices.dtype)
+        values = np.empty(indptr[-1], np.float32)
+        for source, where in ((mine, ~entries_chosen), (theirs, entries_chosen)):
+            indices[where], values[where] = source.indices, source.values
+        return ClassWeights(
+            indptr, indices, values, np.where(chosen, others.constants, self.constants)
+        )
+
+
+def learn_class_weights(
+    documents: WeightedRows,
+    classes: Integers,
+    scores: Floats,
+    n_classes: int,
+    cost: float,
+    *,
+    chosen: NDArray[np.bool_] | None = None,
+    n_jobs: int | None = None,
+) -> ClassWeights:
+    """Fit the weights of each class on its near misses.
+
+    Parameters
+    ----------
+    documents : WeightedRows
+        All documents.
+    classes : ndarray of shape (n_documents, width)
+        The document's own class in column 0, then its candidates.
+    scores : ndarray of shape (n_documents, width)
+        Their scores by the statistics, the own class without the document.
+    n_classes : int
+        K.
+    cost : float
+        Weight of each pair's loss.
+    chosen : ndarray of shape (n_classes,), bool, optional
+        The classes to fit; all when left out.
+    n_jobs : int or None
+        Number of threads; the weights are the same for any.
+
+    Returns
+    -------
+    ClassWeights
+    """
+    n_documents, width = classes.shape
+    offsets = np.empty(classes.shape, np.float32)
+    run_blocks(
+        lambda first, last: kernels.fill_offsets(scores, first, last, offsets),
+        even_indptr(n_documents),
+        n_jobs,
+    )
+    starts = np.zeros(n_classes + 1, np.int64)
+    pairs = np.empty(classes.size, np.int64)
+    kernels.group_pairs(classes, n_classes, starts, pairs)
+    sizes, constants = np.zeros(n_classes, np.int64), np.zeros(n_classes)
+    blocks: dict[int, tuple[NDArray[np.int32], NDArray[np.float32]]] = {}
+    every = np.ones(n_classes, np.bool_) if chosen is None else chosen
+
+    def fit_block(first: int, last: int) -> None:
+        blocks[first] = kernels.fit_classes(
+            documents.rows.indptr,
+            documents.rows.indices,
+            documents.weights,
+            documents.rows.n_terms,
+            width,
+            starts,
+            pairs,
+            offsets.reshape(-1),
+            cost,
+            TOLERANCE * cost,
+            MOST_PASSES,
+            LOWEST_OFFSET,
+            SMALLEST_WEIGHT,
+            every,
+            first,
+            last,
+            sizes,
+            constants,
+        )
+
+    run_blocks(fit_block, starts, n_jobs)
+    ordered = [blocks[first] for first in sorted(blocks)]
+    return ClassWeights(
+        running_total(sizes),
+        np.concatenate([terms for terms, _ in ordered]),
+        np.concatenate([values for _, values in ordered]),
+        constants,
+    )

@@ -1,0 +1,345 @@
+"""The additive score of LongTailClassifier, from class statistics and a few learned numbers.
+
+In: class statistics, a weight for each term and one for each of six features. Out: scores of
+(document, class) pairs, with the document left out of its own class where asked. Every feature is a
+sum over the document's terms, so a score collapses into one value for each (class, term), a slope
+and a constant for each class:
+
+    score(x, c) = constant_c + slope_c * sum_t x_t + sum_t x_t * value_ct
+
+x is the document: 1 + ln(count), times idf, times the learned weight of the term,
+length-normalised.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from longtail._kernels import scoring as kernels
+from longtail.features import Feature
+from longtail.statistics import (
+    CENTROID_BITS,
+    ClassStatistics,
+    Corpus,
+    CountRows,
+    Floats,
+    Integers,
+    running_total,
+)
+from longtail.threads import even_indptr, run_blocks
+
+UNIT = 2.0**-CENTROID_BITS
+
+# s_ct is the sum of term t over the length-normalised documents of class c, P_t its share of all
+# classes' sums.
+SCORE_FEATURES: tuple[Feature, ...] = (
+    Feature("cosine", "idf_t s_ct / |s_c|", "direction of the class centroid"),
+    Feature(
+        "likelihood",
+        "ln(1 + s_ct / (100 P_t)) - ln(1 + sum_t s_ct / 100)",
+        "smoothed likelihood of the terms in the class, against the background",
+    ),
+    Feature("size", "ln(n_c), once", "number of documents of the class"),
+    Feature("coverage", "idf_t where s_ct > 0", "whether the class has the term at all"),
+    Feature("dampened_cosine", "idf_t s_ct / |s_c|^0.8", "the cosine, kinder to large classes"),
+    Feature("saturation", "idf_t s_ct / (s_ct + 0.3)", "how firmly the class has the term"),
+)
+SCORE_FEATURE_NAMES: tuple[str, ...] = tuple(feature.name for feature in SCORE_FEATURES)
+
+# To find the first candidates, before anything is learned: the cosine, kinder to large classes.
+FIRST_FEATURE_WEIGHTS: Floats = np.array([0.0, 0.0, 0.0, 0.0, 1.0, 0.0])
+# Where there is nothing to learn from; about what the feature weights are on most data.
+DEFAULT_FEATURE_WEIGHTS: Floats = np.array([8.0, 0.3, 0.0, 0.1, 2.5, 0.0])
+
+
+@dataclass(frozen=True)
+class WeightedRows:
+    """Documents with the weights that scoring uses.
+
+    Attributes
+    ----------
+    rows : CountRows
+        The counts.
+    weights : ndarray of shape (nnz,), float32
+        Aligned with `rows.indices`; each row has length 1.
+    totals : ndarray of shape (n_documents,), float64
+        Sum of each row's weights.
+    """
+
+    rows: CountRows
+    weights: NDArray[np.float32]
+    totals: Floats
+
+    def take(self, documents: Integers) -> WeightedRows:
+        """Return the given documents, in their order."""
+        entries = self.rows.entries(documents)
+        return WeightedRows(
+            self.rows.take(documents), self.weights[entries], self.totals[documents]
+        )
+
+
+@dataclass(frozen=True)
+class Profile:
+    """What the score needs to know of classes and corpus, all derived from additive sums."""
+
+    statistics: ClassStatistics
+    corpus: Corpus
+    background: Floats
+
+    @classmethod
+    def of(cls, statistics: ClassStatistics, corpus: Corpus, background: Floats) -> Profile:
+        """Return the profile; terms that the background lacks share the smallest share it has."""
+        known = background[background > 0]
+        smallest = known.min() if len(known) else 1.0
+        return cls(statistics, corpus, np.where(background > 0, background, smallest))
+
+    @cached_property
+    def squares(self) -> Floats:
+        """Squared length of each idf-weighted class sum."""
+        return (self.statistics.centroid_norms(self.corpus.idf) * UNIT) ** 2
+
+    @cached_property
+    def masses(self) -> Floats:
+        """Sum of each class sum over its terms."""
+        return self.statistics.centroid_masses * UNIT
+
+    @cached_property
+    def class_arrays(self) -> tuple[Any, ...]:
+        """The arrays that every scoring kernel takes, in their order."""
+        return (
+            self.statistics.indptr,
+            self.statistics.indices,
+            self.statistics.centroid_sums,
+            UNIT,
+            self.statistics.class_sizes,
+            self.squares,
+            self.masses,
+            self.corpus.idf,
+            self.background,
+        )
+
+
+@dataclass(frozen=True)
+class AdditiveScore:
+    """A score collapsed into numbers of classes and terms.
+
+    Attributes
+    ----------
+    indptr, indices : ndarrays
+        Terms of each class; those of the statistics.
+    values : ndarray of shape (nnz,), float32
+        What a unit of the term adds to the class.
+    slopes, constants : ndarrays of shape (n_classes,), float64
+        What a unit of any term adds, and what every document gets.
+    """
+
+    indptr: Integers
+    indices: NDArray[Any]
+    values: NDArray[np.float32]
+    slopes: Floats
+    constants: Floats
+
+
+def background_shares(statistics: ClassStatistics) -> Floats:
+    """Return P_t, each term's share of the sums of all classes."""
+    totals = statistics.centroid_totals
+    return totals / max(float(totals.sum()), 1.0)
+
+
+def weigh_documents(
+    rows: CountRows, term_weights: Floats, n_jobs: int | None = None
+) -> WeightedRows:
+    """Weigh and length-normalise documents; `term_weights` is idf times the learned weight."""
+    weights = np.empty(len(rows.data), np.float32)
+    totals = np.empty(rows.n_documents)
+    run_blocks(
+        lambda first, last: kernels.weigh_rows(
+            rows.indptr, rows.indices, rows.data, term_weights, first, last, weights, totals
+        ),
+        rows.indptr,
+        n_jobs,
+    )
+    return WeightedRows(rows, weights, totals)
+
+
+def score_features(
+    documents: WeightedRows,
+    chosen: Integers,
+    classes: Integers,
+    own: Integers,
+    profile: Profile,
+    n_jobs: int | None = None,
+) -> NDArray[np.float32]:
+    """Compute the six features of the chosen documents with the classes of their rows.
+
+    Parameters
+    ----------
+    documents : WeightedRows
+        All documents.
+    chosen : ndarray of shape (M,)
+        Row numbers.
+    classes : ndarray of shape (M, width)
+        Class numbers.
+    own : ndarray of shape (M,)
+        The class whose statistics contain the document and must forget it first; -1 for none.
+    profile : Profile
+        Of the classes.
+    n_jobs : int or None
+        Number of threads.
+
+    Returns
+    -------
+    ndarray of shape (M, width, 6), float32
+    """
+    features = np.empty((*classes.shape, len(SCORE_FEATURES)), np.float32)
+    rows = documents.rows
+    run_blocks(
+        lambda first, last: kernels.fill_score_features(
+            rows.indptr,
+            rows.indices,
+            rows.data,
+            documents.weights,
+            documents.totals,
+            chosen,
+            classes,
+            own,
+            *profile.class_arrays,
+            first,
+            last,
+            features,
+        ),
+        even_indptr(len(chosen)),
+        n_jobs,
+    )
+    return features
+
+
+@dataclass(frozen=True)
+class Contributions:
+    """What each term of a document adds to its score for each class of its row.
+
+    The terms of document i and column k stand at `starts[i] + k * length` of `values`; `constants`
+    (M, width) is what no term decides.
+    """
+
+    starts: Integers
+    values: NDArray[np.float32]
+    constants: NDArray[np.float32]
+
+
+def term_contributions(
+    documents: WeightedRows,
+    chosen: Integers,
+    classes: Integers,
+    own: Integers,
+    profile: Profile,
+    feature_weights: Floats,
+    n_jobs: int | None = None,
+) -> Contributions:
+    """Split the scores of the chosen documents by term; parameters as in `score_features`."""
+    rows = documents.rows
+    lengths = np.diff(rows.indptr)[chosen]
+    starts = running_total(lengths * classes.shape[1])
+    values = np.empty(starts[-1], np.float32)
+    constants = np.empty(classes.shape, np.float32)
+    run_blocks(
+        lambda first, last: kernels.fill_contributions(
+            rows.indptr,
+            rows.indices,
+            rows.data,
+            documents.weights,
+            chosen,
+            classes,
+            own,
+            *profile.class_arrays,
+            feature_weights,
+            starts,
+            first,
+            last,
+            values,
+            constants,
+        ),
+        starts,
+        n_jobs,
+    )
+    return Contributions(starts, values, constants)
+
+
+def collapse_score(
+    profile: Profile, feature_weights: Floats, n_jobs: int | None = None
+) -> AdditiveScore:
+    """Turn statistics and feature weights into values, slopes and constants."""
+    statistics = profile.statistics
+    values = np.empty(len(statistics.indices), np.float32)
+    slopes, constants = np.empty(statistics.n_classes), np.empty(statistics.n_classes)
+    run_blocks(
+        lambda first, last: kernels.fill_values(
+            *profile.class_arrays, feature_weights, first, last, values, slopes, constants
+        ),
+        statistics.indptr,
+        n_jobs,
+    )
+    return AdditiveScore(statistics.indptr, statistics.indices, values, slopes, constants)
+
+
+def own_scores(
+    documents: WeightedRows,
+    own: Integers,
+    profile: Profile,
+    feature_weights: Floats,
+    n_jobs: int | None = None,
+) -> Floats:
+    """Score each document for its own class, without the document itself."""
+    scores = np.empty(documents.rows.n_documents)
+    rows = documents.rows
+    run_blocks(
+        lambda first, last: kernels.own_scores(
+            rows.indptr,
+            rows.indices,
+            rows.data,
+            documents.weights,
+            documents.totals,
+            own,
+            *profile.class_arrays,
+            feature_weights,
+            first,
+            last,
+            scores,
+        ),
+        rows.indptr,
+        n_jobs,
+    )
+    return scores
+
+
+def pair_scores(
+    documents: WeightedRows, classes: Integers, score: AdditiveScore, n_jobs: int | None = None
+) -> Floats:
+    """Score each document with each class of its row, shape (n_documents, width)."""
+    scores = np.empty(classes.shape)
+    rows = documents.rows
+    run_blocks(
+        lambda first, last: kernels.fill_pair_scores(
+            rows.indptr,
+            rows.indices,
+            documents.weights,
+            documents.totals,
+            classes,
+            score.indptr,
+            score.indices,
+            score.values,
+            score.slopes,
+            score.constants,
+            first,
+            last,
+            scores,
+        ),
+        rows.indptr,
+        n_jobs,
+    )
+    return scores

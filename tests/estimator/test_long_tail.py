@@ -1,0 +1,248 @@
+"""LongTailClassifier: what it promises beyond what both estimators do."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import longtail
+from longtail import LongTailClassifier, metrics
+from longtail.classifier import long_tail
+from tests.conftest import assert_same_predictions, load_shared, make_problem
+
+
+@pytest.fixture(scope="module")
+def large():
+    """Enough documents to learn from and to hold some out; the second half is for testing."""
+    return make_problem(5, n_documents=1600, n_classes=60, n_terms=150)
+
+
+@pytest.fixture(scope="module")
+def fitted(large):
+    return LongTailClassifier(random_state=0).fit(large.X[:1200], large.y[:1200])
+
+
+def test_learns(large, fitted):
+    assert fitted.score(large.X[1200:], large.y[1200:]) > 0.8
+    assert set(fitted.weights_) == {
+        "cosine",
+        "likelihood",
+        "size",
+        "coverage",
+        "dampened_cosine",
+        "saturation",
+        "class_weights",
+    }
+    assert fitted.term_weights_.shape == (150,)
+    assert np.all(fitted.term_weights_ > 0)
+
+
+def test_random_state_decides(large):
+    X, y = large.X[:300], large.y[:300]
+    models = [LongTailClassifier(random_state=seed).fit(X, y) for seed in (1, 1, 2)]
+    assert models[0].weights_ == models[1].weights_
+    assert_same_predictions(models[0], models[1], X)
+    assert models[0].weights_ != models[2].weights_
+
+
+def test_sampling_limits_do_not_matter_to_threads(large, monkeypatch):
+    monkeypatch.setattr(long_tail, "SAMPLED", 200)
+    monkeypatch.setattr(long_tail, "LISTED", 100)
+    one, two = (LongTailClassifier(random_state=3, n_jobs=n).fit(large.X, large.y) for n in (1, 2))
+    assert_same_predictions(one, two, large.X)
+    assert np.array_equal(one.term_weights_, two.term_weights_)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"candidates": 0}, "candidates must be an integer of at least 1; got 0"),
+        ({"C": -1}, "C must be a positive number; got -1"),
+    ],
+)
+def test_bad_parameters(problem, options, message):
+    with pytest.raises(ValueError, match=message):
+        LongTailClassifier(**options).fit(problem.X, problem.y)
+
+
+def test_every_document_alone_in_its_class():
+    X = np.eye(12, dtype=int) * 2
+    classifier = LongTailClassifier(random_state=0).fit(X, np.arange(12))
+    assert classifier.predict(X).tolist() == list(range(12))
+
+
+# ---- probabilities
+
+
+def test_probabilities_fall_and_sum_to_at_most_one(large, fitted):
+    top = fitted.predict_proba_topk(large.X[1200:], 20)
+    ranking = fitted.predict_topk(large.X[1200:], 20)
+    assert np.array_equal(top.classes, ranking.classes)
+    assert np.all(top.scores >= 0)
+    assert np.all(top.scores.sum(axis=1) <= 1 + 1e-9)
+    assert np.all(np.diff(top.scores, axis=1) <= 1e-12)
+    shorter = fitted.predict_proba_topk(large.X[1200:], 3)
+    assert np.array_equal(shorter.scores, top.scores[:, :3])
+
+
+def test_probabilities_are_calibrated(large, fitted):
+    top = fitted.predict_proba_topk(large.X[1200:], 1)
+    right = top.classes[:, 0] == large.y[1200:]
+    assert abs(top.scores[:, 0].mean() - right.mean()) < 0.06
+    sure = top.scores[:, 0] >= np.median(top.scores[:, 0])
+    assert right[sure].mean() > right[~sure].mean()
+
+
+def test_probabilities_beyond_the_candidates_are_zero(problem):
+    classifier = LongTailClassifier(candidates=2, random_state=0).fit(problem.X, problem.y)
+    top = classifier.predict_proba_topk(problem.X, 4)
+    assert np.all(top.scores[:, 2:] == 0)
+    with pytest.raises(ValueError, match="k must be an integer of at least 1"):
+        classifier.predict_proba_topk(problem.X, 0)
+
+
+def test_threshold(large, fitted):
+    low, high = fitted.threshold_for(0.8), fitted.threshold_for(0.95)
+    assert 0 <= low <= high <= 1
+    top = fitted.predict_proba_topk(large.X[1200:], 1)
+    kept = top.scores[:, 0] >= high
+    right = top.classes[:, 0] == large.y[1200:]
+    assert kept.sum() > 50
+    assert right[kept].mean() > 0.9
+
+
+def test_threshold_that_cannot_be_reached():
+    rng = np.random.default_rng(0)
+    X, y = rng.poisson(0.3, (1000, 30)), rng.integers(0, 20, 1000)  # nothing to learn
+    classifier = LongTailClassifier(random_state=0).fit(X, y)
+    with pytest.raises(ValueError, match=r"a precision of 0\.9 cannot be reached"):
+        classifier.threshold_for(0.9)
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        classifier.threshold_for(90)
+
+
+def test_threshold_needs_held_out_documents(problem):
+    classifier = LongTailClassifier(random_state=0).fit(problem.X, problem.y)
+    with pytest.raises(ValueError, match="too few documents"):
+        classifier.threshold_for(0.9)
+
+
+# ---- teaching
+
+
+def test_a_new_class_competes_fairly(large, fitted):
+    """Leave a class out, teach three of its documents, and see its others predicted."""
+    sizes = np.bincount(large.y[:1200], minlength=60)
+    right, n_tested, stolen = 0, 0, []
+    for c in np.flatnonzero((sizes >= 12) & (sizes <= 25))[:4]:
+        others = large.y != c
+        classifier = LongTailClassifier(random_state=0)
+        classifier.fit(large.X[:1200][others[:1200]], large.y[:1200][others[:1200]])
+        before = classifier.predict(large.X[1200:][others[1200:]])
+        mine = large.X[~others]
+        classifier.partial_fit(mine[:3], np.full(3, c))
+        predicted = classifier.predict(mine[3:])
+        right += np.sum(predicted == c)
+        n_tested += len(predicted)
+        after = classifier.predict(large.X[1200:][others[1200:]])
+        stolen.append(np.mean((after == c) & (before == large.y[1200:][others[1200:]])))
+    assert right / n_tested > 0.6
+    assert max(stolen) < 0.02
+
+
+def test_refine_learns_the_touched_classes_only(large):
+    X, y = large.X[:600], large.y[:600]
+    classifier = LongTailClassifier(random_state=0).fit(X, y)
+    before = classifier._model.class_weights
+    extra, labels = large.X[600:640], np.full(40, 7)
+    classifier.partial_fit(extra, labels)
+    assert np.flatnonzero(classifier._model.touched).tolist() == [7]
+    classifier.refine(np.vstack([X, extra]), np.concatenate([y, labels]))
+    after = classifier._model.class_weights
+    assert not classifier._model.touched.any()
+    for c in range(60):
+        mine, theirs = (w.values[w.indptr[c] : w.indptr[c + 1]].tolist() for w in (before, after))
+        assert (mine == theirs) == (c != 7)
+    assert classifier._model.corpus.n_documents == 640
+    assert np.mean(classifier.predict(extra) == 7) > 0.9
+
+
+def test_refine_gives_a_new_class_weights(large):
+    X, y = large.X[:600], np.where(large.y[:600] == 3, 99, large.y[:600])
+    new = y == 99
+    classifier = LongTailClassifier(random_state=0).fit(X[~new], y[~new])
+    classifier.partial_fit(X[new], y[new])
+    number = np.searchsorted(classifier.classes_, 99)
+
+    def size():
+        indptr = classifier._model.class_weights.indptr
+        return indptr[number + 1] - indptr[number]
+
+    assert size() == 0
+    classifier.refine(X, y)
+    assert size() > 0
+    assert np.mean(classifier.predict(X[new]) == 99) > 0.8
+
+
+def test_refine_of_nothing_touched_keeps_every_weight(problem):
+    classifier = LongTailClassifier(random_state=0).fit(problem.X, problem.y)
+    before = classifier.predict_topk(problem.X, 5)
+    classifier.refine(problem.X, problem.y)
+    after = classifier.predict_topk(problem.X, 5)
+    assert np.array_equal(before.classes, after.classes)
+    assert np.array_equal(before.scores, after.scores)
+
+
+def test_refine_refuses_strangers(problem):
+    classifier = LongTailClassifier(random_state=0).fit(problem.X, problem.y)
+    model = classifier._model
+    with pytest.raises(ValueError, match="never added"):
+        classifier.refine(problem.X + 1, problem.y)
+    with pytest.raises(ValueError, match="not among the classes"):
+        classifier.refine(problem.X, problem.y + 100)
+    assert classifier._model is model
+
+
+def test_weights_of_a_class_that_disappears_go_with_it(problem):
+    classifier = LongTailClassifier(random_state=0).fit(problem.X, problem.y)
+    gone = problem.y == 2
+    classifier.forget(problem.X[gone], problem.y[gone])
+    assert classifier.classes_.tolist() == [0, 1, 3, 4, 5, 6]
+    model = classifier._model
+    assert len(model.class_weights.constants) == len(model.touched) == 6
+    assert 2 not in classifier.predict(problem.X)
+
+
+def test_saved_model_keeps_probabilities_and_thresholds(large, fitted, tmp_path):
+    fitted.save(tmp_path / "model")
+    loaded = longtail.load(tmp_path / "model")
+    one, other = (m.predict_proba_topk(large.X[1200:], 5) for m in (fitted, loaded))
+    assert np.array_equal(one.scores, other.scores)
+    assert loaded.threshold_for(0.9) == fitted.threshold_for(0.9)
+    assert loaded.weights_ == fitted.weights_
+    for model in (fitted, loaded):
+        model.partial_fit(large.X[1200:1210], large.y[1200:1210])
+        model.refine(large.X[:1210], large.y[:1210])
+    assert_same_predictions(fitted, loaded, large.X)
+
+
+# ---- real data: ahead of every peer of the same counts
+
+
+@pytest.mark.parametrize(
+    ("name", "accuracy", "macro_f1"),
+    [("cve-product", 0.842, 0.681), ("wordnet-hypernym", 0.455, 0.288)],
+)
+def test_real_data(name, accuracy, macro_f1):
+    """The best peer in each column, plus one point of accuracy and two of macro F1."""
+    X_train, y_train, X_test, y_test = load_shared(name)
+    classifier = LongTailClassifier(random_state=0, n_jobs=2).fit(X_train, y_train)
+    top = classifier.predict_proba_topk(X_test, 1)
+    right = top.classes[:, 0] == y_test
+    assert right.mean() >= accuracy
+    assert metrics.macro_f1(y_test, top.classes[:, 0]) >= macro_f1
+    bins = np.minimum((top.scores[:, 0] * 15).astype(int), 14)
+    gaps = np.bincount(bins, top.scores[:, 0] - right, minlength=15)
+    assert np.abs(gaps).sum() / len(right) <= 0.03  # expected calibration error
+    kept = top.scores[:, 0] >= classifier.threshold_for(0.9)
+    assert 0.88 <= right[kept].mean() <= 0.92
