@@ -114,7 +114,8 @@ def learn_listwise(features: NDArray[np.float32], decay: float = 1e-3) -> Floats
         Weights of the features as they are.
     """
     scales = features.std(axis=(0, 1), dtype=np.float64) + 1e-9
-    scaled = features / scales
+    # A row's common part cannot matter; without it a feature that never differs is exactly 0.
+    scaled = (features - features[:, :1]) / scales
 
     def loss(weights: Floats) -> tuple[float, Floats]:
         return listwise_loss(weights, scaled, decay)

@@ -410,7 +410,6 @@ def test_class_weights_reach_the_optimum(seed, cost):
         assert oracle.logistic_objective({}, 0.0, xs, signs, offsets, cost) > smallest * 1.01
 
 
-@pytest.mark.xfail(reason="four bare Newton steps cycle where square * cost is above ten or so")
 @pytest.mark.usefixtures("to_the_end")
 def test_class_weights_reach_the_optimum_at_a_large_cost_and_wide_scores():
     for seed in SEEDS:

@@ -12,9 +12,10 @@ import numpy as np
 
 from longtail._kernels.jit import kernel
 
-# Newton steps for one dual variable; four leave an error below 1e-3, which the next pass mends.
-_NEWTON_STEPS = 4
-_LARGEST_LOG_ODDS = 30.0
+# Newton's method for one dual variable, kept inside a bracket: it would cycle where the cost is large.
+# Two or three steps are the rule; what is left of the gap the next pass mends.
+_MOST_STEPS = 30
+_SMALLEST_GAP = 1e-3
 
 
 @kernel
@@ -58,14 +59,21 @@ def solve_dual(alpha, log_odds, square, cost):
     variable.
     """
     ceiling = square * cost
+    low, high = -log_odds - ceiling, -log_odds  # the gap has opposite signs there
     r = math.log((alpha + 1e-9) / (cost - alpha + 1e-9)) if alpha > 0.0 else min(-log_odds, 0.0)
-    for _ in range(_NEWTON_STEPS):
+    r = min(max(r, low), high)
+    for _ in range(_MOST_STEPS):
         share = 1.0 / (1.0 + math.exp(-r))
         gap = r + log_odds + ceiling * share
-        r -= gap / (1.0 + ceiling * share * (1.0 - share))
-        r = min(max(r, -_LARGEST_LOG_ODDS), _LARGEST_LOG_ODDS)
-        if abs(gap) < 1e-3:
+        if abs(gap) < _SMALLEST_GAP:
             break
+        if gap > 0.0:
+            high = r
+        else:
+            low = r
+        r -= gap / (1.0 + ceiling * share * (1.0 - share))
+        if not low < r < high:
+            r = 0.5 * (low + high)
     return cost / (1.0 + math.exp(-r))
 
 
@@ -185,7 +193,7 @@ def fit_classes(
                 term = indices[j]
                 value = buffer[term]
                 buffer[term] = 0.0
-                if abs(value) < smallest_weight:
+                if value == 0.0 or abs(value) < smallest_weight:
                     continue
                 if size == capacity:
                     capacity *= 2

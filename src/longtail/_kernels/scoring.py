@@ -269,9 +269,11 @@ def fill_values(
         constants[c] = constant
         for j in range(class_indptr[c], class_indptr[c + 1]):
             term = class_indices[j]
-            values[j] = term_value(
-                sums[j] * unit, idf[term], background[term], cosine_factor, feature_weights
-            )
+            values[j] = 0.0
+            if sums[j] > 0:
+                values[j] = term_value(
+                    sums[j] * unit, idf[term], background[term], cosine_factor, feature_weights
+                )
 
 
 @kernel

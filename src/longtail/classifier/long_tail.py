@@ -239,16 +239,15 @@ class LongTailClassifier(CountClassifier):
                     background=background_shares(model.statistics),
                 )
             )
-            documents = self._weigh(rows, model)
-            near_misses = self._mine(documents, numbers, model)
-            learned = self._learn_class_weights(
-                documents, near_misses, len(model.classes), model.touched
-            )
-            self._model = replace(
-                model,
-                class_weights=model.class_weights.replace_classes(learned, model.touched),
-                touched=np.zeros_like(model.touched),
-            )
+            if len(model.classes) > 1:  # a class alone has nothing to be told from
+                documents = self._weigh(rows, model)
+                near_misses = self._mine(documents, numbers, model)
+                learned = self._learn_class_weights(
+                    documents, near_misses, len(model.classes), model.touched
+                )
+                weights = model.class_weights.replace_classes(learned, model.touched)
+                model = replace(model, class_weights=weights)
+            self._model = replace(model, touched=np.zeros_like(model.touched))
         return self
 
     def _check_parameters(self) -> None:
