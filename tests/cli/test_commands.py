@@ -6,7 +6,9 @@ import json
 import subprocess
 import sys
 
+import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from tests.conftest import make_problem
 
@@ -39,9 +41,9 @@ def test_help():
 
 def test_demo():
     report = json.loads(run("demo", "--json").stdout)
-    centroid, paper = report["results"]
-    assert paper["accuracy"] > 0.40 > centroid["accuracy"] > 0.30
-    assert paper["macro_f1"] > 0.25
+    centroid, paper, longtail = report["results"]
+    assert longtail["accuracy"] > 0.45 > paper["accuracy"] > 0.40 > centroid["accuracy"] > 0.30
+    assert longtail["macro_f1"] > 0.28 > paper["macro_f1"] > 0.25
     assert {band["name"] for band in paper["bands"]} == {"1", "2-5", "6-20", "21-100", "more"}
     assert len(report["examples"]) == 6
     assert any(e["class"] == e["predicted"][0] for e in report["examples"])
@@ -58,6 +60,47 @@ def test_paper_preset(lshtc_files):
     assert "37.4%" in table
     assert "26.5%" in table
     assert "harmonic mean" in table
+
+
+@pytest.fixture
+def data_folder(tmp_path):
+    """A folder of data sets with one small set in it."""
+    problem = make_problem(1, n_documents=300)
+    arrays = {"shape": np.array([240, 60, 7, 25])}
+    for part, rows in (("train", slice(0, 240)), ("test", slice(240, 300))):
+        X = sp.csr_array(problem.X[rows])
+        arrays |= {f"{part}_{name}": getattr(X, name) for name in ("data", "indices", "indptr")}
+        arrays[f"{part}_y"] = problem.y[rows]
+    (tmp_path / "small").mkdir()
+    np.savez(tmp_path / "small" / "counts.npz", **arrays)
+    return tmp_path
+
+
+def test_compare(data_folder):
+    out = data_folder / "rows.jsonl"
+    arguments = ("bench", "compare", "--folder", data_folder, "--out", out)
+    report = json.loads(run(*arguments, "--systems", "longtail,centroid", "--json").stdout)
+    assert {row["system"] for row in report["rows"]} == {"longtail", "centroid"}
+    assert all(row["accuracy"] > 0.5 for row in report["rows"])
+    assert len(out.read_text().splitlines()) == 2
+    unknown = run(*arguments, "--systems", "nonsense", code=1)
+    assert "nonsense" in unknown.stderr
+
+
+def test_ablation(data_folder):
+    table = run("bench", "ablation", "--folder", data_folder, "--seeds", "0").stdout
+    assert "without class weights" in table
+    wrong = run("bench", "ablation", "--folder", data_folder, "--seeds", "zero", code=1)
+    assert "--seeds must be numbers" in wrong.stderr
+    absent = run("bench", "ablation", "--folder", data_folder / "absent", code=1)
+    assert "absent" in absent.stderr
+
+
+def test_theory(tmp_path):
+    figure = tmp_path / "theory.png"
+    report = json.loads(run("bench", "theory", "--quick", "--figure", figure, "--json").stdout)
+    assert all(row["holds"] for row in report["runs"])
+    assert figure.stat().st_size > 10_000
 
 
 def test_mistakes_are_one_line(lshtc_files, tmp_path):

@@ -12,8 +12,8 @@ import numpy as np
 
 from longtail._kernels.jit import kernel
 
-# Newton's method for one dual variable, kept inside a bracket: it would cycle where the cost is large.
-# Two or three steps are the rule; what is left of the gap the next pass mends.
+# Newton's method for one dual variable, in a bracket: alone it cycles where the cost is large. Two
+# or three steps are the rule; what is left of the gap the next pass mends.
 _MOST_STEPS = 30
 _SMALLEST_GAP = 1e-3
 
@@ -65,15 +65,15 @@ def solve_dual(alpha, log_odds, square, cost):
     for _ in range(_MOST_STEPS):
         share = 1.0 / (1.0 + math.exp(-r))
         gap = r + log_odds + ceiling * share
-        if abs(gap) < _SMALLEST_GAP:
-            break
         if gap > 0.0:
             high = r
         else:
             low = r
         r -= gap / (1.0 + ceiling * share * (1.0 - share))
-        if not low < r < high:
+        if not low <= r <= high:
             r = 0.5 * (low + high)
+        if abs(gap) < _SMALLEST_GAP:
+            break
     return cost / (1.0 + math.exp(-r))
 
 

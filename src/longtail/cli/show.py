@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -22,6 +23,7 @@ from rich.text import Text
 
 if TYPE_CHECKING:
     from longtail.benchmark import Measurement
+    from longtail.benchmark.compare import Row
     from longtail.benchmark.measure import Progress
 
 _WIDTH = 120  # columns of a table in a file or a pipe, where there is no terminal to ask
@@ -32,7 +34,7 @@ def clear_errors() -> Iterator[None]:
     """Turn an error that the user can do something about into one line and exit code 2."""
     try:
         yield
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, ImportError) as error:
         sys.exit(f"longtail: {error}")
 
 
@@ -62,24 +64,29 @@ def progress() -> Iterator[Progress]:
             bar.update(task, completed=bar.tasks[task].total)
 
 
-def print_measurements(title: str, results: Sequence[Measurement]) -> None:
-    """Print one row for each system."""
+def print_measurements(title: str, results: Sequence[Measurement | Row]) -> None:
+    """Print one row for each system; a run that failed says why."""
     header = ("", "accuracy", "macro F1", "top 5", "fit", "predict", "a document", "peak memory")
-    rows = [
-        (
-            result.system,
-            f"{result.accuracy:.1%}",
-            f"{result.macro_f1:.1%}",
-            f"{result.top_5:.1%}",
-            f"{result.fit_seconds:.1f} s",
-            f"{result.predict_seconds:.1f} s",
-            f"{result.predict_seconds / result.n_test * 1e6:.0f} µs",
-            f"{result.peak_megabytes:,.0f} MB",
+    rows = []
+    for result in results:
+        error = getattr(result, "error", None)
+        if error:
+            rows.append((result.system, error, *[""] * (len(header) - 2)))
+            continue
+        rows.append(
+            (
+                result.system,
+                f"{result.accuracy:.1%}",
+                f"{result.macro_f1:.1%}",
+                f"{result.top_5:.1%}",
+                f"{result.fit_processor_seconds:.1f} s",
+                f"{result.predict_processor_seconds:.1f} s",
+                f"{result.predict_processor_seconds / result.n_test * 1e6:.0f} µs",
+                f"{result.peak_megabytes:,.0f} MB",
+            )
         )
-        for result in results
-    ]
     print_table(title, header, rows)
-    say("Macro F1 is the mean of the per-class F1; peak memory is the process's so far.")
+    say("Macro F1 is the mean of the per-class F1; times are processor time over all threads.")
 
 
 def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -109,3 +116,10 @@ def _console() -> Console:
 def print_json(value: Any) -> None:
     """Print one JSON document."""
     sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2) + "\n")
+
+
+def append_json(path: Path | None, value: Any) -> None:
+    """Append one line of JSON to a file, so that an interruption loses nothing finished."""
+    if path is not None:
+        with path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(value, ensure_ascii=False) + "\n")
