@@ -23,7 +23,7 @@ from longtail.threads import even_indptr, run_blocks
 
 TOLERANCE = 0.05  # largest move of a dual variable, as a share of the cost, in the last pass
 MOST_PASSES = 10
-LOWEST_OFFSET = -7.0  # a candidate of less than one in a thousand is no near miss
+LOWEST_OFFSET = -5.0  # a candidate of less than one in 150 is no near miss
 SMALLEST_WEIGHT = 0.01
 
 

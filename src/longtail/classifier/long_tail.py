@@ -331,10 +331,11 @@ class LongTailClassifier(CountClassifier):
             most_postings=n_classes,
             n_jobs=self.n_jobs,
         )
-        lists = _Lists(sample, np.column_stack([own, rivals]), own)
-        scores = score_features(documents, *lists, profile, self.n_jobs) @ feature_weights
-        reached = scores[:, 0] >= scores[:, 1:].min(axis=1)
-        return _Lists(*(part[reached] for part in lists))
+        chosen, classes = documents.take(sample), np.column_stack([own, rivals])
+        scores = pair_scores(chosen, classes, score, self.n_jobs)
+        left_out = own_scores(chosen, own, profile, feature_weights, self.n_jobs)
+        reached = left_out >= scores[:, 1:].min(axis=1)
+        return _Lists(sample[reached], classes[reached], own[reached])
 
     def _learn_feature_weights(
         self, documents: WeightedRows, lists: _Lists, profile: Profile
