@@ -7,6 +7,7 @@ feature.
 from __future__ import annotations
 
 import numbers
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -140,11 +141,12 @@ def listwise_loss(weights: Floats, features: Floats, decay: float) -> tuple[floa
 def learn_term_weights(
     rows: CountRows,
     documents: Integers,
-    contributions: Contributions,
+    contributions_of: Callable[[slice], Contributions],
     *,
     learning_rate: float = 0.1,
     decay: float = 1e-3,
     n_epochs: int = 3,
+    block: int = 10_000,
 ) -> Floats:
     """Learn a factor for each term so that the first class of each row wins a softmax over its row.
 
@@ -156,28 +158,36 @@ def learn_term_weights(
         All documents.
     documents : ndarray of shape (M,)
         Row numbers, in the order of the gradient steps.
-    contributions : Contributions
-        What each term adds to each score at factor 1; true class in column 0.
+    contributions_of : callable
+        Gives, for a slice of `documents`, what each term adds to each score at factor 1; true class
+        in column 0. It is asked again in every pass: all at once would be the largest array of a
+        fit.
     learning_rate, decay, n_epochs : float, float, int
         Of the adaptive gradient method; the penalty pulls logarithms to 0 each time a term is seen.
+    block : int
+        Documents in a slice.
 
     Returns
     -------
     ndarray of shape (n_terms,), float64
     """
-    log_weights = np.zeros(rows.n_terms)
-    kernels.fit_term_weights(
-        rows.indptr,
-        rows.indices,
-        documents,
-        contributions.starts,
-        contributions.values,
-        contributions.constants,
-        learning_rate,
-        decay,
-        n_epochs,
-        log_weights,
-    )
+    log_weights, steps = np.zeros(rows.n_terms), np.full(rows.n_terms, 1e-2)
+    for _ in range(n_epochs):
+        for start in range(0, len(documents), block):
+            part = slice(start, start + block)
+            contributions = contributions_of(part)
+            kernels.step_term_weights(
+                rows.indptr,
+                rows.indices,
+                documents[part],
+                contributions.places,
+                contributions.values,
+                contributions.constants,
+                learning_rate,
+                decay,
+                log_weights,
+                steps,
+            )
     return np.exp(log_weights)
 
 

@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 
 from longtail._kernels import refinement as kernels
 from longtail.candidates import check_index
-from longtail.scoring import AdditiveScore, WeightedRows
+from longtail.scoring import AdditiveScore, WeightedRows, group_pairs
 from longtail.statistics import Floats, Integers, running_total
 from longtail.threads import even_indptr, run_blocks
 
 TOLERANCE = 0.05  # largest move of a dual variable, as a share of the cost, in the last pass
-MOST_PASSES = 10
+MOST_PASSES = 8
 LOWEST_OFFSET = -5.0  # a candidate of less than one in 150 is no near miss
 SMALLEST_WEIGHT = 0.01
 
@@ -142,9 +142,7 @@ def learn_class_weights(
         even_indptr(n_documents),
         n_jobs,
     )
-    starts = np.zeros(n_classes + 1, np.int64)
-    pairs = np.empty(classes.size, np.int64)
-    kernels.group_pairs(classes, n_classes, starts, pairs)
+    starts, pairs = group_pairs(classes, n_classes)
     sizes, constants = np.zeros(n_classes, np.int64), np.zeros(n_classes)
     blocks: dict[int, tuple[NDArray[np.int32], NDArray[np.float32]]] = {}
     every = np.ones(n_classes, np.bool_) if chosen is None else chosen

@@ -31,9 +31,10 @@ from longtail.statistics import (
     Integers,
     running_total,
 )
-from longtail.threads import even_indptr, run_blocks
+from longtail.threads import run_blocks
 
 UNIT = 2.0**-CENTROID_BITS
+PAIRS_PER_CLASS = 4  # from here on it pays to spread a class out over all terms (measured)
 
 # s_ct is the sum of term t over the length-normalised documents of class c, P_t its share of all
 # classes' sums.
@@ -196,7 +197,8 @@ def score_features(
     -------
     ndarray of shape (M, width, 6), float32
     """
-    features = np.empty((*classes.shape, len(SCORE_FEATURES)), np.float32)
+    features = np.empty((classes.size, len(SCORE_FEATURES)), np.float32)
+    starts, pairs = group_pairs(classes, profile.statistics.n_classes)
     rows = documents.rows
     run_blocks(
         lambda first, last: kernels.fill_score_features(
@@ -206,28 +208,30 @@ def score_features(
             documents.weights,
             documents.totals,
             chosen,
-            classes,
             own,
+            classes.shape[1],
+            starts,
+            pairs,
             *profile.class_arrays,
             first,
             last,
             features,
         ),
-        even_indptr(len(chosen)),
+        starts,
         n_jobs,
     )
-    return features
+    return features.reshape(*classes.shape, len(SCORE_FEATURES))
 
 
 @dataclass(frozen=True)
 class Contributions:
     """What each term of a document adds to its score for each class of its row.
 
-    The terms of document i and column k stand at `starts[i] + k * length` of `values`; `constants`
+    The terms of document i and column k stand at `places[i] + k * length` of `values`; `constants`
     (M, width) is what no term decides.
     """
 
-    starts: Integers
+    places: Integers
     values: NDArray[np.float32]
     constants: NDArray[np.float32]
 
@@ -243,10 +247,10 @@ def term_contributions(
 ) -> Contributions:
     """Split the scores of the chosen documents by term; parameters as in `score_features`."""
     rows = documents.rows
-    lengths = np.diff(rows.indptr)[chosen]
-    starts = running_total(lengths * classes.shape[1])
-    values = np.empty(starts[-1], np.float32)
-    constants = np.empty(classes.shape, np.float32)
+    places = running_total(np.diff(rows.indptr)[chosen] * classes.shape[1])
+    values = np.empty(places[-1], np.float32)
+    constants = np.empty(classes.size, np.float32)
+    starts, pairs = group_pairs(classes, profile.statistics.n_classes)
     run_blocks(
         lambda first, last: kernels.fill_contributions(
             rows.indptr,
@@ -254,11 +258,13 @@ def term_contributions(
             rows.data,
             documents.weights,
             chosen,
-            classes,
             own,
+            classes.shape[1],
+            starts,
+            pairs,
             *profile.class_arrays,
             feature_weights,
-            starts,
+            places,
             first,
             last,
             values,
@@ -267,7 +273,7 @@ def term_contributions(
         starts,
         n_jobs,
     )
-    return Contributions(starts, values, constants)
+    return Contributions(places, values, constants.reshape(classes.shape))
 
 
 def collapse_score(
@@ -297,30 +303,77 @@ def own_scores(
     """Score each document for its own class, without the document itself."""
     scores = np.empty(documents.rows.n_documents)
     rows = documents.rows
+    starts, members = group_pairs(own[:, None], profile.statistics.n_classes)
     run_blocks(
-        lambda first, last: kernels.own_scores(
+        lambda first, last: kernels.fill_own_scores(
             rows.indptr,
             rows.indices,
             rows.data,
             documents.weights,
             documents.totals,
-            own,
+            starts,
+            members,
             *profile.class_arrays,
             feature_weights,
             first,
             last,
             scores,
         ),
-        rows.indptr,
+        starts,
         n_jobs,
     )
     return scores
 
 
+def group_pairs(classes: Integers, n_classes: int) -> tuple[Integers, Integers]:
+    """List the pairs `row * width + column` of each class: where it begins, and the pairs."""
+    starts = np.zeros(n_classes + 1, np.int64)
+    pairs = np.empty(classes.size, np.int64)
+    kernels.group_pairs(classes, n_classes, starts, pairs)
+    return starts, pairs
+
+
 def pair_scores(
     documents: WeightedRows, classes: Integers, score: AdditiveScore, n_jobs: int | None = None
 ) -> Floats:
-    """Score each document with each class of its row, shape (n_documents, width)."""
+    """Score each document with each class of its row, shape (n_documents, width).
+
+    A few documents search each class's row for their terms; many are worked off class by class.
+    Both add the same numbers in the same order.
+    """
+    if classes.size < PAIRS_PER_CLASS * len(score.constants):
+        return _pair_scores_by_document(documents, classes, score, n_jobs)
+    scores = np.empty(classes.size)
+    rows = documents.rows
+    starts, pairs = group_pairs(classes, len(score.constants))
+    run_blocks(
+        lambda first, last: kernels.fill_pair_scores_by_class(
+            rows.indptr,
+            rows.indices,
+            documents.weights,
+            documents.totals,
+            classes.shape[1],
+            starts,
+            pairs,
+            score.indptr,
+            score.indices,
+            score.values,
+            score.slopes,
+            score.constants,
+            first,
+            last,
+            scores,
+        ),
+        starts,
+        n_jobs,
+    )
+    return scores.reshape(classes.shape)
+
+
+def _pair_scores_by_document(
+    documents: WeightedRows, classes: Integers, score: AdditiveScore, n_jobs: int | None
+) -> Floats:
+    """Score document by document."""
     scores = np.empty(classes.shape)
     rows = documents.rows
     run_blocks(

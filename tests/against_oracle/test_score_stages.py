@@ -164,7 +164,7 @@ def test_contributions(seed, left_out):
     features = score_features(s.documents, chosen, pairs, own[chosen], s.profile)
     for place, i in enumerate(chosen):
         x, terms = s.weighted[i], sorted(s.weighted[i])
-        values = parts.values[parts.starts[place] : parts.starts[place + 1]]
+        values = parts.values[parts.places[place] : parts.places[place + 1]]
         values = values.reshape(s.n_classes, len(terms))
         classes = s.classes
         if left_out:
@@ -302,7 +302,7 @@ def test_term_weights(seed, n_epochs):
     classes = np.column_stack([s.y[chosen], np.array(others)])
     parts = term_contributions(s.documents, chosen, classes, s.y[chosen], s.profile, WEIGHTS)
     learned = learn_term_weights(
-        s.documents.rows, chosen, parts, learning_rate=0.2, decay=0.05, n_epochs=n_epochs
+        s.documents.rows, chosen, lambda _: parts, learning_rate=0.2, decay=0.05, n_epochs=n_epochs
     )
     as_parts = oracle_parts(s.documents.rows, chosen, parts)
     expected = oracle.learn_factors(as_parts, 0.2, 0.05, n_epochs)
@@ -318,7 +318,7 @@ def oracle_parts(rows, chosen, parts):
     result = []
     for place, i in enumerate(chosen):
         terms = rows.indices[rows.indptr[i] : rows.indptr[i + 1]].tolist()
-        values = parts.values[parts.starts[place] : parts.starts[place + 1]].astype(float)
+        values = parts.values[parts.places[place] : parts.places[place + 1]].astype(float)
         values = values.reshape(parts.constants.shape[1], len(terms)).tolist()
         constants = parts.constants[place].astype(float).tolist()
         result.append(oracle.Parts([dict(zip(terms, v, strict=True)) for v in values], constants))

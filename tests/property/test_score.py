@@ -91,7 +91,7 @@ def test_features_contributions_and_scores_agree(data, left_out):
     expected = score_features(documents, chosen, every, own, profile) @ WEIGHTS
     parts = term_contributions(documents, chosen, every, own, profile, WEIGHTS)
     for i in range(len(y)):
-        values = parts.values[parts.starts[i] : parts.starts[i + 1]].reshape(n_classes, -1)
+        values = parts.values[parts.places[i] : parts.places[i + 1]].reshape(n_classes, -1)
         sums = values.sum(axis=1, dtype=np.float64) + parts.constants[i]
         np.testing.assert_allclose(sums, expected[i], rtol=1e-4, atol=1e-5)
     if not left_out:

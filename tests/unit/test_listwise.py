@@ -85,6 +85,11 @@ def test_a_feature_that_never_differs_gets_no_weight():
 
 
 def split(parts):
+    """Give contributions of a slice of the oracle's parts, as the learner asks for them."""
+    return lambda part: contributions(parts[part])
+
+
+def contributions(parts):
     """Contributions of the oracle's parts; each document has terms in ascending order."""
     lengths = [len(p.terms[0]) * len(p.terms) for p in parts]
     return Contributions(
@@ -142,10 +147,14 @@ def test_the_penalty_pulls_towards_one():
 
 def test_term_weights_of_no_epochs_or_documents_are_one():
     assert learn_term_weights(ROWS, ORDER, split(TOY), n_epochs=0).tolist() == [1.0] * 4
-    nothing = Contributions(
-        np.zeros(1, np.int64), np.zeros(0, np.float32), np.zeros((0, 2), np.float32)
-    )
-    assert learn_term_weights(ROWS, ORDER[:0], nothing).tolist() == [1.0] * 4
+    assert learn_term_weights(ROWS, ORDER[:0], split([])).tolist() == [1.0] * 4
+
+
+@pytest.mark.parametrize("block", [1, 2, 3])
+def test_blocks_change_nothing(block):
+    whole = learn_term_weights(ROWS, ORDER, split(TOY), n_epochs=3)
+    parts = learn_term_weights(ROWS, ORDER, split(TOY), n_epochs=3, block=block)
+    assert np.array_equal(whole, parts)
 
 
 def test_the_order_of_documents_is_the_order_of_steps():

@@ -6,7 +6,7 @@ import pytest
 from longtail import refinement
 from longtail._kernels import refinement as kernels
 from longtail.refinement import ClassWeights, learn_class_weights
-from longtail.scoring import pair_scores, weigh_documents
+from longtail.scoring import group_pairs, pair_scores, weigh_documents
 from longtail.statistics import CountRows
 from tests import oracle_score as oracle
 from tests.conftest import make_problem
@@ -60,8 +60,7 @@ CONSTANTS = [0.1, 0.2, -0.3, 0.4]
 def test_pairs_are_grouped_by_class(width):
     classes = np.random.default_rng(width).integers(0, 9, (30, width))
     classes[classes == 5] = 6  # class 5 has no pair, class 8 may be the last
-    starts, pairs = np.zeros(10, np.int64), np.empty(30 * width, np.int64)
-    kernels.group_pairs(classes, 9, starts, pairs)
+    starts, pairs = group_pairs(classes, 9)
     for c, expected in enumerate(oracle.list_pairs(classes.tolist(), 9)):
         assert pairs[starts[c] : starts[c + 1]].tolist() == [i * width + k for i, k in expected]
     assert starts[-1] == 30 * width

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from longtail import scoring
 from longtail._kernels import scoring as kernels
 from longtail.scoring import (
     SCORE_FEATURE_NAMES,
@@ -242,3 +243,18 @@ def test_statistics_that_grew_score_as_if_built_at_once(problem):
     ]
     for name in ("indptr", "indices", "values", "slopes", "constants"):
         assert np.array_equal(getattr(scores[0], name), getattr(scores[1], name))
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_scoring_by_class_or_by_document_gives_the_same_bits(monkeypatch, n_jobs):
+    rng = np.random.default_rng(7)
+    X, y = rng.poisson(0.4, (60, 30)), rng.integers(0, 5, 60)
+    X[3] = 0
+    documents, profile = prepare(X, y, 5)
+    score = collapse_score(profile, WEIGHTS)
+    classes = rng.integers(0, 5, (60, 4))
+    results = []
+    for pairs_per_class in (0, 10**9):
+        monkeypatch.setattr(scoring, "PAIRS_PER_CLASS", pairs_per_class)
+        results.append(scoring.pair_scores(documents, classes, score, n_jobs))
+    assert np.array_equal(results[0], results[1])

@@ -12,6 +12,8 @@ from longtail._kernels.features import document_norm, find_term
 from longtail._kernels.jit import kernel
 from longtail._kernels.statistics import term_frequency
 
+_CHUNK = 64  # classes compared with the lowest rank at once; this loop becomes vector instructions
+
 
 @kernel
 def comes_before(score, c, other_score, other):
@@ -182,8 +184,15 @@ def highest_classes(
                 sums[index_classes[p]] += weight * index_values[p]
         size = 0
         lowest = -np.inf
-        for c in range(n_classes):
-            if sums[c] > lowest and c != own[i]:
-                size = keep_best(sums[c], c, size, scores[i], classes[i])
-                if size == wanted:
-                    lowest = scores[i, wanted - 1]
+        for start in range(0, n_classes, _CHUNK):
+            stop = min(start + _CHUNK, n_classes)
+            hit = False
+            for c in range(start, stop):
+                hit |= sums[c] > lowest
+            if not hit:
+                continue
+            for c in range(start, stop):
+                if sums[c] > lowest and c != own[i]:
+                    size = keep_best(sums[c], c, size, scores[i], classes[i])
+                    if size == wanted:
+                        lowest = scores[i, wanted - 1]

@@ -19,21 +19,6 @@ _SMALLEST_GAP = 1e-3
 
 
 @kernel
-def group_pairs(classes, n_classes, starts, pairs):
-    """List the pairs of each class in ascending order (a counting sort)."""
-    flat = classes.ravel()
-    for c in flat:
-        starts[c + 1] += 1
-    for c in range(n_classes):
-        starts[c + 1] += starts[c]
-    place = starts[:-1].copy()
-    for pair in range(len(flat)):
-        c = flat[pair]
-        pairs[place[c]] = pair
-        place[c] += 1
-
-
-@kernel
 def fill_offsets(scores, first, last, offsets):
     """Fill each pair's log odds among its row: its score minus the log-sum-exp of the others."""
     width = scores.shape[1]

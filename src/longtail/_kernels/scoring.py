@@ -4,6 +4,10 @@ A class is a row of the class matrix with int64 fixed-point sums; `unit` turns t
 document is a row of the count matrix together with its term weights. Where a document belongs to
 the class itself, its own part is taken out of the sums first: the sums are integers, so nothing of
 it is left behind.
+
+Many pairs at once are worked off class by class: a class's row is spread out over all terms once,
+and each of its documents then finds its terms there without searching. Pairs are numbered row by
+row, `row * width + column`; `pairs[starts[c]:starts[c + 1]]` are those of class c.
 """
 
 from __future__ import annotations
@@ -52,16 +56,42 @@ def unit_scale(data, start, stop, unit):
 
 
 @kernel
-def leave_out(
-    indices, data, start, stop, scale, class_indices, sums, unit, low, high, idf, square, mass
-):
-    """Return a class's squared length and mass without one of its documents."""
+def group_pairs(classes, n_classes, starts, pairs):
+    """List the pairs of each class in ascending order (a counting sort)."""
+    flat = classes.ravel()
+    for c in flat:
+        starts[c + 1] += 1
+    for c in range(n_classes):
+        starts[c + 1] += starts[c]
+    place = starts[:-1].copy()
+    for pair in range(len(flat)):
+        c = flat[pair]
+        pairs[place[c]] = pair
+        place[c] += 1
+
+
+@kernel
+def spread(class_indices, values, start, stop, spread_values):
+    """Spread a class's entries out over all terms."""
+    for j in range(start, stop):
+        spread_values[class_indices[j]] = values[j]
+
+
+@kernel
+def clear(class_indices, start, stop, spread_values):
+    """Undo `spread`."""
+    for j in range(start, stop):
+        spread_values[class_indices[j]] = 0
+
+
+@kernel
+def leave_out(indices, data, start, stop, scale, sums, unit, idf, square, mass):
+    """Return a class's squared length and mass without one of its documents; `sums` by term."""
     for j in range(start, stop):
         term = indices[j]
-        low = find_term(class_indices, low, high, term)
         part = np.int64(np.rint(term_frequency(data[j], True) * scale))
-        before = sums[low] * unit * idf[term]
-        after = (sums[low] - part) * unit * idf[term]
+        before = sums[term] * unit * idf[term]
+        after = (sums[term] - part) * unit * idf[term]
         square += (after - before) * (after + before)
         mass -= part * unit
     return square, mass
@@ -95,11 +125,13 @@ def fill_score_features(
     weights,
     totals,
     documents,
-    classes,
     own,
+    width,
+    starts,
+    pairs,
     class_indptr,
     class_indices,
-    sums,
+    class_sums,
     unit,
     sizes,
     squares,
@@ -110,43 +142,30 @@ def fill_score_features(
     last,
     features,
 ):
-    """Fill the six features of each pair; a document is left out of its class `own`."""
-    for i in range(first, last):
-        row = documents[i]
-        start, stop = indptr[row], indptr[row + 1]
-        scale = unit_scale(data, start, stop, unit)
-        for column in range(classes.shape[1]):
-            c = classes[i, column]
-            low, high = class_indptr[c], class_indptr[c + 1]
-            size, square, mass = sizes[c], squares[c], masses[c]
-            is_own = own[i] == c
-            if is_own:
+    """Fill the six features of each pair of the classes `first` to `last - 1`.
+
+    Pair p belongs to document `documents[p // width]`, which is left out of its class `own[p //
+    width]`.
+    """
+    sums = np.zeros(len(idf), np.int64)
+    for c in range(first, last):
+        spread(class_indices, class_sums, class_indptr[c], class_indptr[c + 1], sums)
+        for place in range(starts[c], starts[c + 1]):
+            i = pairs[place] // width
+            row = documents[i]
+            start, stop = indptr[row], indptr[row + 1]
+            size, square, mass, scale = sizes[c], squares[c], masses[c], 0.0
+            if own[i] == c:
                 size -= 1
+                scale = unit_scale(data, start, stop, unit)
                 square, mass = leave_out(
-                    indices,
-                    data,
-                    start,
-                    stop,
-                    scale,
-                    class_indices,
-                    sums,
-                    unit,
-                    low,
-                    high,
-                    idf,
-                    square,
-                    mass,
+                    indices, data, start, stop, scale, sums, unit, idf, square, mass
                 )
             product, likelihood, coverage, saturation = 0.0, 0.0, 0.0, 0.0
             for j in range(start, stop):
                 term = indices[j]
-                low = find_term(class_indices, low, high, term)
-                if low == high:
-                    break
-                if class_indices[low] != term:
-                    continue
-                total = sums[low]
-                if is_own:
+                total = sums[term]
+                if scale > 0.0:
                     total -= np.int64(np.rint(term_frequency(data[j], True) * scale))
                 if total <= 0:
                     continue
@@ -156,13 +175,14 @@ def fill_score_features(
                 coverage += weights[j] * idf[term]
                 saturation += weights[j] * idf[term] * value / (value + HALF_SATURATION)
             norm = math.sqrt(max(square, SMALLEST_SQUARE))
-            out = features[i, column]
+            out = features[pairs[place]]
             out[COSINE] = product / norm
             out[LIKELIHOOD] = likelihood - totals[row] * math.log(1.0 + max(mass, 0.0) / PRIOR_MASS)
             out[SIZE] = math.log(max(size, SMALLEST_SIZE))
             out[COVERAGE] = coverage
             out[DAMPENED_COSINE] = product / norm**DAMPING
             out[SATURATION] = saturation
+        clear(class_indices, class_indptr[c], class_indptr[c + 1], sums)
 
 
 @kernel
@@ -172,11 +192,13 @@ def fill_contributions(
     data,
     weights,
     documents,
-    classes,
     own,
+    width,
+    starts,
+    pairs,
     class_indptr,
     class_indices,
-    sums,
+    class_sums,
     unit,
     sizes,
     squares,
@@ -184,7 +206,7 @@ def fill_contributions(
     idf,
     background,
     feature_weights,
-    starts,
+    places,
     first,
     last,
     contributions,
@@ -192,54 +214,37 @@ def fill_contributions(
 ):
     """Fill what each term adds to the score of each pair, and each pair's constant.
 
-    The terms of pair (i, column) stand at `starts[i] + column * length` of `contributions`.
+    The terms of pair (i, column) stand at `places[i] + column * length` of `contributions`.
     """
-    for i in range(first, last):
-        row = documents[i]
-        start, stop = indptr[row], indptr[row + 1]
-        scale = unit_scale(data, start, stop, unit)
-        for column in range(classes.shape[1]):
-            c = classes[i, column]
-            low, high = class_indptr[c], class_indptr[c + 1]
-            size, square, mass = sizes[c], squares[c], masses[c]
-            is_own = own[i] == c
-            if is_own:
+    sums = np.zeros(len(idf), np.int64)
+    for c in range(first, last):
+        spread(class_indices, class_sums, class_indptr[c], class_indptr[c + 1], sums)
+        for place in range(starts[c], starts[c + 1]):
+            i = pairs[place] // width
+            row = documents[i]
+            start, stop = indptr[row], indptr[row + 1]
+            size, square, mass, scale = sizes[c], squares[c], masses[c], 0.0
+            if own[i] == c:
                 size -= 1
+                scale = unit_scale(data, start, stop, unit)
                 square, mass = leave_out(
-                    indices,
-                    data,
-                    start,
-                    stop,
-                    scale,
-                    class_indices,
-                    sums,
-                    unit,
-                    low,
-                    high,
-                    idf,
-                    square,
-                    mass,
+                    indices, data, start, stop, scale, sums, unit, idf, square, mass
                 )
             cosine_factor, slope, constant = class_parts(size, square, mass, feature_weights)
-            constants[i, column] = constant
-            place = starts[i] + column * (stop - start)
+            constants[pairs[place]] = constant
+            target = places[i] + (pairs[place] - i * width) * (stop - start)
             for j in range(start, stop):
                 term = indices[j]
                 value = slope
-                low = find_term(class_indices, low, high, term)
-                if low < high and class_indices[low] == term:
-                    total = sums[low]
-                    if is_own:
-                        total -= np.int64(np.rint(term_frequency(data[j], True) * scale))
-                    if total > 0:
-                        value += term_value(
-                            total * unit,
-                            idf[term],
-                            background[term],
-                            cosine_factor,
-                            feature_weights,
-                        )
-                contributions[place + j - start] = weights[j] * value
+                total = sums[term]
+                if scale > 0.0:
+                    total -= np.int64(np.rint(term_frequency(data[j], True) * scale))
+                if total > 0:
+                    value += term_value(
+                        total * unit, idf[term], background[term], cosine_factor, feature_weights
+                    )
+                contributions[target + j - start] = weights[j] * value
+        clear(class_indices, class_indptr[c], class_indptr[c + 1], sums)
 
 
 @kernel
@@ -277,16 +282,17 @@ def fill_values(
 
 
 @kernel
-def own_scores(
+def fill_own_scores(
     indptr,
     indices,
     data,
     weights,
     totals,
-    own,
+    starts,
+    documents,
     class_indptr,
     class_indices,
-    sums,
+    class_sums,
     unit,
     sizes,
     squares,
@@ -298,38 +304,29 @@ def own_scores(
     last,
     scores,
 ):
-    """Fill the score of each document for its own class without the document."""
-    for row in range(first, last):
-        c = own[row]
-        start, stop = indptr[row], indptr[row + 1]
-        scale = unit_scale(data, start, stop, unit)
-        low, high = class_indptr[c], class_indptr[c + 1]
-        square, mass = leave_out(
-            indices,
-            data,
-            start,
-            stop,
-            scale,
-            class_indices,
-            sums,
-            unit,
-            low,
-            high,
-            idf,
-            squares[c],
-            masses[c],
-        )
-        cosine_factor, slope, constant = class_parts(sizes[c] - 1, square, mass, feature_weights)
-        score = constant + totals[row] * slope
-        for j in range(start, stop):
-            term = indices[j]
-            low = find_term(class_indices, low, high, term)
-            total = sums[low] - np.int64(np.rint(term_frequency(data[j], True) * scale))
-            if total > 0:
-                score += weights[j] * term_value(
-                    total * unit, idf[term], background[term], cosine_factor, feature_weights
-                )
-        scores[row] = score
+    """Fill the score of each document of each class for that class without the document."""
+    sums = np.zeros(len(idf), np.int64)
+    for c in range(first, last):
+        spread(class_indices, class_sums, class_indptr[c], class_indptr[c + 1], sums)
+        for row in documents[starts[c] : starts[c + 1]]:
+            start, stop = indptr[row], indptr[row + 1]
+            scale = unit_scale(data, start, stop, unit)
+            square, mass = leave_out(
+                indices, data, start, stop, scale, sums, unit, idf, squares[c], masses[c]
+            )
+            cosine_factor, slope, constant = class_parts(
+                sizes[c] - 1, square, mass, feature_weights
+            )
+            score = constant + totals[row] * slope
+            for j in range(start, stop):
+                term = indices[j]
+                total = sums[term] - np.int64(np.rint(term_frequency(data[j], True) * scale))
+                if total > 0:
+                    score += weights[j] * term_value(
+                        total * unit, idf[term], background[term], cosine_factor, feature_weights
+                    )
+            scores[row] = score
+        clear(class_indices, class_indptr[c], class_indptr[c + 1], sums)
 
 
 @kernel
@@ -382,60 +379,90 @@ def fill_pair_scores(
 
 
 @kernel
-def fit_term_weights(
+def fill_pair_scores_by_class(
+    indptr,
+    indices,
+    weights,
+    totals,
+    width,
+    starts,
+    pairs,
+    class_indptr,
+    class_indices,
+    values,
+    slopes,
+    constants,
+    first,
+    last,
+    scores,
+):
+    """Fill the same scores class by class: much faster where every class has many documents."""
+    spread_values = np.zeros(indices.max() + 1 if len(indices) else 1, np.float32)
+    for c in range(first, last):
+        low = class_indptr[c]
+        high = find_term(class_indices, low, class_indptr[c + 1], len(spread_values))
+        spread(class_indices, values, low, high, spread_values)
+        for place in range(starts[c], starts[c + 1]):
+            row = pairs[place] // width
+            product = 0.0
+            for j in range(indptr[row], indptr[row + 1]):
+                product += np.float64(weights[j]) * spread_values[indices[j]]
+            scores[pairs[place]] = constants[c] + totals[row] * slopes[c] + product
+        clear(class_indices, low, high, spread_values)
+
+
+@kernel
+def step_term_weights(
     indptr,
     indices,
     documents,
-    starts,
+    places,
     contributions,
     constants,
     learning_rate,
     decay,
-    n_epochs,
     log_weights,
+    steps,
 ):
-    """Minimise the softmax loss of the first column over the logarithms of the term weights.
+    """Pass once over documents, lowering the softmax loss of the first column of their rows.
 
-    Adaptive gradient steps, document by document in the order given. Returns the mean loss of the
-    last pass.
+    Adaptive gradient steps on the logarithms of the term weights, document by document in the order
+    given; `steps` sums up the squared gradients of each term. Returns the sum of the losses.
     """
     width = constants.shape[1]
-    steps = np.full(len(log_weights), 1e-2)
     scores = np.empty(width)
     longest = 0
     for row in documents:
         longest = max(longest, indptr[row + 1] - indptr[row])
     factors = np.empty(longest)
     loss = 0.0
-    for _ in range(n_epochs):
-        loss = 0.0
-        for i in range(len(documents)):
-            first = indptr[documents[i]]
-            length = indptr[documents[i] + 1] - first
+    for i in range(len(documents)):
+        first = indptr[documents[i]]
+        length = indptr[documents[i] + 1] - first
+        for j in range(length):
+            factors[j] = math.exp(log_weights[indices[first + j]])
+        highest = -np.inf
+        for column in range(width):
+            place = places[i] + column * length
+            score = np.float64(constants[i, column])
             for j in range(length):
-                factors[j] = math.exp(log_weights[indices[first + j]])
-            highest = -np.inf
+                score += contributions[place + j] * factors[j]
+            scores[column] = score
+            highest = max(highest, score)
+        total = 0.0
+        for column in range(width):
+            scores[column] = math.exp(scores[column] - highest)
+            total += scores[column]
+        for column in range(width):
+            scores[column] /= total
+        loss -= math.log(max(scores[0], 1e-30))
+        scores[0] -= 1.0
+        for j in range(length):
+            gradient = 0.0
             for column in range(width):
-                place = starts[i] + column * length
-                score = np.float64(constants[i, column])
-                for j in range(length):
-                    score += contributions[place + j] * factors[j]
-                scores[column] = score
-                highest = max(highest, score)
-            total = 0.0
-            for column in range(width):
-                scores[column] = math.exp(scores[column] - highest)
-                total += scores[column]
-            for column in range(width):
-                scores[column] /= total
-            loss -= math.log(max(scores[0], 1e-30))
-            scores[0] -= 1.0
-            for j in range(length):
-                gradient = 0.0
-                for column in range(width):
-                    gradient += scores[column] * contributions[starts[i] + column * length + j]
-                term = indices[first + j]
-                gradient = gradient * factors[j] + decay * log_weights[term]
-                steps[term] += gradient * gradient
-                log_weights[term] -= learning_rate * gradient / math.sqrt(steps[term])
-    return loss / max(len(documents), 1)
+                gradient += scores[column] * contributions[places[i] + column * length + j]
+            term = indices[first + j]
+            gradient = gradient * factors[j] + decay * log_weights[term]
+            steps[term] += gradient * gradient
+            log_weights[term] -= learning_rate * gradient / math.sqrt(steps[term])
+    return loss

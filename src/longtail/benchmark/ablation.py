@@ -38,7 +38,9 @@ class WithoutClassWeights(LongTailClassifier):
 class WithoutTermWeights(LongTailClassifier):
     """Every term counts with its idf alone."""
 
-    def _learn_term_weights(self, rows: CountRows, sample: Integers, contributions: Any) -> Floats:
+    def _learn_term_weights(
+        self, rows: CountRows, sample: Integers, contributions_of: Any
+    ) -> Floats:
         return np.ones(rows.n_terms)
 
 

@@ -46,8 +46,8 @@ from longtail.scoring import (
 )
 from longtail.statistics import ClassStatistics, CountRows, Floats, Integers
 
-SAMPLED = 60_000  # documents that the shared score is learned on
-LISTED = 20_000  # of these, for the six feature weights
+SAMPLED = 40_000  # documents that the shared score is learned on
+LISTED = 10_000  # of these, for the six feature weights
 FIRST_CANDIDATES = 20  # rivals of each sampled document
 FEWEST_LISTED = 10  # with fewer documents the feature weights stay at their defaults
 HELD_OUT_SHARE, MOST_HELD_OUT = 0.15, 15_000
@@ -74,6 +74,10 @@ class _Lists(NamedTuple):
     documents: Integers
     classes: Integers
     own: Integers
+
+    def take(self, part: slice) -> _Lists:
+        """Return some of the documents with their classes."""
+        return _Lists(self.documents[part], self.classes[part], self.own[part])
 
 
 @dataclass(frozen=True)
@@ -298,14 +302,18 @@ class LongTailClassifier(CountClassifier):
         documents = weigh_documents(rows, idf, self.n_jobs)
         lists = self._draw_lists(documents, sample, numbers, profile, FIRST_FEATURE_WEIGHTS)
         feature_weights = self._learn_feature_weights(documents, lists, profile)
-        contributions = term_contributions(documents, *lists, profile, feature_weights, self.n_jobs)
-        term_weights = self._learn_term_weights(rows, lists.documents, contributions)
-        del contributions  # as large as the sample times its candidates
-        documents = weigh_documents(rows, idf * term_weights, self.n_jobs)
-        feature_weights = self._learn_feature_weights(documents, lists, profile)
+        term_weights = self._learn_term_weights(
+            rows,
+            lists.documents,
+            lambda part: term_contributions(
+                documents, *lists.take(part), profile, feature_weights, self.n_jobs
+            ),
+        )
+        reweighted = weigh_documents(rows, idf * term_weights, self.n_jobs)
+        feature_weights = self._learn_feature_weights(reweighted, lists, profile)
         # Once more with the candidates that the score itself draws, as prediction will.
-        lists = self._draw_lists(documents, sample[:LISTED], numbers, profile, feature_weights)
-        return term_weights, self._learn_feature_weights(documents, lists, profile)
+        lists = self._draw_lists(reweighted, sample[:LISTED], numbers, profile, feature_weights)
+        return term_weights, self._learn_feature_weights(reweighted, lists, profile)
 
     def _draw_lists(
         self,
@@ -343,12 +351,14 @@ class LongTailClassifier(CountClassifier):
         """Learn the six weights, or keep the defaults where there is nothing to learn from."""
         if len(lists.documents) < FEWEST_LISTED:
             return DEFAULT_FEATURE_WEIGHTS
-        first = _Lists(*(part[:LISTED] for part in lists))
+        first = lists.take(slice(LISTED))
         return learn_listwise(score_features(documents, *first, profile, self.n_jobs))
 
-    def _learn_term_weights(self, rows: CountRows, sample: Integers, contributions: Any) -> Floats:
+    def _learn_term_weights(
+        self, rows: CountRows, sample: Integers, contributions_of: Any
+    ) -> Floats:
         """Learn the factor of each term."""
-        return learn_term_weights(rows, sample, contributions)
+        return learn_term_weights(rows, sample, contributions_of)
 
     def _mine(
         self, documents: WeightedRows, numbers: Integers, model: LongTailModel
