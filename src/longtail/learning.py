@@ -146,7 +146,7 @@ def learn_term_weights(
     learning_rate: float = 0.1,
     decay: float = 1e-3,
     n_epochs: int = 3,
-    block: int = 10_000,
+    block: int = 4_000,
 ) -> Floats:
     """Learn a factor for each term so that the first class of each row wins a softmax over its row.
 

@@ -22,7 +22,7 @@ from longtail.statistics import Floats, Integers, running_total
 from longtail.threads import even_indptr, run_blocks
 
 TOLERANCE = 0.05  # largest move of a dual variable, as a share of the cost, in the last pass
-MOST_PASSES = 8
+MOST_PASSES = 6
 LOWEST_OFFSET = -5.0  # a candidate of less than one in 150 is no near miss
 SMALLEST_WEIGHT = 0.01
 

@@ -149,6 +149,8 @@ def fill_score_features(
     """
     sums = np.zeros(len(idf), np.int64)
     for c in range(first, last):
+        if starts[c] == starts[c + 1]:
+            continue
         spread(class_indices, class_sums, class_indptr[c], class_indptr[c + 1], sums)
         for place in range(starts[c], starts[c + 1]):
             i = pairs[place] // width
@@ -218,6 +220,8 @@ def fill_contributions(
     """
     sums = np.zeros(len(idf), np.int64)
     for c in range(first, last):
+        if starts[c] == starts[c + 1]:
+            continue
         spread(class_indices, class_sums, class_indptr[c], class_indptr[c + 1], sums)
         for place in range(starts[c], starts[c + 1]):
             i = pairs[place] // width
@@ -307,6 +311,8 @@ def fill_own_scores(
     """Fill the score of each document of each class for that class without the document."""
     sums = np.zeros(len(idf), np.int64)
     for c in range(first, last):
+        if starts[c] == starts[c + 1]:
+            continue
         spread(class_indices, class_sums, class_indptr[c], class_indptr[c + 1], sums)
         for row in documents[starts[c] : starts[c + 1]]:
             start, stop = indptr[row], indptr[row + 1]
@@ -399,6 +405,8 @@ def fill_pair_scores_by_class(
     """Fill the same scores class by class: much faster where every class has many documents."""
     spread_values = np.zeros(indices.max() + 1 if len(indices) else 1, np.float32)
     for c in range(first, last):
+        if starts[c] == starts[c + 1]:
+            continue
         low = class_indptr[c]
         high = find_term(class_indices, low, class_indptr[c + 1], len(spread_values))
         spread(class_indices, values, low, high, spread_values)

@@ -46,7 +46,7 @@ from longtail.scoring import (
 )
 from longtail.statistics import ClassStatistics, CountRows, Floats, Integers
 
-SAMPLED = 40_000  # documents that the shared score is learned on
+SAMPLED = 60_000  # documents that the shared score is learned on
 LISTED = 10_000  # of these, for the six feature weights
 FIRST_CANDIDATES = 20  # rivals of each sampled document
 FEWEST_LISTED = 10  # with fewer documents the feature weights stay at their defaults
