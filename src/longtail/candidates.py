@@ -283,7 +283,7 @@ def find_highest(
 
     Returns
     -------
-    classes : ndarray of shape (M, q), int64
+    classes : ndarray of shape (M, q), int32 or int64
         Class numbers; ties go to the lower one.
     scores : ndarray of shape (M, q), float64
         Their scores over the terms that were read.
@@ -292,7 +292,7 @@ def find_highest(
     chosen = np.arange(rows.n_documents) if chosen is None else chosen
     own = np.full(len(chosen), -1, np.int64) if own is None else own
     most = np.iinfo(np.int64).max if most_postings is None else most_postings
-    classes = np.empty((len(chosen), n_candidates), np.int64)
+    classes = np.empty((len(chosen), n_candidates), index.classes.dtype)
     scores = np.empty((len(chosen), n_candidates))
     run_blocks(
         lambda first, last: kernels.highest_classes(

@@ -146,7 +146,7 @@ def learn_term_weights(
     learning_rate: float = 0.1,
     decay: float = 1e-3,
     n_epochs: int = 3,
-    block: int = 4_000,
+    block: int | None = None,
 ) -> Floats:
     """Learn a factor for each term so that the first class of each row wins a softmax over its row.
 
@@ -160,35 +160,43 @@ def learn_term_weights(
         Row numbers, in the order of the gradient steps.
     contributions_of : callable
         Gives, for a slice of `documents`, what each term adds to each score at factor 1; true class
-        in column 0. It is asked again in every pass: all at once would be the largest array of a
-        fit.
+        in column 0. Where there is more than one slice it is asked again in every pass: all at once
+        would be the largest array of a fit.
     learning_rate, decay, n_epochs : float, float, int
         Of the adaptive gradient method; the penalty pulls logarithms to 0 each time a term is seen.
-    block : int
-        Documents in a slice.
+    block : int, optional
+        Documents in a slice; as many as have half a million terms when left out.
 
     Returns
     -------
     ndarray of shape (n_terms,), float64
     """
     log_weights, steps = np.zeros(rows.n_terms), np.full(rows.n_terms, 1e-2)
+    block = block or _documents_in_block(rows, documents)
+    parts = [slice(start, start + block) for start in range(0, len(documents), block)]
+    contributions = contributions_of(parts[0]) if len(parts) == 1 else None
     for _ in range(n_epochs):
-        for start in range(0, len(documents), block):
-            part = slice(start, start + block)
-            contributions = contributions_of(part)
+        for part in parts:
+            terms = contributions_of(part) if contributions is None else contributions
             kernels.step_term_weights(
                 rows.indptr,
                 rows.indices,
                 documents[part],
-                contributions.places,
-                contributions.values,
-                contributions.constants,
+                terms.places,
+                terms.values,
+                terms.constants,
                 learning_rate,
                 decay,
                 log_weights,
                 steps,
             )
     return np.exp(log_weights)
+
+
+def _documents_in_block(rows: CountRows, documents: Integers) -> int:
+    """Return how many documents have about half a million terms: 42 MB with 20 rivals each."""
+    n_entries = int(np.diff(rows.indptr)[documents].sum())
+    return max(1, 500_000 * len(documents) // max(n_entries, 1))
 
 
 def check_positive(name: str, value: float) -> None:

@@ -46,7 +46,7 @@ from longtail.scoring import (
 )
 from longtail.statistics import ClassStatistics, CountRows, Floats, Integers
 
-SAMPLED = 60_000  # documents that the shared score is learned on
+SAMPLED = 40_000  # documents that the shared score is learned on
 LISTED = 10_000  # of these, for the six feature weights
 FIRST_CANDIDATES = 20  # rivals of each sampled document
 FEWEST_LISTED = 10  # with fewer documents the feature weights stay at their defaults
@@ -339,7 +339,8 @@ class LongTailClassifier(CountClassifier):
             most_postings=n_classes,
             n_jobs=self.n_jobs,
         )
-        chosen, classes = documents.take(sample), np.column_stack([own, rivals])
+        chosen = documents.take(sample)
+        classes = np.column_stack([own.astype(rivals.dtype), rivals])
         scores = pair_scores(chosen, classes, score, self.n_jobs)
         left_out = own_scores(chosen, own, profile, feature_weights, self.n_jobs)
         reached = left_out >= scores[:, 1:].min(axis=1)
@@ -373,7 +374,7 @@ class LongTailClassifier(CountClassifier):
             most_postings=n_classes,
             n_jobs=self.n_jobs,
         )
-        classes = np.column_stack([numbers, rivals])
+        classes = np.column_stack([numbers.astype(rivals.dtype), rivals])
         return _NearMisses(classes, self._score(documents, classes, model))
 
     def _score(self, documents: WeightedRows, classes: Integers, model: LongTailModel) -> Floats:
@@ -420,12 +421,8 @@ class LongTailClassifier(CountClassifier):
         kept = np.delete(np.arange(len(numbers)), held_out)
         strangers, others = documents.take(held_out), documents.take(kept)
         labels = model.classes[numbers[held_out]]
-        without = self._derive(
-            replace(
-                model,
-                statistics=model.statistics - self._sum(strangers.rows, labels, model.classes),
-            )
-        )
+        statistics = model.statistics - self._sum(strangers.rows, labels, model.classes)
+        without = self._derive(replace(model, statistics=statistics))
         classes = near_misses.classes[kept]
         class_weights = self._learn_class_weights(
             others,
