@@ -110,6 +110,7 @@ def learn_class_weights(
     cost: float,
     *,
     chosen: NDArray[np.bool_] | None = None,
+    used: NDArray[np.bool_] | None = None,
     n_jobs: int | None = None,
 ) -> ClassWeights:
     """Fit the weights of each class on its near misses.
@@ -128,6 +129,8 @@ def learn_class_weights(
         Weight of each pair's loss.
     chosen : ndarray of shape (n_classes,), bool, optional
         The classes to fit; all when left out.
+    used : ndarray of shape (n_documents,), bool, optional
+        The documents to learn from; all when left out.
     n_jobs : int or None
         Number of threads; the weights are the same for any.
 
@@ -145,7 +148,8 @@ def learn_class_weights(
     starts, pairs = group_pairs(classes, n_classes)
     sizes, constants = np.zeros(n_classes, np.int64), np.zeros(n_classes)
     blocks: dict[int, tuple[NDArray[np.int32], NDArray[np.float32]]] = {}
-    every = np.ones(n_classes, np.bool_) if chosen is None else chosen
+    chosen = np.ones(n_classes, np.bool_) if chosen is None else chosen
+    used = np.ones(n_documents, np.bool_) if used is None else used
 
     def fit_block(first: int, last: int) -> None:
         blocks[first] = kernels.fit_classes(
@@ -162,7 +166,8 @@ def learn_class_weights(
             MOST_PASSES,
             LOWEST_OFFSET,
             SMALLEST_WEIGHT,
-            every,
+            chosen,
+            used,
             first,
             last,
             sizes,

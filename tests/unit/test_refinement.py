@@ -258,3 +258,13 @@ def test_refitting_the_chosen_classes_updates_only_those():
     for c in range(7):
         assert updated[c] == (fresh if chosen[c] else as_dicts(before))[c]
         assert fresh[c] != as_dicts(before)[c]
+
+
+def test_documents_that_are_not_used_do_not_count():
+    documents, classes, scores = near_misses()
+    used = np.arange(len(classes)) % 3 > 0
+    some = learn_class_weights(documents, classes, scores, 7, 1.0, used=used)
+    kept = np.flatnonzero(used)
+    alone = learn_class_weights(documents.take(kept), classes[kept], scores[kept], 7, 1.0)
+    assert as_dicts(some) == as_dicts(alone)
+    assert as_dicts(some) != as_dicts(learn_class_weights(documents, classes, scores, 7, 1.0))

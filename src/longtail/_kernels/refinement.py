@@ -123,6 +123,7 @@ def fit_classes(
     lowest_offset,
     smallest_weight,
     chosen,
+    used,
     first,
     last,
     sizes,
@@ -130,9 +131,9 @@ def fit_classes(
 ):
     """Fit the classes `first` to `last - 1` that are chosen; returns their terms and weights.
 
-    `sizes` and `constants` are filled for them. Weights below `smallest_weight` are dropped. A pair
-    that is not the document's own is passed over where its offset is below `lowest_offset`: it is
-    no near miss.
+    Only documents that are `used` count. `sizes` and `constants` are filled. Weights below
+    `smallest_weight` are dropped. A pair that is not the document's own is passed over where its
+    offset is below `lowest_offset`: it is no near miss.
     """
     buffer = np.zeros(n_terms)
     capacity = 1024
@@ -148,6 +149,8 @@ def fit_classes(
         n_near, n_own = 0, 0
         for place in range(starts[c], starts[c + 1]):
             pair = pairs[place]
+            if not used[pair // width]:
+                continue
             is_own = pair % width == 0
             if is_own or offsets[pair] >= lowest_offset:
                 near[n_near] = pair

@@ -7,7 +7,6 @@ the estimator itself knows nothing of it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -30,9 +29,9 @@ class WithoutClassWeights(LongTailClassifier):
     """No correction per class: the shared score decides alone."""
 
     def _learn_class_weights(
-        self, documents: Any, near_misses: Any, n_classes: int, chosen: Any = None
+        self, documents: Any, near_misses: Any, model: LongTailModel, **options: Any
     ) -> ClassWeights:
-        return ClassWeights.none(n_classes)
+        return ClassWeights.none(len(model.classes))
 
 
 class WithoutTermWeights(LongTailClassifier):
@@ -74,8 +73,8 @@ class WithoutLeaveOneOut(LongTailClassifier):
         lists = super()._draw_lists(documents, sample, numbers, profile, feature_weights)
         return lists._replace(own=np.full_like(lists.own, -1))
 
-    def _score(self, documents: Any, classes: Integers, model: LongTailModel) -> Floats:
-        return pair_scores(documents, classes, model.score, self.n_jobs)
+    def _score(self, documents: Any, near_misses: Any, model: LongTailModel) -> Floats:
+        return pair_scores(documents, near_misses, model.score, self.n_jobs)
 
 
 class RandomAdversaries(LongTailClassifier):
@@ -89,8 +88,7 @@ class RandomAdversaries(LongTailClassifier):
 
     def _mine(self, documents: Any, numbers: Integers, model: LongTailModel) -> Any:
         near_misses = super()._mine(documents, numbers, model)
-        classes = _draw_uniformly(near_misses.classes, len(model.classes))
-        return replace(near_misses, classes=classes, scores=self._score(documents, classes, model))
+        return _draw_uniformly(near_misses, len(model.classes))
 
 
 VARIANTS: dict[str, Callable[..., LongTailClassifier]] = {

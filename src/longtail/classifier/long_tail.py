@@ -80,14 +80,6 @@ class _Lists(NamedTuple):
         return _Lists(self.documents[part], self.classes[part], self.own[part])
 
 
-@dataclass(frozen=True)
-class _NearMisses:
-    """Every document's own class and candidates, with scores that leave the document out."""
-
-    classes: Integers
-    scores: Floats
-
-
 class LongTailClassifier(CountClassifier):
     """Classify documents into very many classes, most of them rare.
 
@@ -247,7 +239,7 @@ class LongTailClassifier(CountClassifier):
                 documents = self._weigh(rows, model)
                 near_misses = self._mine(documents, numbers, model)
                 learned = self._learn_class_weights(
-                    documents, near_misses, len(model.classes), model.touched
+                    documents, near_misses, model, classes=model.touched
                 )
                 weights = model.class_weights.replace_classes(learned, model.touched)
                 model = replace(model, class_weights=weights)
@@ -290,8 +282,8 @@ class LongTailClassifier(CountClassifier):
         )
         documents = self._weigh(rows, model)
         near_misses = self._mine(documents, numbers, model)
-        calibrator = self._calibrate(documents, numbers, near_misses, held_out, model)
-        class_weights = self._learn_class_weights(documents, near_misses, n_classes)
+        calibrator = self._calibrate(documents, near_misses, held_out, model)
+        class_weights = self._learn_class_weights(documents, near_misses, model)
         return replace(model, class_weights=class_weights, calibrator=calibrator)
 
     def _learn_score(
@@ -363,8 +355,8 @@ class LongTailClassifier(CountClassifier):
 
     def _mine(
         self, documents: WeightedRows, numbers: Integers, model: LongTailModel
-    ) -> _NearMisses:
-        """Find every document's candidates and score them, each document left out of its class."""
+    ) -> NDArray[Any]:
+        """Return every document's own class and its candidates, shape (n_documents, 1 + q)."""
         n_classes = len(model.classes)
         rivals, _ = find_highest(
             documents,
@@ -374,65 +366,68 @@ class LongTailClassifier(CountClassifier):
             most_postings=n_classes,
             n_jobs=self.n_jobs,
         )
-        classes = np.column_stack([numbers.astype(rivals.dtype), rivals])
-        return _NearMisses(classes, self._score(documents, classes, model))
+        return np.column_stack([numbers.astype(rivals.dtype), rivals])
 
-    def _score(self, documents: WeightedRows, classes: Integers, model: LongTailModel) -> Floats:
+    def _score(
+        self, documents: WeightedRows, near_misses: NDArray[Any], model: LongTailModel
+    ) -> Floats:
         """Score documents for their own class, without themselves, and for its rivals."""
-        scores = pair_scores(documents, classes, model.score, self.n_jobs)
+        scores = pair_scores(documents, near_misses, model.score, self.n_jobs)
         scores[:, 0] = own_scores(
-            documents, classes[:, 0], self._profile(model), model.feature_weights, self.n_jobs
+            documents, near_misses[:, 0], self._profile(model), model.feature_weights, self.n_jobs
         )
         return scores
 
     def _learn_class_weights(
         self,
         documents: WeightedRows,
-        near_misses: _NearMisses,
-        n_classes: int,
-        chosen: NDArray[np.bool_] | None = None,
+        near_misses: NDArray[Any],
+        model: LongTailModel,
+        *,
+        classes: NDArray[np.bool_] | None = None,
+        used: NDArray[np.bool_] | None = None,
     ) -> ClassWeights:
-        """Learn each class's correction."""
+        """Learn the correction of each class, or of some, on all documents, or on some."""
         return learn_class_weights(
             documents,
-            near_misses.classes,
-            near_misses.scores,
-            n_classes,
+            near_misses,
+            self._score(documents, near_misses, model),
+            len(model.classes),
             self.C,
-            chosen=chosen,
+            chosen=classes,
+            used=used,
             n_jobs=self.n_jobs,
         )
 
     def _calibrate(
         self,
         documents: WeightedRows,
-        numbers: Integers,
-        near_misses: _NearMisses,
+        near_misses: NDArray[Any],
         held_out: Integers,
         model: LongTailModel,
     ) -> Calibrator:
         """Learn the corrections without the documents held out, and see how these then fare.
 
         Their parts are taken out of the statistics as well, so they are as new as a test document;
-        only the candidates are those found before.
+        only the candidates of the others are those found before.
         """
         if not len(held_out):
             return Calibrator.identity()
-        kept = np.delete(np.arange(len(numbers)), held_out)
-        strangers, others = documents.take(held_out), documents.take(kept)
-        labels = model.classes[numbers[held_out]]
-        statistics = model.statistics - self._sum(strangers.rows, labels, model.classes)
-        without = self._derive(replace(model, statistics=statistics))
-        classes = near_misses.classes[kept]
-        class_weights = self._learn_class_weights(
-            others,
-            _NearMisses(classes, self._score(others, classes, without)),
-            len(model.classes),
+        used = np.ones(len(near_misses), np.bool_)
+        used[held_out] = False
+        strangers, numbers = documents.take(held_out), near_misses[held_out, 0]
+        without = self._derive(
+            replace(
+                model,
+                statistics=model.statistics
+                - self._sum(strangers.rows, model.classes[numbers], model.classes),
+            )
         )
+        class_weights = self._learn_class_weights(documents, near_misses, without, used=used)
         ranked, scores = self._rank_weighted(
             replace(without, class_weights=class_weights), strangers, len(model.classes)
         )
-        return fit_calibrator(scores, ranked == numbers[held_out][:, None])
+        return fit_calibrator(scores, ranked == numbers[:, None])
 
     # ---- from parts to predictions
 
