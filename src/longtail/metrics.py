@@ -178,6 +178,37 @@ def top_k_accuracy(y_true: ArrayLike, top_classes: ArrayLike, k: int | None = No
     return float(np.mean(np.any(ranking[:, :k] == true[:, None], axis=1)))
 
 
+def expected_calibration_error(
+    probabilities: ArrayLike, right: ArrayLike, n_bins: int = 15
+) -> float:
+    """Return how far probabilities are from frequencies, on average over equal-width bins.
+
+    Parameters
+    ----------
+    probabilities : array-like of shape (n_documents,)
+        Of the predicted classes, from 0 to 1.
+    right : array-like of shape (n_documents,), bool
+        Whether each prediction was right.
+    n_bins : int, default=15
+        Number of bins between 0 and 1; each counts by its number of documents.
+
+    Examples
+    --------
+    >>> round(expected_calibration_error([0.9, 0.9, 0.1, 0.1], [True, False, False, False]), 3)
+    0.25
+    """
+    chances, hits = np.asarray(probabilities, dtype=np.float64), np.asarray(right, dtype=bool)
+    if chances.ndim != 1 or chances.shape != hits.shape or not len(chances):
+        raise ValueError(
+            "probabilities and right must be lists of the same length, at least 1; "
+            f"got shapes {chances.shape} and {hits.shape}."
+        )
+    if not np.all((chances >= 0) & (chances <= 1)):
+        raise ValueError("probabilities must be from 0 to 1.")
+    bins = np.minimum((chances * n_bins).astype(int), n_bins - 1)
+    return float(np.abs(np.bincount(bins, chances - hits)).sum() / len(chances))
+
+
 @dataclass(frozen=True)
 class FrequencyBand:
     """Results for the classes whose number of training documents lies in one band.

@@ -96,6 +96,12 @@ def test_ablation(data_folder):
     assert "absent" in absent.stderr
 
 
+def test_calibration(data_folder):
+    table = run("bench", "calibration", "--folder", data_folder, "--seeds", "0").stdout
+    assert "calibration error" in table
+    assert "small" in table
+
+
 def test_theory(tmp_path):
     figure = tmp_path / "theory.png"
     report = json.loads(run("bench", "theory", "--quick", "--figure", figure, "--json").stdout)

@@ -78,6 +78,18 @@ def test_empty_band_is_nan():
     assert report[0].n_classes == 0
 
 
+def test_calibration_error():
+    # One bin of two documents at 0.95, one of them right; one of two at 0.05, none right.
+    error = metrics.expected_calibration_error(
+        [0.95, 0.95, 0.05, 0.05], [True, False, False, False]
+    )
+    assert error == pytest.approx((2 * 0.45 + 2 * 0.05) / 4)
+    assert metrics.expected_calibration_error([1.0, 0.0], [True, False]) == 0.0
+    rng = np.random.default_rng(0)
+    chances = rng.random(50_000)
+    assert metrics.expected_calibration_error(chances, rng.random(50_000) < chances) < 0.02
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -88,6 +100,8 @@ def test_empty_band_is_nan():
         (lambda: metrics.instantaneous_loss([1.0], [[]]), "at least 1"),
         (lambda: metrics.sampled_risk([1.0, 2.0], [[1.0]]), "adversary_scores"),
         (lambda: metrics.transformed_risk([], []), "at least one pair"),
+        (lambda: metrics.expected_calibration_error([0.5], []), "same length"),
+        (lambda: metrics.expected_calibration_error([1.5], [True]), "from 0 to 1"),
     ],
 )
 def test_bad_arguments(call, message):

@@ -102,6 +102,41 @@ def measure(
     )
 
 
+@dataclass(frozen=True)
+class Trust:
+    """What a classifier's probabilities are worth on the test part.
+
+    `calibration_error` is the expected calibration error of the top-1 probability; `precision` and
+    `coverage` are those of predictions at or above `threshold_for(0.9)`, NaN where that cannot be
+    reached.
+    """
+
+    accuracy: float
+    calibration_error: float
+    threshold: float
+    precision: float
+    coverage: float
+
+
+def measure_trust(classifier: Any, data: CountDataset, precision: float = 0.9) -> Trust:
+    """Fit on the training part and see how far its probabilities hold on the test part."""
+    classifier.fit(data.X_train, data.y_train)
+    top = classifier.predict_proba_topk(data.X_test, 1)
+    right, chances = top.classes[:, 0] == data.y_test, top.scores[:, 0]
+    try:
+        threshold = classifier.threshold_for(precision)
+    except ValueError:
+        threshold = np.nan
+    kept = chances >= threshold
+    return Trust(
+        accuracy=float(right.mean()),
+        calibration_error=metrics.expected_calibration_error(chances, right),
+        threshold=threshold,
+        precision=float(right[kept].mean()) if kept.any() else float("nan"),
+        coverage=float(kept.mean()),
+    )
+
+
 def peak_megabytes() -> float:
     """Return the largest memory this process has had, in MB."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -106,6 +106,18 @@ def ablation(
 
 
 @bench.command()
+def calibration(
+    data: DataSets = None,
+    folder: DataFolder = _DATA_FOLDER,
+    seeds: Seeds = "0,1,2",
+    threads: Threads = -1,
+) -> None:
+    """Measure what LongTailClassifier's probabilities and thresholds are worth."""
+    with clear_errors():
+        _run_calibration(data, folder, seeds, threads)
+
+
+@bench.command()
 def theory(
     quick: Annotated[bool, typer.Option("--quick", help="Seconds instead of minutes.")] = False,
     figure: Annotated[Path | None, typer.Option(help="Write the log-log figure here.")] = None,
@@ -315,6 +327,36 @@ def _run_ablation(
             rows.append((variant, *means, f"{seconds:.1f} s"))
         header = ("", "accuracy", "macro F1", "top 5", "top 20", "fit, processor")
         print_table(f"{Path(name).name}, mean over seeds {seeds}", header, rows)
+
+
+def _run_calibration(names: list[str] | None, folder: Path, seeds: str, threads: int) -> None:
+    """Measure the calibration on every data set with every seed."""
+    from longtail import LongTailClassifier
+    from longtail.benchmark import measure_trust
+    from longtail.benchmark.data import find_data_set, find_data_sets, load_counts
+
+    rows = []
+    with progress() as update:
+        places = names or list(find_data_sets(folder))
+        for done, name in enumerate(places):
+            data = load_counts(find_data_set(name, folder))
+            for seed in _numbers(seeds):
+                update(f"{Path(name).name}, seed {seed}", done, len(places))
+                classifier = LongTailClassifier(random_state=seed, n_jobs=threads)
+                trust = measure_trust(classifier, data)
+                rows.append(
+                    (
+                        Path(name).name,
+                        str(seed),
+                        f"{trust.accuracy:.1%}",
+                        f"{trust.calibration_error:.3f}",
+                        f"{trust.threshold:.2f}",
+                        f"{trust.precision:.1%}",
+                        f"{trust.coverage:.1%}",
+                    )
+                )
+    header = ("", "seed", "accuracy", "calibration error", "threshold", "precision", "coverage")
+    print_table("Top-1 probabilities, and predictions above threshold_for(0.9)", header, rows)
 
 
 def _run_theory(quick: bool, figure: Path | None, seed: int, as_json: bool) -> None:
