@@ -20,8 +20,8 @@ lint: $(VENV)/dev ## style, format, order of the rooms
 type: $(VENV)/dev ## static types
 	$(BIN)/mypy
 
-bench: $(VENV)/dev ## accuracy and time on every data set that is there
-	$(BIN)/longtail bench accuracy
+bench: $(VENV)/dev ## both classifiers and a baseline on every data set of ../shared/data
+	$(BIN)/longtail bench compare
 
 wheel: $(VENV)/dev ## the package, in dist/
 	$(BIN)/python -m build --wheel

@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from longtail.calibration import (
+    Calibrator,
+    calibrate,
+    candidate_log_odds,
+    find_threshold,
+    fit_calibrator,
+)
+from longtail.metrics import expected_calibration_error
+
+
+def draw(seed, n_documents, n_candidates=6, sharpness=2.0):
+    """Scores, best first, whose softmax is wrong as a probability by a known factor."""
+    rng = np.random.default_rng(seed)
+    scores = -np.sort(-rng.normal(0, 3, (n_documents, n_candidates)), axis=1)
+    true = np.exp(scores / sharpness)
+    shares = 0.9 * true / true.sum(axis=1, keepdims=True)  # one in ten is no candidate at all
+    chosen = rng.random(n_documents)[:, None] < np.cumsum(shares, axis=1)
+    right = chosen & ~np.pad(chosen[:, :-1], ((0, 0), (1, 0)))
+    return scores, right
+
+
+def test_log_odds_by_hand():
+    log_odds = candidate_log_odds(np.array([[2.0, 1.0, 0.0]]))
+    expected = [
+        2 - math.log(math.e + 1),
+        1 - math.log(math.e**2 + 1),
+        -math.log(math.e**2 + math.e),
+    ]
+    assert log_odds[0] == pytest.approx(expected)
+
+
+def test_log_odds_stay_finite_and_apart():
+    log_odds = candidate_log_odds(np.array([[1e4, 0.0], [40.0, 0.0], [45.0, 0.0]]))
+    assert np.all(np.isfinite(log_odds))
+    assert log_odds[1, 0] < log_odds[2, 0] <= log_odds[0, 0]
+    assert np.all(candidate_log_odds(np.array([[3.0]])) > 10)
+
+
+def test_without_held_out_documents_the_softmax_stays():
+    scores, right = draw(0, 20)
+    calibrator = fit_calibrator(scores, right)
+    assert len(calibrator.held_out_right) == 0
+    shares = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
+    assert calibrate(scores, calibrator) == pytest.approx(shares)
+
+
+def test_probabilities_become_frequencies():
+    calibrator = fit_calibrator(*draw(1, 20_000))
+    scores, right = draw(2, 20_000)
+    probabilities = calibrate(scores, calibrator)
+    softmax = calibrate(scores, Calibrator.identity())
+    for rank in (0, 1):
+        hits = right[:, rank]
+        error = expected_calibration_error(probabilities[:, rank], hits)
+        assert error < 0.02
+        assert error < expected_calibration_error(softmax[:, rank], hits) / 2
+
+
+def test_rows_fall_and_sum_to_at_most_one():
+    calibrator = fit_calibrator(*draw(3, 2000))
+    scores, _ = draw(4, 500, sharpness=0.2)
+    scores[:5] = 0.0  # ties
+    probabilities = calibrate(scores, calibrator)
+    assert np.all(probabilities >= 0)
+    assert np.all(probabilities.sum(axis=1) <= 1 + 1e-12)
+    assert np.all(np.diff(probabilities, axis=1) <= 1e-12)
+
+
+def test_more_certain_documents_get_higher_probabilities():
+    calibrator = fit_calibrator(*draw(5, 5000))
+    scores, _ = draw(6, 300)
+    order = np.argsort(candidate_log_odds(scores)[:, 0])
+    assert np.all(np.diff(calibrate(scores, calibrator)[order, 0]) >= -1e-12)
+    assert np.all(np.diff(calibrator.top_log_odds) > 0)
+    assert np.all(np.diff(calibrator.top_probabilities) > 0)
+
+
+def test_a_single_candidate_is_fine():
+    rng = np.random.default_rng(0)
+    calibrator = fit_calibrator(rng.normal(size=(200, 1)), rng.random((200, 1)) < 0.7)
+    assert calibrate(np.array([[1.0]]), calibrator)[0, 0] == pytest.approx(0.7, abs=0.1)
+
+
+def test_all_or_nothing_right():
+    scores, _ = draw(7, 100)
+    for value in (True, False):
+        right = np.zeros(scores.shape, bool)
+        right[:, 0] = value
+        assert np.all(calibrate(scores, fit_calibrator(scores, right))[:, 0] == value)
+
+
+@pytest.mark.parametrize("precision", [0.6, 0.75])
+def test_threshold_reaches_its_precision(precision):
+    calibrator = fit_calibrator(*draw(8, 20_000))
+    threshold = find_threshold(calibrator, precision)
+    scores, right = draw(9, 20_000)
+    kept = calibrate(scores, calibrator)[:, 0] >= threshold
+    assert 0.05 < kept.mean() < 0.95
+    assert right[kept, 0].mean() == pytest.approx(precision, abs=0.02)
+
+
+def test_thresholds_that_cannot_be_given():
+    calibrator = fit_calibrator(*draw(10, 2000))
+    with pytest.raises(ValueError, match=r"a precision of 0\.99 cannot be reached"):
+        find_threshold(calibrator, 0.99)  # one in ten is no candidate, however certain
+    with pytest.raises(ValueError, match="too few documents"):
+        find_threshold(Calibrator.identity(), 0.5)
+    for precision in (0, 1, -0.1, 90):
+        with pytest.raises(ValueError, match="precision must be between 0 and 1"):
+            find_threshold(calibrator, precision)
