@@ -139,12 +139,8 @@ def learn_class_weights(
     ClassWeights
     """
     n_documents, width = classes.shape
-    offsets = np.empty(classes.shape, np.float32)
-    run_blocks(
-        lambda first, last: kernels.fill_offsets(scores, first, last, offsets),
-        even_indptr(n_documents),
-        n_jobs,
-    )
+    offsets = _log_odds(scores, n_jobs)
+    del scores  # as large as anything here, and done with
     starts, pairs = group_pairs(classes, n_classes)
     sizes, constants = np.zeros(n_classes, np.int64), np.zeros(n_classes)
     blocks: dict[int, tuple[NDArray[np.int32], NDArray[np.float32]]] = {}
@@ -152,7 +148,7 @@ def learn_class_weights(
     used = np.ones(n_documents, np.bool_) if used is None else used
 
     def fit_block(first: int, last: int) -> None:
-        blocks[first] = kernels.fit_classes(
+        terms, values, size = kernels.fit_classes(
             documents.rows.indptr,
             documents.rows.indices,
             documents.weights,
@@ -173,6 +169,7 @@ def learn_class_weights(
             sizes,
             constants,
         )
+        blocks[first] = terms[:size], values[:size]
 
     run_blocks(fit_block, starts, n_jobs)
     ordered = [blocks[first] for first in sorted(blocks)]
@@ -182,3 +179,14 @@ def learn_class_weights(
         np.concatenate([values for _, values in ordered]),
         constants,
     )
+
+
+def _log_odds(scores: Floats, n_jobs: int | None) -> NDArray[np.float32]:
+    """Return each score against the log-sum-exp of the others in its row."""
+    offsets = np.empty(scores.shape, np.float32)
+    run_blocks(
+        lambda first, last: kernels.fill_offsets(scores, first, last, offsets),
+        even_indptr(len(scores)),
+        n_jobs,
+    )
+    return offsets

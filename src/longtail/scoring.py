@@ -29,6 +29,7 @@ from longtail.statistics import (
     CountRows,
     Floats,
     Integers,
+    index_dtype,
     running_total,
 )
 from longtail.threads import run_blocks
@@ -325,10 +326,10 @@ def own_scores(
     return scores
 
 
-def group_pairs(classes: Integers, n_classes: int) -> tuple[Integers, Integers]:
+def group_pairs(classes: NDArray[Any], n_classes: int) -> tuple[Integers, NDArray[Any]]:
     """List the pairs `row * width + column` of each class: where it begins, and the pairs."""
     starts = np.zeros(n_classes + 1, np.int64)
-    pairs = np.empty(classes.size, np.int64)
+    pairs = np.empty(classes.size, index_dtype(classes.size))
     kernels.group_pairs(classes, n_classes, starts, pairs)
     return starts, pairs
 

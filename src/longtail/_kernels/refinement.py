@@ -129,7 +129,7 @@ def fit_classes(
     sizes,
     constants,
 ):
-    """Fit the classes `first` to `last - 1` that are chosen; returns their terms and weights.
+    """Fit the classes `first` to `last - 1` that are chosen; returns terms, weights, their number.
 
     Only documents that are `used` count. `sizes` and `constants` are filled. Weights below
     `smallest_weight` are dropped. A pair that is not the document's own is passed over where its
@@ -198,4 +198,4 @@ def fit_classes(
         terms[start:size] = terms[start:size][order]
         values[start:size] = values[start:size][order]
         sizes[c] = size - start
-    return terms[:size].copy(), values[:size].copy()
+    return terms, values, size

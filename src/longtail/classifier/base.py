@@ -29,7 +29,7 @@ from longtail.explanation import Explanation, ScoreParts, explain_score
 from longtail.persistence import ModelFile, pack_texts, write_model
 from longtail.statistics import ClassStatistics, CountRows, Floats, Integers
 
-_TEACHING = threading.RLock()  # two calls that teach at once must not lose each other's documents
+TEACHING = threading.RLock()  # two calls that teach at once must not lose each other's documents
 
 
 class TopK(NamedTuple):
@@ -111,7 +111,7 @@ class CountClassifier(ClassifierMixin, BaseEstimator):
                 f"y has only 1 class, {classes[0]!r}; at least 2 classes are needed. "
                 "Add documents of another class."
             )
-        with _TEACHING:
+        with TEACHING:
             self._model = self._fit_model(CountRows.from_matrix(X), numbers, classes)
         return self
 
@@ -138,7 +138,7 @@ class CountClassifier(ClassifierMixin, BaseEstimator):
         if not self.__sklearn_is_fitted__():
             return self.fit(X, y)
         X, y = self._check_input(X, y, reset=False)
-        with _TEACHING:
+        with TEACHING:
             model = self._fitted()
             check_same_kind(y, model.classes)
             labels = np.union1d(model.classes, y)
@@ -171,7 +171,7 @@ class CountClassifier(ClassifierMixin, BaseEstimator):
         """
         self._fitted()
         X, y = self._check_input(X, y, reset=False)
-        with _TEACHING:
+        with TEACHING:
             model = self._fitted()
             check_same_kind(y, model.classes)
             check_among(y, model.classes)

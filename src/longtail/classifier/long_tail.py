@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from longtail.calibration import Calibrator, calibrate, find_threshold, fit_calibrator
 from longtail.candidates import ScoreIndex, cap_candidates, find_highest, index_score
-from longtail.classifier.base import _TEACHING, CountClassifier, TopK, check_k
+from longtail.classifier.base import TEACHING, CountClassifier, TopK, check_k
 from longtail.classifier.labels import check_among, check_same_kind
 from longtail.classifier.parts import Model
 from longtail.explanation import ScoreParts, take_additive_apart
@@ -222,7 +222,7 @@ class LongTailClassifier(CountClassifier):
         """
         self._fitted()
         X, y = self._check_input(X, y, reset=False)
-        with _TEACHING:
+        with TEACHING:
             model: LongTailModel = self._fitted()
             check_same_kind(y, model.classes)
             check_among(y, model.classes)
