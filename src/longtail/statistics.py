@@ -171,8 +171,8 @@ class ClassStatistics:
     count_bits : int
         0 where every count is a whole number, else `FRACTION_BITS`.
     sublinear : bool
-        Whether a document counts a term as `1 + ln(count)` in the centroid (section 5 of the
-        design) or as its count (the paper).
+        Whether a document counts a term as `1 + ln(count)` in the centroid or as its count (the
+        paper).
 
     Examples
     --------
