@@ -376,13 +376,6 @@ class ClassStatistics:
         sizes = np.diff(self.indptr)[keep]
         return replace(self, indptr=running_total(sizes), class_sizes=self.class_sizes[keep])
 
-    def with_terms(self, n_terms: int) -> ClassStatistics:
-        """Add columns for terms that no document has yet."""
-        n_new = n_terms - self.n_terms
-        if n_new < 0:
-            raise ValueError(f"n_terms must be at least {self.n_terms}; got {n_terms}.")
-        return replace(self, document_frequencies=np.pad(self.document_frequencies, (0, n_new)))
-
     def validate(self) -> None:
         """Check every invariant; a file or a faulty merge may have broken one.
 

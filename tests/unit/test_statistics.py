@@ -124,17 +124,6 @@ def test_classes_can_be_placed_and_dropped(problem):
     assert apart.drop_empty_classes() == statistics
 
 
-def test_terms_can_be_added(problem):
-    statistics = build(problem)
-    wider = statistics.with_terms(30)
-    wider.validate()
-    assert wider == ClassStatistics.from_counts(
-        np.pad(problem.X, ((0, 0), (0, 5))), problem.y, problem.n_classes
-    )
-    with pytest.raises(ValueError, match="n_terms must be at least 30"):
-        wider.with_terms(3)
-
-
 def test_new_terms_take_their_present_frequency():
     before = ClassStatistics.from_counts(np.array([[1, 0], [1, 0]]), [0, 1], 2)
     after = before + ClassStatistics.from_counts(np.array([[5, 1]]), [0], 2)

@@ -15,6 +15,7 @@ from longtail import LongTailClassifier
 from longtail.benchmark.measure import Measurement, Progress, measure
 from longtail.classifier.long_tail import LongTailModel
 from longtail.datasets import CountDataset
+from longtail.learning import learn_listwise
 from longtail.refinement import ClassWeights
 from longtail.scoring import (
     DEFAULT_FEATURE_WEIGHTS,
@@ -54,8 +55,6 @@ class CosineOnly(LongTailClassifier):
     """One feature instead of six; only its scale is learned."""
 
     def _learn_feature_weights(self, documents: Any, lists: Any, profile: Any) -> Floats:
-        from longtail.learning import learn_listwise
-
         features = score_features(
             documents, lists.documents, lists.classes, lists.own, profile, self.n_jobs
         )

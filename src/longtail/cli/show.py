@@ -31,7 +31,7 @@ _WIDTH = 120  # columns of a table in a file or a pipe, where there is no termin
 
 @contextmanager
 def clear_errors() -> Iterator[None]:
-    """Turn an error that the user can do something about into one line and exit code 2."""
+    """Turn an error that the user can do something about into one line and exit code 1."""
     try:
         yield
     except (ValueError, OSError, ImportError) as error:
