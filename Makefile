@@ -10,7 +10,7 @@ demo: $(VENV)/cli ## learn 12,582 real classes and evaluate them
 	$(BIN)/longtail demo
 
 test: $(VENV)/dev ## every test
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
 lint: $(VENV)/dev ## style, format, order of the rooms
 	$(BIN)/ruff check .

@@ -134,18 +134,6 @@ def contributions(
     return {t: score(classes, {t: v}, c, weights) - constant for t, v in x.items()}, constant
 
 
-def read_terms(terms: Sequence[int], n_postings: dict[int, int], most: float) -> list[int]:
-    """The terms from the rarest on whose postings fit the budget together; always the first."""
-    left = most
-    read: list[int] = []
-    for t in sorted(terms, key=lambda t: (n_postings.get(t, 0), t)):
-        if read and n_postings.get(t, 0) > left:
-            break
-        left -= n_postings.get(t, 0)
-        read.append(t)
-    return read
-
-
 def highest(
     x: Document,
     values: Sequence[dict[int, float]],
@@ -153,19 +141,13 @@ def highest(
     constants: Sequence[float],
     q: int,
     own: int = -1,
-    most: float = math.inf,
 ) -> list[tuple[int, float]]:
-    """The q classes of highest score over the terms read; ties go to the lower class number."""
-    n_postings: dict[int, int] = {}
-    for class_values in values:
-        for t in class_values:
-            n_postings[t] = n_postings.get(t, 0) + 1
-    read = read_terms(list(x), n_postings, most)
+    """The q classes of highest score; ties go to the lower class number."""
     scores = []
     for c, class_values in enumerate(values):
         if c != own:
-            total = constants[c] + slopes[c] * math.fsum(x[t] for t in read)
-            total += math.fsum(x[t] * class_values.get(t, 0.0) for t in read)
+            total = constants[c] + slopes[c] * math.fsum(x.values())
+            total += math.fsum(x[t] * class_values.get(t, 0.0) for t in x)
             scores.append((c, total))
     return sorted(scores, key=lambda pair: (-pair[1], pair[0]))[:q]
 

@@ -6,14 +6,22 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from longtail.classifier import DoubleSamplingClassifier, LongTailClassifier, TopK, load
+    from longtail.classifier import (
+        DoubleSamplingClassifier,
+        LongTailClassifier,
+        TextClassifier,
+        TopK,
+    )
     from longtail.persistence import ModelFileError
+    from longtail.teaching import Teacher, load
 
 __version__ = "0.1.0"
 __all__ = [
     "DoubleSamplingClassifier",
     "LongTailClassifier",
     "ModelFileError",
+    "Teacher",
+    "TextClassifier",
     "TopK",
     "__version__",
     "load",
@@ -24,8 +32,10 @@ _ROOMS = {
     "DoubleSamplingClassifier": "longtail.classifier",
     "LongTailClassifier": "longtail.classifier",
     "ModelFileError": "longtail.persistence",
+    "Teacher": "longtail.teaching",
+    "TextClassifier": "longtail.classifier",
     "TopK": "longtail.classifier",
-    "load": "longtail.classifier",
+    "load": "longtail.teaching",
 }
 
 

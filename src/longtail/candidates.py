@@ -1,22 +1,22 @@
-"""Candidate selection: the q classes whose centroids are nearest to a document, exactly.
+"""Candidate selection: the q classes of highest score for a document, exactly.
 
-In: class statistics. Out: a term-major index, and through it the candidates of each document
-(Algorithm 2 of the paper). No array of documents x classes is ever built: one row of sums serves
-each block of documents.
+In: a score that is a sum over terms (for the paper: the cosine with each class's centroid). Out: a
+term-major index, and through it the candidates of each document (Algorithm 2 of the paper). No
+array of documents x classes is ever built: one row of sums serves each block of documents.
 """
 
 from __future__ import annotations
 
 import numbers
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from longtail._kernels import candidates as kernels
-from longtail.scoring import AdditiveScore, WeightedRows
+from longtail.scoring import AdditiveScore, WeightedRows, pair_scores
 from longtail.statistics import (
     ClassStatistics,
     Corpus,
@@ -24,35 +24,143 @@ from longtail.statistics import (
     Floats,
     Integers,
     index_dtype,
+    running_total,
 )
 from longtail.threads import even_indptr, run_blocks
 
+# A term that more than this share of the classes has becomes a row of bytes. At one in sixteen a
+# row takes twice the memory of its postings and is added several times faster.
+DENSE_SHARE = 1 / 16
+BLOCK = 16_384  # documents searched at once; classes are then read one after the other
+ROOM = 1 << 20  # classes noted at once
+
 
 @dataclass(frozen=True)
-class CandidateIndex:
-    """For each term the classes that have it, with their normalised centroid weights.
+class RareTerms:
+    """Which of a document's terms draw its candidates: the rarest, up to a number of postings.
+
+    Common terms are in nearly every class and tell little. With one posting a class, candidates
+    come several times faster than from all terms, and they were better ones on held-out documents.
+
+    Attributes
+    ----------
+    counts : ndarray of shape (n_terms,), int32 or int64
+        Number of classes that have each term.
+    most_postings : int
+        Bound on the sum of a document's counts; one term is always kept.
+    """
+
+    counts: NDArray[Any]
+    most_postings: int
+
+    @classmethod
+    def of(cls, statistics: ClassStatistics) -> RareTerms:
+        """Count the classes of each term, and allow one posting a class."""
+        counts = np.bincount(statistics.indices, minlength=statistics.n_terms)
+        return cls(counts.astype(index_dtype(statistics.n_classes)), statistics.n_classes)
+
+    def keep(self, documents: WeightedRows, chosen: Integers) -> WeightedRows:
+        """Return the chosen documents with their rarest terms, weights as they are."""
+        rows = documents.rows.take(chosen)
+        kept = np.zeros(len(rows.indices), np.bool_)
+        kernels.mark_rarest_terms(rows.indptr, rows.indices, self.counts, self.most_postings, kept)
+        indptr = running_total(kept)[rows.indptr]
+        weights = documents.weights[documents.rows.entries(chosen)][kept]
+        totals = np.zeros(len(chosen))
+        kernels.sum_rows(indptr, weights, totals)
+        few = CountRows(indptr, rows.indices[kept], rows.data[kept], rows.n_terms)
+        return WeightedRows(few, weights, totals)
+
+    def grow_terms(self, n_terms: int) -> RareTerms:
+        """Make room for terms that no class has."""
+        return replace(self, counts=np.pad(self.counts, (0, n_terms - len(self.counts))))
+
+
+@dataclass(frozen=True)
+class ScoreIndex:
+    """A term-major approximation of an additive score, with known errors.
 
     Attributes
     ----------
     indptr : ndarray of shape (n_terms + 1,), int64
-        Where each term's classes begin.
-    classes : ndarray of shape (nnz,), int32 or int64
+        Where each term's postings begin; terms that are rows have none.
+    classes : ndarray of shape (n_postings,), int32 or int64
         Class numbers, ascending within a term.
-    weights : ndarray of shape (nnz,), float64
-        I_t^2 c_t / |c| for the centroid c: times the document's term frequency, summed over its
-        terms and divided by the length of the tf-idf weighted document, this is the cosine.
-    n_classes : int
-        K.
+    values : ndarray of shape (n_postings,), float32
+        What a unit of the term adds to the class.
+    rows : ndarray of shape (n_terms,), int32
+        Which of `bytes` the term is; -1 for postings.
+    lows, steps, peaks : ndarrays of shape (n_terms,), float32
+        A byte stands for `low + byte * step`; no value of the term is further from 0 than `peak`.
+    bytes : ndarray of shape (n_rows, n_classes), uint8
+        Rounded values of the terms that many classes have.
+    slopes, constants : ndarrays of shape (n_classes,), float32
+        Those of the score.
     """
 
     indptr: Integers
     classes: NDArray[Any]
-    weights: Floats
-    n_classes: int
+    values: NDArray[np.float32]
+    rows: NDArray[np.int32]
+    lows: NDArray[np.float32]
+    steps: NDArray[np.float32]
+    peaks: NDArray[np.float32]
+    bytes: NDArray[np.uint8]
+    slopes: NDArray[np.float32]
+    constants: NDArray[np.float32]
+
+    @property
+    def arrays(self) -> tuple[Any, ...]:
+        """The arrays that the search takes, in their order."""
+        return (
+            self.indptr,
+            self.classes,
+            self.values,
+            self.rows,
+            self.lows,
+            self.steps,
+            self.peaks,
+            self.bytes,
+            self.slopes,
+            self.constants,
+        )
+
+    @cached_property
+    def extremes(self) -> tuple[float, float]:
+        """Largest slope and constant, without their signs."""
+        finite = self.constants[np.isfinite(self.constants)]
+        return (
+            float(np.max(np.abs(self.slopes), initial=0.0)),
+            float(np.max(np.abs(finite), initial=0.0)),
+        )
+
+    def grow_terms(self, n_terms: int) -> ScoreIndex:
+        """Make room for terms that no class has."""
+        new = (0, n_terms - len(self.rows))
+        return replace(
+            self,
+            indptr=np.pad(self.indptr, new, mode="edge"),
+            rows=np.pad(self.rows, new, constant_values=-1),
+            lows=np.pad(self.lows, new),
+            steps=np.pad(self.steps, new),
+            peaks=np.pad(self.peaks, new),
+        )
 
     def validate(self, n_terms: int) -> None:
         """Check that every position the search will follow exists; a file may have broken it."""
-        check_index(self.indptr, self.classes, self.weights, n_terms, self.n_classes)
+        n_classes = len(self.constants)
+        check_index(self.indptr, self.classes, self.values, n_terms, n_classes)
+        per_term = (self.rows, self.lows, self.steps, self.peaks)
+        sound = (
+            all(len(array) == n_terms for array in per_term)
+            and len(self.slopes) == n_classes
+            and self.bytes.ndim == 2
+            and self.bytes.shape[1] == n_classes
+            and (not n_terms or -1 <= self.rows.min() <= self.rows.max() < len(self.bytes))
+            and not np.any(self.bytes > kernels.LEVELS)
+        )
+        if not sound:
+            raise ValueError("an index does not fit its classes and terms.")
 
 
 def check_index(
@@ -76,208 +184,73 @@ def check_index(
         raise ValueError("an index does not fit its classes and terms.")
 
 
-def build_index(statistics: ClassStatistics, corpus: Corpus) -> CandidateIndex:
-    """Turn the centroids into a term-major index."""
-    norms = statistics.centroid_norms(corpus.idf)
-    norms[norms == 0] = 1.0
-    sizes = np.diff(statistics.indptr)
-    weights = statistics.centroid_sums * corpus.idf[statistics.indices] ** 2
-    weights /= np.repeat(norms, sizes)
-    by_class = sp.csr_array(
-        (weights, statistics.indices, statistics.indptr),
-        shape=(statistics.n_classes, statistics.n_terms),
-    )
-    by_term = by_class.tocsc()
-    return CandidateIndex(
-        indptr=by_term.indptr.astype(np.int64, copy=False),
-        classes=by_term.indices.astype(index_dtype(statistics.n_classes), copy=False),
-        weights=by_term.data,
-        n_classes=statistics.n_classes,
-    )
-
-
-def find_candidates(
-    rows: CountRows,
-    index: CandidateIndex,
-    idf: Floats,
-    n_candidates: int,
-    *,
-    sublinear: bool = False,
-    n_jobs: int | None = None,
-) -> tuple[Integers, Floats]:
-    """Return the classes of highest cosine for each document; ties go to the lower class number.
-
-    Parameters
-    ----------
-    rows : CountRows
-        Documents.
-    index : CandidateIndex
-        Of the classes.
-    idf : ndarray of shape (n_terms,)
-        I_t.
-    n_candidates : int
-        q, at most n_classes.
-    sublinear : bool
-        As in the statistics behind the index.
-    n_jobs : int or None
-        Number of threads.
-
-    Returns
-    -------
-    classes : ndarray of shape (n_documents, q), int64
-        Class numbers, nearest first.
-    cosines : ndarray of shape (n_documents, q), float64
-        Their cosines.
-    """
-    classes = np.empty((rows.n_documents, n_candidates), np.int64)
-    cosines = np.empty((rows.n_documents, n_candidates))
-    run_blocks(
-        lambda first, last: kernels.nearest_classes(
-            rows.indptr,
-            rows.indices,
-            rows.data,
-            sublinear,
-            idf,
-            index.indptr,
-            index.classes,
-            index.weights,
-            index.n_classes,
-            first,
-            last,
-            classes,
-            cosines,
-        ),
-        rows.indptr,
-        n_jobs,
-    )
-    return classes, cosines
-
-
-def rank_candidates(
-    rows: CountRows,
-    statistics: ClassStatistics,
-    term_scores: Floats,
-    distance_weight: float,
-    candidates: Integers,
-    cosines: Floats,
-    k: int,
-    n_jobs: int | None = None,
-) -> tuple[Integers, Floats]:
-    """Score the candidates of each document and return the best k of them, best first.
-
-    Parameters
-    ----------
-    rows : CountRows
-        Documents.
-    statistics : ClassStatistics
-        Of the classes.
-    term_scores : ndarray of shape (nnz,)
-        What each (class, term) adds to a score, as from `longtail.features.term_scores`.
-    distance_weight : float
-        Weight of the ninth feature.
-    candidates, cosines : ndarrays of shape (n_documents, q)
-        As from `find_candidates`.
-    k : int
-        How many to return, at most q.
-    n_jobs : int or None
-        Number of threads.
-
-    Returns
-    -------
-    classes : ndarray of shape (n_documents, k), int64
-    scores : ndarray of shape (n_documents, k), float64
-    """
-    classes = np.empty((rows.n_documents, k), np.int64)
-    scores = np.empty((rows.n_documents, k))
-    run_blocks(
-        lambda first, last: kernels.rank_candidates(
-            rows.indptr,
-            rows.indices,
-            statistics.indptr,
-            statistics.indices,
-            term_scores,
-            distance_weight,
-            candidates,
-            cosines,
-            first,
-            last,
-            classes,
-            scores,
-        ),
-        rows.indptr,
-        n_jobs,
-    )
-    return classes, scores
-
-
-@dataclass(frozen=True)
-class ScoreIndex:
-    """A term-major copy of an additive score.
-
-    Attributes
-    ----------
-    indptr : ndarray of shape (n_terms + 1,), int64
-        Where each term's classes begin.
-    classes : ndarray of shape (nnz,), int32 or int64
-        Class numbers, ascending within a term.
-    values : ndarray of shape (nnz,), float32
-        What a unit of the term adds to the class.
-    slopes, constants : ndarrays of shape (n_classes,), float64
-        Those of the score.
-    """
-
-    indptr: Integers
-    classes: NDArray[Any]
-    values: NDArray[np.float32]
-    slopes: Floats
-    constants: Floats
-
-    def validate(self, n_terms: int) -> None:
-        """Check that every position the search will follow exists; a file may have broken it."""
-        check_index(self.indptr, self.classes, self.values, n_terms, len(self.constants))
-
-
-def index_score(score: AdditiveScore, n_terms: int) -> ScoreIndex:
+def index_score(score: AdditiveScore, n_terms: int, n_jobs: int | None = None) -> ScoreIndex:
     """Turn a score into a term-major index."""
     n_classes = len(score.constants)
-    by_term = sp.csr_array(
-        (score.values, score.indices, score.indptr), shape=(n_classes, n_terms)
-    ).tocsc()
+    counts = np.bincount(score.indices, minlength=n_terms)
+    common = counts > DENSE_SHARE * n_classes
+    indptr = running_total(np.where(common, 0, counts))
+    rows = np.where(common, np.cumsum(common) - 1, -1).astype(np.int32)
+    work = running_total(counts)
+    lows, highs = np.zeros(n_terms, np.float32), np.zeros(n_terms, np.float32)
+    parts = (score.indptr, score.indices, score.values)
+    run_blocks(
+        lambda first, last: kernels.find_extremes(*parts, first, last, lows, highs), work, n_jobs
+    )
+    steps = ((highs - lows) / np.float32(kernels.LEVELS)).astype(np.float32)
+    classes = np.empty(indptr[-1], index_dtype(n_classes))
+    values = np.empty(indptr[-1], np.float32)
+    levels = np.zeros((int(np.count_nonzero(common)), n_classes), np.uint8)
+    run_blocks(
+        lambda first, last: kernels.fill_index(
+            *parts, rows, lows, steps, indptr, first, last, classes, values, levels
+        ),
+        work,
+        n_jobs,
+    )
     return ScoreIndex(
-        by_term.indptr.astype(np.int64, copy=False),
-        by_term.indices.astype(index_dtype(n_classes), copy=False),
-        by_term.data,
-        score.slopes,
-        score.constants,
+        indptr=indptr,
+        classes=classes,
+        values=values,
+        rows=rows,
+        lows=lows,
+        steps=steps,
+        peaks=np.maximum(np.abs(lows), np.abs(highs)),
+        bytes=levels,
+        slopes=score.slopes.astype(np.float32),
+        constants=score.constants.astype(np.float32),
     )
 
 
 def find_highest(
     documents: WeightedRows,
+    score: AdditiveScore,
     index: ScoreIndex,
     n_candidates: int,
     *,
     chosen: Integers | None = None,
     own: Integers | None = None,
-    most_postings: int | None = None,
+    rare: RareTerms | None = None,
     n_jobs: int | None = None,
 ) -> tuple[Integers, Floats]:
-    """Return the classes of highest additive score for each document, best first.
+    """Return the classes of highest score for each document, best first; exact.
 
     Parameters
     ----------
     documents : WeightedRows
-        All documents.
+        All documents; no weight is negative.
+    score : AdditiveScore
+        Of the classes.
     index : ScoreIndex
-        Of the score.
+        Of that score. A class whose constant is -inf there is passed over.
     n_candidates : int
         q, at most the number of classes, less one where `own` is given.
     chosen : ndarray of shape (M,), optional
         Row numbers; all documents when left out.
     own : ndarray of shape (M,), optional
         A class to pass over for each document.
-    most_postings : int, optional
-        Bound on the postings read for a document; its rarest terms come first. All when left out.
+    rare : RareTerms, optional
+        Score a document by its rarest terms alone; by all when left out.
     n_jobs : int or None
         Number of threads.
 
@@ -286,36 +259,144 @@ def find_highest(
     classes : ndarray of shape (M, q), int32 or int64
         Class numbers; ties go to the lower one.
     scores : ndarray of shape (M, q), float64
-        Their scores over the terms that were read.
+        Their scores.
     """
-    rows = documents.rows
-    chosen = np.arange(rows.n_documents) if chosen is None else chosen
+    chosen = np.arange(documents.rows.n_documents) if chosen is None else chosen
     own = np.full(len(chosen), -1, np.int64) if own is None else own
-    most = np.iinfo(np.int64).max if most_postings is None else most_postings
     classes = np.empty((len(chosen), n_candidates), index.classes.dtype)
     scores = np.empty((len(chosen), n_candidates))
+    for start in range(0, len(chosen) if n_candidates else 0, BLOCK):
+        part = slice(start, start + BLOCK)
+        rows, numbers = documents, chosen[part]
+        if rare is not None:
+            rows, numbers = rare.keep(documents, numbers), np.arange(len(numbers))
+        _find_block(rows, score, index, numbers, own[part], n_jobs, classes[part], scores[part])
+    return classes, scores
+
+
+def _find_block(
+    documents: WeightedRows,
+    score: AdditiveScore,
+    index: ScoreIndex,
+    chosen: Integers,
+    own: Integers,
+    n_jobs: int | None,
+    classes: NDArray[Any],
+    scores: Floats,
+) -> None:
+    """Note what may be among the highest, score that exactly and select; fills the last two."""
+    wanted, width = classes.shape[1], 2 * classes.shape[1] + 12
+    left = np.arange(len(chosen))
+    while len(left):
+        # Ties and near ties may need more room; that is rare, so it is made when it is needed.
+        n_fitting = max(1, ROOM // width)
+        overflown = []
+        for start in range(0, len(left), n_fitting):
+            part = left[start : start + n_fitting]
+            noted, n_noted = _note(documents, index, chosen[part], own[part], wanted, width, n_jobs)
+            fits = n_noted <= width
+            overflown.append(part[~fits])
+            part, noted = part[fits], noted[fits]
+            noted_scores = pair_scores(documents, noted, score, n_jobs, chosen=chosen[part])
+            classes[part], scores[part] = rank_pairs(noted, noted_scores, wanted, n_jobs)
+        left = np.concatenate(overflown)
+        width = min(8 * width, len(score.constants))
+
+
+def _note(
+    documents: WeightedRows,
+    index: ScoreIndex,
+    chosen: Integers,
+    own: Integers,
+    wanted: int,
+    width: int,
+    n_jobs: int | None,
+) -> tuple[NDArray[Any], Integers]:
+    """Return the classes that may be among the highest, -1 where there are fewer, and how many."""
+    rows = documents.rows
+    noted = np.full((len(chosen), width), -1, index.classes.dtype)
+    n_noted = np.zeros(len(chosen), np.int64)
     run_blocks(
-        lambda first, last: kernels.highest_classes(
+        lambda first, last: kernels.note_classes(
             rows.indptr,
             rows.indices,
             documents.weights,
+            documents.totals,
             chosen,
             own,
-            index.indptr,
-            index.classes,
-            index.values,
-            index.slopes,
-            index.constants,
-            most,
+            *index.arrays,
+            *index.extremes,
+            wanted,
             first,
             last,
-            classes,
-            scores,
+            noted,
+            n_noted,
         ),
         even_indptr(len(chosen)),
         n_jobs,
     )
-    return classes, scores
+    return noted, n_noted
+
+
+def rank_pairs(
+    classes: NDArray[Any], scores: Floats, k: int, n_jobs: int | None = None
+) -> tuple[NDArray[Any], Floats]:
+    """Return the k best classes of each row with their scores, best first.
+
+    Parameters
+    ----------
+    classes : ndarray of shape (n_documents, width)
+        Class numbers; -1 for none.
+    scores : ndarray of shape (n_documents, width), float64
+        Their scores.
+    k : int
+        How many; each row has at least as many classes.
+    n_jobs : int or None
+        Number of threads.
+
+    Returns
+    -------
+    classes : ndarray of shape (n_documents, k)
+        Ties go to the lower class number.
+    scores : ndarray of shape (n_documents, k), float64
+    """
+    best = np.empty((len(classes), k), classes.dtype)
+    best_scores = np.empty((len(classes), k))
+    run_blocks(
+        lambda first, last: kernels.rank_pairs(classes, scores, first, last, best, best_scores),
+        even_indptr(len(classes)),
+        n_jobs,
+    )
+    return best, best_scores
+
+
+def centroid_score(statistics: ClassStatistics, corpus: Corpus) -> AdditiveScore:
+    """Return the score whose sum over a document of length 1 is the cosine with each centroid.
+
+    The value of a class c and a term t is I_t^2 c_t / |c|; documents are weighed by
+    `weigh_for_cosine`.
+    """
+    norms = statistics.centroid_norms(corpus.idf)
+    norms[norms == 0] = 1.0
+    values = statistics.centroid_sums * corpus.idf[statistics.indices] ** 2
+    values /= np.repeat(norms, np.diff(statistics.indptr))
+    zeros = np.zeros(statistics.n_classes)
+    return AdditiveScore(statistics.indptr, statistics.indices, values, zeros, zeros)
+
+
+def weigh_for_cosine(
+    rows: CountRows, idf: Floats, *, sublinear: bool = False, n_jobs: int | None = None
+) -> WeightedRows:
+    """Divide each document's term frequencies by the length of its tf-idf weighted vector."""
+    weights = np.empty(len(rows.data))
+    run_blocks(
+        lambda first, last: kernels.weigh_for_cosine(
+            rows.indptr, rows.indices, rows.data, sublinear, idf, first, last, weights
+        ),
+        rows.indptr,
+        n_jobs,
+    )
+    return WeightedRows(rows, weights, np.zeros(rows.n_documents))
 
 
 def cap_candidates(candidates: int, n_classes: int) -> int:

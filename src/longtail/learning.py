@@ -7,7 +7,7 @@ feature.
 from __future__ import annotations
 
 import numbers
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -96,7 +96,11 @@ def learn_scorer(differences: Floats, labels: Floats, C: float) -> Scorer:
     return Scorer(weights=svm.coef_[0] / scales, scales=scales)
 
 
-def learn_listwise(features: NDArray[np.float32], decay: float = 1e-3) -> Floats:
+def learn_listwise(
+    features: NDArray[np.float32],
+    decay: float = 1e-3,
+    bounds: Sequence[tuple[float, float]] | None = None,
+) -> Floats:
     """Fit feature weights so that the first class of each row wins a softmax over its row.
 
     Minimises the mean of -ln softmax(features @ w)[0] plus `decay` * |w|^2, on features divided by
@@ -108,6 +112,8 @@ def learn_listwise(features: NDArray[np.float32], decay: float = 1e-3) -> Floats
         True class in column 0.
     decay : float
         Weight of the penalty.
+    bounds : sequence of (low, high), optional
+        Of each weight.
 
     Returns
     -------
@@ -121,7 +127,10 @@ def learn_listwise(features: NDArray[np.float32], decay: float = 1e-3) -> Floats
     def loss(weights: Floats) -> tuple[float, Floats]:
         return listwise_loss(weights, scaled, decay)
 
-    result = minimize(loss, np.zeros(len(scales)), jac=True, method="L-BFGS-B")
+    scaled_bounds = None if bounds is None else np.asarray(bounds) * scales[:, None]
+    result = minimize(
+        loss, np.zeros(len(scales)), jac=True, method="L-BFGS-B", bounds=scaled_bounds
+    )
     return np.asarray(result.x / scales)
 
 

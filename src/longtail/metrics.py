@@ -1,4 +1,4 @@
-"""How good predictions are: the paper's risks, accuracy, macro F1s, top-k, class frequency.
+"""How good predictions are: the paper's risks, accuracy, macro F1s, top-k, frequency, calibration.
 
 In: labels and predictions, or scores of the pairs that a risk counts. Out: plain numbers. Nothing
 here needs a documents x classes array: what grows is at most the pairs the caller gives.
@@ -197,16 +197,145 @@ def expected_calibration_error(
     >>> round(expected_calibration_error([0.9, 0.9, 0.1, 0.1], [True, False, False, False]), 3)
     0.25
     """
-    chances, hits = np.asarray(probabilities, dtype=np.float64), np.asarray(right, dtype=bool)
-    if chances.ndim != 1 or chances.shape != hits.shape or not len(chances):
-        raise ValueError(
-            "probabilities and right must be lists of the same length, at least 1; "
-            f"got shapes {chances.shape} and {hits.shape}."
-        )
-    if not np.all((chances >= 0) & (chances <= 1)):
-        raise ValueError("probabilities must be from 0 to 1.")
+    chances, hits = _check_probabilities(probabilities, right)
     bins = np.minimum((chances * n_bins).astype(int), n_bins - 1)
     return float(np.abs(np.bincount(bins, chances - hits)).sum() / len(chances))
+
+
+@dataclass(frozen=True)
+class ReliabilityBin:
+    """Predictions whose probability lies in one bin: how sure they were and how often right.
+
+    `mean_probability` and `accuracy` are NaN for an empty bin.
+    """
+
+    lowest: float
+    highest: float
+    n_documents: int
+    mean_probability: float
+    accuracy: float
+
+
+def reliability(
+    probabilities: ArrayLike, right: ArrayLike, n_bins: int = 10
+) -> list[ReliabilityBin]:
+    """Compare probabilities with frequencies, bin by bin.
+
+    Parameters are those of `expected_calibration_error`.
+
+    Returns
+    -------
+    list of ReliabilityBin
+        Of equal width, from 0 to 1.
+
+    Examples
+    --------
+    >>> low, high = reliability([0.9, 0.7, 0.1], [True, False, False], n_bins=2)
+    >>> high.n_documents, round(high.mean_probability, 2), high.accuracy
+    (2, 0.8, 0.5)
+    """
+    chances, hits = _check_probabilities(probabilities, right)
+    bins = np.minimum((chances * n_bins).astype(int), n_bins - 1)
+    sizes = np.bincount(bins, minlength=n_bins)
+    filled = np.where(sizes, sizes, np.nan)
+    means = np.bincount(bins, chances, n_bins) / filled
+    shares = np.bincount(bins, hits, n_bins) / filled
+    return [
+        ReliabilityBin(
+            i / n_bins, (i + 1) / n_bins, int(sizes[i]), float(means[i]), float(shares[i])
+        )
+        for i in range(n_bins)
+    ]
+
+
+@dataclass(frozen=True)
+class PrecisionCurve:
+    """What is reached by keeping only predictions at or above a threshold, highest first.
+
+    Attributes
+    ----------
+    thresholds : ndarray of shape (n_thresholds,)
+        Every probability that occurs, falling.
+    coverage : ndarray of shape (n_thresholds,)
+        Share of the documents that are kept.
+    precision : ndarray of shape (n_thresholds,)
+        Share of these that are right.
+    """
+
+    thresholds: Floats
+    coverage: Floats
+    precision: Floats
+
+
+def precision_curve(probabilities: ArrayLike, right: ArrayLike) -> PrecisionCurve:
+    """Return precision against coverage for every threshold on the probability.
+
+    Parameters are those of `expected_calibration_error`.
+
+    Examples
+    --------
+    >>> curve = precision_curve([0.9, 0.5, 0.5, 0.1], [True, True, False, False])
+    >>> curve.coverage.tolist(), curve.precision.round(2).tolist()
+    ([0.25, 0.75, 1.0], [1.0, 0.67, 0.5])
+    """
+    chances, hits = _check_probabilities(probabilities, right)
+    order = np.argsort(-chances, kind="stable")
+    # Documents with the same probability are kept or left out together.
+    last = np.flatnonzero(np.append(np.diff(chances[order]) != 0, True))
+    n_kept = last + 1
+    return PrecisionCurve(
+        chances[order][last], n_kept / len(chances), np.cumsum(hits[order])[last] / n_kept
+    )
+
+
+@dataclass(frozen=True)
+class Confusion:
+    """A class that is taken for another: in how many documents, and of how many it has."""
+
+    true: object
+    predicted: object
+    n_documents: int
+    n_true: int
+
+
+def most_confused(y_true: ArrayLike, y_pred: ArrayLike, n: int = 10) -> list[Confusion]:
+    """Return the n pairs of classes that are confused most often.
+
+    Parameters
+    ----------
+    y_true, y_pred : array-like of shape (n_documents,)
+        Labels.
+    n : int, default=10
+        How many pairs at most.
+
+    Returns
+    -------
+    list of Confusion
+        Most documents first; ties in the order of the true label, then of the predicted one.
+
+    Examples
+    --------
+    >>> most_confused(["a", "a", "a", "b"], ["b", "b", "c", "b"], n=1)
+    [Confusion(true='a', predicted='b', n_documents=2, n_true=3)]
+    """
+    true, predicted = _check_labels(y_true, y_pred)
+    labels, numbers = np.unique(np.concatenate([true, predicted]), return_inverse=True)
+    of_true, of_predicted = numbers[: len(true)], numbers[len(true) :]
+    wrong = of_true != of_predicted
+    codes, counts = np.unique(
+        of_true[wrong] * len(labels) + of_predicted[wrong], return_counts=True
+    )
+    sizes = np.bincount(of_true, minlength=len(labels))
+    names = labels.tolist()
+    return [
+        Confusion(
+            names[codes[i] // len(labels)],
+            names[codes[i] % len(labels)],
+            int(counts[i]),
+            int(sizes[codes[i] // len(labels)]),
+        )
+        for i in np.argsort(-counts, kind="stable")[:n].tolist()
+    ]
 
 
 @dataclass(frozen=True)
@@ -307,6 +436,21 @@ def _check_labels(
             f"got shapes {true.shape} and {predicted.shape}."
         )
     return true, predicted
+
+
+def _check_probabilities(
+    probabilities: ArrayLike, right: ArrayLike
+) -> tuple[Floats, NDArray[np.bool_]]:
+    """Return both as arrays, after checking that they match."""
+    chances, hits = np.asarray(probabilities, dtype=np.float64), np.asarray(right, dtype=bool)
+    if chances.ndim != 1 or chances.shape != hits.shape or not len(chances):
+        raise ValueError(
+            "probabilities and right must be lists of the same length, at least 1; "
+            f"got shapes {chances.shape} and {hits.shape}."
+        )
+    if not np.all((chances >= 0) & (chances <= 1)):
+        raise ValueError("probabilities must be from 0 to 1.")
+    return chances, hits
 
 
 def _check_scores(

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from longtail._kernels import refinement as kernels
 from longtail.candidates import check_index
 from longtail.scoring import AdditiveScore, WeightedRows, group_pairs
-from longtail.statistics import Floats, Integers, running_total
+from longtail.statistics import Floats, Integers, running_total, take_rows
 from longtail.threads import even_indptr, run_blocks
 
 TOLERANCE = 0.05  # largest move of a dual variable, as a share of the cost, in the last pass
@@ -68,13 +68,15 @@ class ClassWeights:
             self.indptr, self.indices, self.values, np.zeros_like(self.constants), self.constants
         )
 
-    def place_classes(self, positions: Integers, n_classes: int) -> ClassWeights:
-        """Move class c to row `positions[c]`, ascending, of `n_classes`; others have no weights."""
-        sizes = np.zeros(n_classes, np.int64)
-        sizes[positions] = np.diff(self.indptr)
-        constants = np.zeros(n_classes)
-        constants[positions] = self.constants
-        return ClassWeights(running_total(sizes), self.indices, self.values, constants)
+    def take_classes(self, sources: Integers) -> ClassWeights:
+        """Return a class for each source: that class's weights, or none where it is -1."""
+        indptr, entries = take_rows(self.indptr, sources)
+        return ClassWeights(
+            indptr,
+            self.indices[entries],
+            self.values[entries],
+            np.append(self.constants, 0.0)[sources],
+        )
 
     def select_classes(self, keep: NDArray[np.bool_]) -> ClassWeights:
         """Leave out the classes that are not kept."""

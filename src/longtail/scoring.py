@@ -32,7 +32,7 @@ from longtail.statistics import (
     index_dtype,
     running_total,
 )
-from longtail.threads import run_blocks
+from longtail.threads import even_indptr, run_blocks
 
 UNIT = 2.0**-CENTROID_BITS
 PAIRS_PER_CLASS = 4  # from here on it pays to spread a class out over all terms (measured)
@@ -55,6 +55,11 @@ SCORE_FEATURE_NAMES: tuple[str, ...] = tuple(feature.name for feature in SCORE_F
 
 # To find the first candidates, before anything is learned: the cosine, kinder to large classes.
 FIRST_FEATURE_WEIGHTS: Floats = np.array([0.0, 0.0, 0.0, 0.0, 1.0, 0.0])
+# A document left out makes its own class smaller. Where classes are of equal size that alone tells
+# which is its own, so the weight of the size would grow without end, and a small new class would
+# win everywhere. On real sets it is between -0.4 and 0.1.
+_ANY = (-np.inf, np.inf)
+FEATURE_WEIGHT_BOUNDS = (_ANY, _ANY, (-0.5, 1.0), _ANY, _ANY, _ANY)
 # Where there is nothing to learn from; about what the feature weights are on most data.
 DEFAULT_FEATURE_WEIGHTS: Floats = np.array([8.0, 0.3, 0.0, 0.1, 2.5, 0.0])
 
@@ -67,14 +72,14 @@ class WeightedRows:
     ----------
     rows : CountRows
         The counts.
-    weights : ndarray of shape (nnz,), float32
+    weights : ndarray of shape (nnz,), float32 or float64
         Aligned with `rows.indices`; each row has length 1.
     totals : ndarray of shape (n_documents,), float64
         Sum of each row's weights.
     """
 
     rows: CountRows
-    weights: NDArray[np.float32]
+    weights: NDArray[Any]
     totals: Floats
 
     def take(self, documents: Integers) -> WeightedRows:
@@ -134,7 +139,7 @@ class AdditiveScore:
     ----------
     indptr, indices : ndarrays
         Terms of each class; those of the statistics.
-    values : ndarray of shape (nnz,), float32
+    values : ndarray of shape (nnz,), float32 or float64
         What a unit of the term adds to the class.
     slopes, constants : ndarrays of shape (n_classes,), float64
         What a unit of any term adds, and what every document gets.
@@ -142,9 +147,14 @@ class AdditiveScore:
 
     indptr: Integers
     indices: NDArray[Any]
-    values: NDArray[np.float32]
+    values: NDArray[Any]
     slopes: Floats
     constants: Floats
+
+    @property
+    def arrays(self) -> tuple[Any, ...]:
+        """The arrays that scoring takes, in their order."""
+        return self.indptr, self.indices, self.values, self.slopes, self.constants
 
 
 def background_shares(statistics: ClassStatistics) -> Floats:
@@ -327,7 +337,10 @@ def own_scores(
 
 
 def group_pairs(classes: NDArray[Any], n_classes: int) -> tuple[Integers, NDArray[Any]]:
-    """List the pairs `row * width + column` of each class: where it begins, and the pairs."""
+    """List the pairs `row * width + column` of each class: where it begins, and the pairs.
+
+    A class of -1 is no pair.
+    """
     starts = np.zeros(n_classes + 1, np.int64)
     pairs = np.empty(classes.size, index_dtype(classes.size))
     kernels.group_pairs(classes, n_classes, starts, pairs)
@@ -335,65 +348,67 @@ def group_pairs(classes: NDArray[Any], n_classes: int) -> tuple[Integers, NDArra
 
 
 def pair_scores(
-    documents: WeightedRows, classes: Integers, score: AdditiveScore, n_jobs: int | None = None
+    documents: WeightedRows,
+    classes: NDArray[Any],
+    score: AdditiveScore,
+    n_jobs: int | None = None,
+    *,
+    chosen: Integers | None = None,
 ) -> Floats:
-    """Score each document with each class of its row, shape (n_documents, width).
+    """Score each document with each class of its row, shape (n_chosen, width).
 
     A few documents search each class's row for their terms; many are worked off class by class.
     Both add the same numbers in the same order.
+
+    Parameters
+    ----------
+    documents : WeightedRows
+        All documents.
+    classes : ndarray of shape (n_chosen, width)
+        Class numbers; -1 for none, which scores -inf.
+    score : AdditiveScore
+        Of the classes.
+    n_jobs : int or None
+        Number of threads.
+    chosen : ndarray of shape (n_chosen,), optional
+        Row numbers; all documents when left out.
+
+    Returns
+    -------
+    ndarray of shape (n_chosen, width), float64
     """
+    chosen = np.arange(documents.rows.n_documents) if chosen is None else chosen
+    scores = np.full(classes.shape, -np.inf)
     if classes.size < PAIRS_PER_CLASS * len(score.constants):
-        return _pair_scores_by_document(documents, classes, score, n_jobs)
-    scores = np.empty(classes.size)
-    rows = documents.rows
+        run_blocks(
+            lambda first, last: kernels.fill_pair_scores(
+                *_document_arrays(documents), chosen, classes, *score.arrays, first, last, scores
+            ),
+            even_indptr(len(chosen)),
+            n_jobs,
+        )
+        return scores
     starts, pairs = group_pairs(classes, len(score.constants))
+    flat = scores.ravel()
     run_blocks(
         lambda first, last: kernels.fill_pair_scores_by_class(
-            rows.indptr,
-            rows.indices,
-            documents.weights,
-            documents.totals,
+            *_document_arrays(documents),
+            chosen,
             classes.shape[1],
             starts,
             pairs,
-            score.indptr,
-            score.indices,
-            score.values,
-            score.slopes,
-            score.constants,
+            *score.arrays,
             first,
             last,
-            scores,
+            flat,
         ),
         starts,
         n_jobs,
     )
-    return scores.reshape(classes.shape)
-
-
-def _pair_scores_by_document(
-    documents: WeightedRows, classes: Integers, score: AdditiveScore, n_jobs: int | None
-) -> Floats:
-    """Score document by document."""
-    scores = np.empty(classes.shape)
-    rows = documents.rows
-    run_blocks(
-        lambda first, last: kernels.fill_pair_scores(
-            rows.indptr,
-            rows.indices,
-            documents.weights,
-            documents.totals,
-            classes,
-            score.indptr,
-            score.indices,
-            score.values,
-            score.slopes,
-            score.constants,
-            first,
-            last,
-            scores,
-        ),
-        rows.indptr,
-        n_jobs,
-    )
     return scores
+
+
+def _document_arrays(documents: WeightedRows) -> tuple[Any, ...]:
+    """Return the arrays that scoring takes of the documents, in their order."""
+    rows = documents.rows
+    return rows.indptr, rows.indices, documents.weights, documents.totals

@@ -69,7 +69,8 @@ class CountRows:
         ValueError
             If a count is negative, NaN or infinite.
         """
-        matrix = sp.csr_array(X, dtype=np.float64)
+        ready = isinstance(X, sp.csr_array | sp.csr_matrix) and X.dtype == np.float64
+        matrix = X if ready else sp.csr_array(X, dtype=np.float64)
         _check_counts(matrix.data)
         if not matrix.has_canonical_format or np.any(matrix.data < SMALLEST_COUNT):
             matrix = matrix.copy()
@@ -132,19 +133,28 @@ class Corpus:
             where=self.term_counts > 0,
         )
 
-    def with_new_terms(self, current: Corpus) -> Corpus:
-        """Take the frequencies of terms that are unknown here from the current corpus.
+    def grow_terms(self, n_terms: int) -> Corpus:
+        """Make room for terms that no document has."""
+        new = (0, n_terms - len(self.term_counts))
+        return replace(
+            self,
+            document_frequencies=np.pad(self.document_frequencies, new),
+            term_counts=np.pad(self.term_counts, new),
+        )
+
+    def with_new_terms(self, document_frequencies: Integers, term_counts: Floats) -> Corpus:
+        """Take the frequencies of terms that are unknown here from the current ones.
 
         Terms first seen since the last fit count with the df they have now; everything else stays.
         """
-        n_new = len(current.document_frequencies) - len(self.document_frequencies)
+        n_new = len(document_frequencies) - len(self.document_frequencies)
         frequencies = np.pad(self.document_frequencies, (0, n_new))
         counts = np.pad(self.term_counts, (0, n_new))
         unknown = frequencies == 0
         return replace(
             self,
-            document_frequencies=np.where(unknown, current.document_frequencies, frequencies),
-            term_counts=np.where(unknown, current.term_counts, counts),
+            document_frequencies=np.where(unknown, document_frequencies, frequencies),
+            term_counts=np.where(unknown, term_counts, counts),
         )
 
 
@@ -370,6 +380,50 @@ class ClassStatistics:
             moved[name][entries] = getattr(self, name)
         return replace(self, indptr=indptr, class_sizes=class_sizes, **moved)
 
+    def take_classes(self, sources: Integers) -> ClassStatistics:
+        """Return a class for each source: that class's sums, or none where it is -1.
+
+        The document frequencies stay those of all documents.
+        """
+        indptr, entries = take_rows(self.indptr, sources)
+        return replace(
+            self,
+            indptr=indptr,
+            indices=self.indices[entries],
+            counts=self.counts[entries],
+            centroid_sums=self.centroid_sums[entries],
+            class_sizes=np.append(self.class_sizes, 0)[sources],
+        )
+
+    def remove_class(self, number: int) -> ClassStatistics:
+        """Leave a class out; how many of its documents had a term is not known.
+
+        So the document frequencies stay, but never exceed the number of documents left.
+        """
+        rest = self.take_classes(np.delete(np.arange(self.n_classes), number))
+        return rest.with_frequencies(np.minimum(self.document_frequencies, rest.n_documents))
+
+    def merge_classes(self, source: int, into: int) -> ClassStatistics:
+        """Add one class's sums to another's and leave the first out; exact."""
+        others = self.take_classes(np.delete(np.arange(self.n_classes), source))
+        sources = np.full(self.n_classes - 1, -1)
+        sources[into - (source < into)] = source
+        moved = self.take_classes(sources)
+        return others + moved.with_frequencies(np.zeros_like(self.document_frequencies))
+
+    def with_frequencies(self, document_frequencies: Integers) -> ClassStatistics:
+        """Return the same sums with other document frequencies."""
+        return replace(self, document_frequencies=document_frequencies)
+
+    def grow_terms(self, n_terms: int) -> ClassStatistics:
+        """Make room for terms that no document has."""
+        n_new = n_terms - self.n_terms
+        return replace(
+            self,
+            indices=self.indices.astype(index_dtype(n_terms), copy=False),
+            document_frequencies=np.pad(self.document_frequencies, (0, n_new)),
+        )
+
     def drop_empty_classes(self) -> ClassStatistics:
         """Leave out the classes without documents; the others keep their order."""
         keep = self.class_sizes > 0
@@ -466,9 +520,16 @@ def _are_whole(data: Floats) -> bool:
     return bool(np.all(data == np.rint(data)))
 
 
-def running_total(sizes: Integers) -> Integers:
+def running_total(sizes: NDArray[Any]) -> Integers:
     """Return where each row begins when rows have these sizes."""
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)])
+
+
+def take_rows(indptr: Integers, sources: Integers) -> tuple[Integers, Integers]:
+    """Return where rows begin when they are taken from sources, and their entries; -1 is empty."""
+    sizes = np.append(np.diff(indptr), 0)[sources]  # -1 takes the last, which is none
+    starts = running_total(sizes)
+    return starts, np.repeat(indptr[sources] - starts[:-1], sizes) + np.arange(starts[-1])
 
 
 def _sum_classes(

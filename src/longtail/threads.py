@@ -15,6 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 BLOCKS_PER_THREAD = 4  # uneven blocks even out; more blocks only add scratch allocations
+SMALL_WORK = 20_000  # done sooner than threads are started (they take a millisecond)
+DOCUMENT_WORK = 1_000  # of searching one document, where no better measure is at hand
 
 
 def run_blocks(
@@ -34,8 +36,11 @@ def run_blocks(
         Number of threads as joblib understands it: None is one, -1 is every core.
     """
     n_rows = len(indptr) - 1
+    if n_rows < 2 or indptr[-1] < SMALL_WORK:
+        function(0, n_rows)
+        return
     n_threads = joblib.effective_n_jobs(n_jobs)
-    if n_threads == 1 or n_rows < 2:
+    if n_threads == 1:
         function(0, n_rows)
         return
     bounds = _cut_evenly(indptr, n_threads * BLOCKS_PER_THREAD)
@@ -45,8 +50,8 @@ def run_blocks(
 
 
 def even_indptr(n_rows: int) -> NDArray[np.int64]:
-    """Return the running total for rows that all cost the same."""
-    return np.arange(n_rows + 1, dtype=np.int64)
+    """Return the running total for rows that each cost as much as searching one document."""
+    return DOCUMENT_WORK * np.arange(n_rows + 1, dtype=np.int64)
 
 
 def _cut_evenly(indptr: NDArray[np.int64], n_blocks: int) -> list[int]:

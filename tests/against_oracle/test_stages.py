@@ -7,9 +7,9 @@ import pytest
 import scipy.sparse as sp
 
 from longtail import DoubleSamplingClassifier
-from longtail.candidates import build_index, find_candidates, rank_candidates
-from longtail.features import CENTROID_DISTANCE, FEATURE_NAMES, pair_features, term_scores
-from longtail.learning import learn_scorer, pair_differences
+from longtail.candidates import centroid_score, find_highest, index_score, weigh_for_cosine
+from longtail.features import FEATURE_NAMES, pair_features
+from longtail.learning import Scorer, learn_scorer, pair_differences
 from longtail.statistics import CENTROID_BITS, ClassStatistics, CountRows
 from tests import oracle
 from tests.conftest import make_problem
@@ -124,14 +124,14 @@ def test_learner_minimises_the_objective(seed):
 @pytest.mark.parametrize("q", [1, 3, 7])
 @pytest.mark.parametrize("seed", SEEDS)
 def test_candidates_and_ranking(seed, q):
-    X, _, documents, statistics, corpus = build(seed)
-    rows = CountRows.from_matrix(X)
-    index = build_index(statistics, statistics.corpus)
-    candidates, cosines = find_candidates(rows, index, statistics.corpus.idf, q)
-    values = term_scores(statistics, statistics.corpus, WEIGHTS)
-    ranked, scores = rank_candidates(
-        rows, statistics, values, WEIGHTS[CENTROID_DISTANCE], candidates, cosines, q
-    )
+    X, problem, documents, statistics, corpus = build(seed)
+    score = centroid_score(statistics, statistics.corpus)
+    rows = weigh_for_cosine(CountRows.from_matrix(X), statistics.corpus.idf)
+    candidates, cosines = find_highest(rows, score, index_score(score, X.shape[1]), q)
+    classifier = DoubleSamplingClassifier(candidates=q, random_state=seed).fit(X, problem.y)
+    scorer = Scorer(np.array(WEIGHTS), np.ones(10))
+    model = classifier._assemble(classifier.classes_, statistics, statistics.corpus, scorer, None)
+    ranked, scores = classifier._rank(model, CountRows.from_matrix(X), q)
     for i, document in enumerate(documents):
         expected = [oracle.cosine(corpus, document, c) for c in candidates[i]]
         assert cosines[i] == pytest.approx(expected, abs=1e-9)

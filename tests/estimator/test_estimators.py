@@ -317,7 +317,7 @@ def test_a_consistent_file_with_an_unsound_model_is_refused(Classifier, problem,
     fit(Classifier, problem).save(path)
     file = longtail.persistence.open_model(path)
     arrays = {name: np.array(array) for name, array in file.arrays.items()}
-    arrays["index/classes"] += 1000
+    arrays["index/rows"] += 1000
     longtail.persistence.write_model(tmp_path / "bad", file.kind, file.parameters, arrays)
     with pytest.raises(longtail.ModelFileError, match=f"not a sound {Classifier.__name__}"):
         longtail.load(tmp_path / "bad")

@@ -157,17 +157,17 @@ def test_a_new_class_competes_fairly(large):
 def test_refine_learns_the_touched_classes_only(large):
     X, y = large.X[:600], large.y[:600]
     classifier = LongTailClassifier(random_state=0).fit(X, y)
-    before = classifier._model.class_weights
+    before = classifier._fitted().class_weights
     extra, labels = large.X[600:640], np.full(40, 7)
     classifier.partial_fit(extra, labels)
-    assert np.flatnonzero(classifier._model.touched).tolist() == [7]
+    assert np.flatnonzero(classifier._fitted().touched).tolist() == [7]
     classifier.refine(np.vstack([X, extra]), np.concatenate([y, labels]))
-    after = classifier._model.class_weights
-    assert not classifier._model.touched.any()
+    after = classifier._fitted().class_weights
+    assert not classifier._fitted().touched.any()
     for c in range(60):
         mine, theirs = (w.values[w.indptr[c] : w.indptr[c + 1]].tolist() for w in (before, after))
         assert (mine == theirs) == (c != 7)
-    assert classifier._model.corpus.n_documents == 640
+    assert classifier._fitted().corpus.n_documents == 640
 
 
 def test_refine_gives_a_new_class_weights(large):
@@ -178,7 +178,7 @@ def test_refine_gives_a_new_class_weights(large):
     number = np.searchsorted(classifier.classes_, 99)
 
     def size():
-        indptr = classifier._model.class_weights.indptr
+        indptr = classifier._fitted().class_weights.indptr
         return indptr[number + 1] - indptr[number]
 
     assert size() == 0
@@ -198,12 +198,12 @@ def test_refine_of_nothing_touched_keeps_every_weight(problem):
 
 def test_refine_refuses_strangers(problem):
     classifier = LongTailClassifier(random_state=0).fit(problem.X, problem.y)
-    model = classifier._model
+    model = classifier._fitted()
     with pytest.raises(ValueError, match="never added"):
         classifier.refine(problem.X + 1, problem.y)
     with pytest.raises(ValueError, match="not among the classes"):
         classifier.refine(problem.X, problem.y + 100)
-    assert classifier._model is model
+    assert classifier._fitted() is model
 
 
 def test_weights_of_a_class_that_disappears_go_with_it(problem):
@@ -211,7 +211,7 @@ def test_weights_of_a_class_that_disappears_go_with_it(problem):
     gone = problem.y == 2
     classifier.forget(problem.X[gone], problem.y[gone])
     assert classifier.classes_.tolist() == [0, 1, 3, 4, 5, 6]
-    model = classifier._model
+    model = classifier._fitted()
     assert len(model.class_weights.constants) == len(model.touched) == 6
     assert 2 not in classifier.predict(problem.X)
 
@@ -249,3 +249,18 @@ def test_real_data(name, accuracy, macro_f1):
     assert np.abs(gaps).sum() / len(right) <= 0.03  # expected calibration error
     kept = top.scores[:, 0] >= classifier.threshold_for(0.9)
     assert right[kept].mean() >= 0.88
+
+
+def test_a_small_new_class_among_classes_of_equal_size_does_not_win_everywhere():
+    rng = np.random.default_rng(0)
+    topics = rng.dirichlet(np.full(60, 0.05), 7)
+    y = np.repeat(np.arange(6), 25)
+    X = np.array([rng.multinomial(8, topics[c]) for c in y])
+    X_test = np.array([rng.multinomial(8, topics[c]) for c in y])
+    new = np.array([rng.multinomial(8, topics[6]) for _ in range(3)])
+    classifier = LongTailClassifier(random_state=0).fit(X, y)
+    before = classifier.score(X_test, y)
+    classifier.partial_fit(new, [6] * 3)
+    assert classifier.score(X_test, y) > before - 0.1
+    classifier.refine(np.vstack([X, new]), np.append(y, [6] * 3))
+    assert classifier.score(X_test, y) > before - 0.1

@@ -20,10 +20,17 @@ import numpy as np
 import pytest
 
 from longtail import persistence
-from longtail.persistence import ModelFileError, open_model, pack_texts, write_model
+from longtail.persistence import (
+    ModelFileError,
+    layout,
+    open_model,
+    pack_texts,
+    write_model,
+    writing,
+)
 
 GOLDEN = Path(__file__).parent / "golden" / "format_1.longtail"
-SOURCE = Path(persistence.__file__).parents[1]
+SOURCE = Path(persistence.__file__).parents[2]
 HEADER = struct.Struct("<8sIIQQ32s")
 MAGIC = b"\x89LTM\r\n\x1a\n"
 
@@ -122,7 +129,7 @@ def test_everything_comes_back(saved, verify):
     assert model.kind == "centroids"
     assert model.parameters == PARAMETERS
     assert model.format_number == persistence.FORMAT_NUMBER == 1
-    assert model.library_version == persistence._library_version()
+    assert model.library_version == writing._library_version()
     assert_same_arrays(model.arrays, ARRAYS)
 
 
@@ -160,7 +167,7 @@ def test_large_arrays_are_hashed_in_threads_to_the_same_bytes(path, monkeypatch)
     write_model(path, "k", {}, arrays)
     assert_same_arrays(open_model(path).arrays, arrays)
     threaded = path.read_bytes()
-    monkeypatch.setattr(persistence, "_SERIAL_BYTES", 1 << 60)
+    monkeypatch.setattr(layout, "_SERIAL_BYTES", 1 << 60)
     write_model(path, "k", {}, arrays)
     assert path.read_bytes() == threaded
 
@@ -198,7 +205,7 @@ def test_golden_file_of_format_1_opens_forever():
 
 
 def test_golden_file_is_what_is_written_today(path, monkeypatch):
-    monkeypatch.setattr(persistence, "_library_version", lambda: "0.1.0")
+    monkeypatch.setattr(writing, "_library_version", lambda: "0.1.0")
     write_model(path, "golden", PARAMETERS, ARRAYS)
     assert path.read_bytes() == GOLDEN.read_bytes()
     assert GOLDEN.stat().st_size < 20_000
@@ -665,7 +672,7 @@ def run(script, *arguments, command=(sys.executable,)):
     environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
     code = (
         "import os, signal, sys\nimport numpy as np\nfrom longtail import persistence\n"
-        + textwrap.dedent(script)
+        "from longtail.persistence import writing\n" + textwrap.dedent(script)
     )
     full = [*command, "-c", code, *map(str, arguments)]
     return subprocess.Popen(full, env=environment, stdout=subprocess.PIPE, text=True)
@@ -720,14 +727,14 @@ BLOCK = """
         signal.pause()
 
     def cut_at(number, part):
-        pieces = persistence._pieces
+        pieces = writing._pieces
         def stop(*arguments):
             for place, piece in enumerate(pieces(*arguments)):
                 if place == number:
                     yield bytes(piece)[: int(len(piece) * part)]
                     block()
                 yield piece
-        persistence._pieces = stop
+        writing._pieces = stop
 
     moment = sys.argv[2]
     if moment == "before fsync":
@@ -735,7 +742,7 @@ BLOCK = """
     elif moment == "before rename":
         os.replace = lambda old, new: block()
     elif moment == "after rename":
-        persistence._sync_folder = lambda folder: block()
+        writing.sync_folder = lambda folder: block()
     else:
         cut_at(*map(float, moment.split()))
     persistence.write_model(sys.argv[1], "new", {}, {"a": np.ones(1 << 18), "b": np.ones(1 << 18)})

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import longtail
 from longtail import DoubleSamplingClassifier
-from longtail.candidates import build_index, find_candidates
+from longtail.candidates import centroid_score, find_highest, index_score, weigh_for_cosine
 from longtail.features import pair_features
 from longtail.learning import pair_differences
 from longtail.sampling import draw_pairs
@@ -93,8 +93,9 @@ def test_candidates_equal_brute_force(data, q):
     statistics = statistics_of(data)
     q = min(q, n_classes)
     rows = CountRows.from_matrix(X)
-    index = build_index(statistics, statistics.corpus)
-    found, cosines = find_candidates(rows, index, statistics.corpus.idf, q)
+    score = centroid_score(statistics, statistics.corpus)
+    documents = weigh_for_cosine(rows, statistics.corpus.idf)
+    found, cosines = find_highest(documents, score, index_score(score, X.shape[1]), q)
     every = pair_features(X, statistics, np.arange(len(X)), [list(range(n_classes))] * len(X))
     expected = 1 - every[:, :, 8]
     for i in range(len(X)):

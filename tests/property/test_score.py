@@ -107,11 +107,11 @@ def test_alone_or_in_a_batch_a_document_gets_the_same_bits(data):
     score = collapse_score(profile, WEIGHTS)
     index = index_score(score, X.shape[1])
     batch = pair_scores(documents, every, score)
-    found = find_highest(documents, index, n_classes)
+    found = find_highest(documents, score, index, n_classes)
     for i in range(len(X)):
         single = weigh_documents(CountRows.from_matrix(X[i : i + 1]), profile.corpus.idf)
         assert np.array_equal(pair_scores(single, every[:1], score)[0], batch[i])
-        classes, scores = find_highest(single, index, n_classes)
+        classes, scores = find_highest(single, score, index, n_classes)
         assert np.array_equal(classes[0], found[0][i])
         assert np.array_equal(scores[0], found[1][i])
 
@@ -124,7 +124,7 @@ def test_highest_classes_equal_brute_force(data, q, exclude):
     score = collapse_score(profile, WEIGHTS)
     q = min(q, n_classes - exclude)
     own = y if exclude else None
-    classes, scores = find_highest(documents, index_score(score, X.shape[1]), q, own=own)
+    classes, scores = find_highest(documents, score, index_score(score, X.shape[1]), q, own=own)
     expected = pair_scores(documents, every, score)
     if exclude:
         expected[np.arange(len(y)), y] = -np.inf

@@ -5,15 +5,22 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from longtail.candidates import build_index, cap_candidates, find_candidates
+from longtail.candidates import (
+    cap_candidates,
+    centroid_score,
+    find_highest,
+    index_score,
+    weigh_for_cosine,
+)
 from longtail.statistics import ClassStatistics, CountRows
 
 
 def search(X, y, n_classes, documents, q, **options):
     statistics = ClassStatistics.from_counts(X, y, n_classes)
-    index = build_index(statistics, statistics.corpus)
+    score = centroid_score(statistics, statistics.corpus)
     rows = CountRows.from_matrix(np.asarray(documents, dtype=float))
-    return find_candidates(rows, index, statistics.corpus.idf, q, **options)
+    weighed = weigh_for_cosine(rows, statistics.corpus.idf)
+    return find_highest(weighed, score, index_score(score, rows.n_terms), q, **options)
 
 
 def test_nearest_first():
@@ -57,12 +64,23 @@ def test_capped():
         {"indptr": lambda a: a[:-1]},
         {"indptr": lambda a: a[::-1]},
         {"classes": lambda a: a + 99},
-        {"weights": lambda a: a[:-1]},
+        {"values": lambda a: a[:-1]},
+        {"rows": lambda a: a + 1},
+        {"rows": lambda a: a - 1},
+        {"rows": lambda a: a[:-1]},
+        {"steps": lambda a: a[:-1]},
+        {"bytes": lambda a: a[:-1]},
+        {"bytes": lambda a: a[:, :-1]},
+        {"bytes": lambda a: a + 128},
+        {"slopes": lambda a: a[:-1]},
     ],
 )
 def test_validate_finds_damage(problem, damage):
-    statistics = ClassStatistics.from_counts(problem.X, problem.y, 7)
-    index = build_index(statistics, statistics.corpus)
+    # Nearly every term is common among seven classes; 40 more make room for rare ones.
+    statistics = ClassStatistics.from_counts(problem.X, problem.y, 47)
+    index = index_score(centroid_score(statistics, statistics.corpus), 25)
+    assert len(index.bytes)
+    assert len(index.classes)
     index.validate(25)
     changes = {name: change(getattr(index, name)) for name, change in damage.items()}
     with pytest.raises(ValueError, match="does not fit"):

@@ -30,7 +30,7 @@ for module in pkgutil.iter_modules(longtail._kernels.__path__):
             assert value.signatures == [], name
             print(name)
 """
-    assert "nearest_classes" in run(code)
+    assert "note_classes" in run(code)
 
 
 def test_public_names():

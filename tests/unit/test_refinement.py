@@ -220,12 +220,11 @@ def test_weights_as_a_score():
         assert scores[i] == pytest.approx(expected, abs=1e-6)
 
 
-@pytest.mark.parametrize("positions", [[0, 1, 2, 3], [1, 2, 5, 6], [3, 4, 5, 6]])
-def test_place_classes(positions):
-    placed = make_weights(ROWS, CONSTANTS).place_classes(np.array(positions), 7)
-    expected = {p: (row, v) for p, row, v in zip(positions, ROWS, CONSTANTS, strict=True)}
-    assert as_dicts(placed) == [expected.get(c, ({}, 0))[0] for c in range(7)]
-    assert placed.constants.tolist() == [expected.get(c, ({}, 0))[1] for c in range(7)]
+@pytest.mark.parametrize("sources", [[0, 1, 2, 3], [-1, 0, 1, -1, -1, 2, 3], [3, 1, -1], [-1], []])
+def test_take_classes(sources):
+    taken = make_weights(ROWS, CONSTANTS).take_classes(np.array(sources, np.int64))
+    assert as_dicts(taken) == [ROWS[c] if c >= 0 else {} for c in sources]
+    assert taken.constants.tolist() == [CONSTANTS[c] if c >= 0 else 0 for c in sources]
 
 
 @pytest.mark.parametrize("keep", [[0, 1, 2, 3], [0, 3], [1], []])

@@ -127,7 +127,9 @@ def test_classes_can_be_placed_and_dropped(problem):
 def test_new_terms_take_their_present_frequency():
     before = ClassStatistics.from_counts(np.array([[1, 0], [1, 0]]), [0, 1], 2)
     after = before + ClassStatistics.from_counts(np.array([[5, 1]]), [0], 2)
-    corpus = before.corpus.with_new_terms(after.corpus)
+    corpus = before.corpus.with_new_terms(
+        after.corpus.document_frequencies, after.corpus.term_counts
+    )
     assert corpus.n_documents == 2
     assert corpus.document_frequencies.tolist() == [2, 1]
     assert corpus.term_counts.tolist() == [2.0, 1.0]

@@ -1,7 +1,9 @@
-"""Exact nearest classes of a document through a term-major index, and the score of each.
+"""Exact highest-scored classes of a document, found through an approximate term-major index.
 
-The index holds, for each term, the classes that have it and their weights (`indptr, classes,
-weights`).
+A term that few classes have is a list of postings (`classes, values`). A term that many have is a
+row with one byte for each class: adding such a row is a loop of vector instructions, many times
+faster than scattered postings. The sums are approximate, by at most an error that is known for each
+document; what cannot be ruled out is scored exactly, class by class.
 """
 
 from __future__ import annotations
@@ -12,7 +14,13 @@ from longtail._kernels.features import document_norm, find_term
 from longtail._kernels.jit import kernel
 from longtail._kernels.statistics import term_frequency
 
+LEVELS = 127  # of a byte; the products of four rows with their weights then fit 16 bits
+_LARGEST = 65535.0 - 2.0 * LEVELS  # what they may sum up to before the weights are rounded
+_BLOCK = 2048  # classes whose sums stay in the fastest cache
 _CHUNK = 64  # classes compared with the lowest rank at once; this loop becomes vector instructions
+_ROUNDING = 2.0**-22  # relative error of a float32 operation, with room to spare
+_SMALLEST = 1e-35  # absolute error where numbers are too small for float32
+_LANES = 64  # groups of classes whose maxima give a first bound
 
 
 @kernel
@@ -46,153 +54,288 @@ def keep_best(score, c, size, scores, classes):
 
 
 @kernel
-def nearest_classes(
-    indptr,
-    indices,
-    data,
-    sublinear,
-    idf,
-    index_indptr,
-    index_classes,
-    index_weights,
-    n_classes,
-    first,
-    last,
-    classes,
-    cosines,
-):
-    """Fill the rows `first` to `last - 1` with the classes of highest cosine, best first.
-
-    A class that shares no term has cosine 0. Terms are added in ascending order, so classes with
-    equal centroids get equal sums, and ties go to the lower class number.
-    """
-    products = np.zeros(n_classes)
-    touched = np.empty(n_classes, np.int64)
-    wanted = classes.shape[1]
+def weigh_for_cosine(indptr, indices, data, sublinear, idf, first, last, weights):
+    """Fill the term frequencies of rows `first` to `last - 1`, divided by the row's length."""
     for row in range(first, last):
         start, stop = indptr[row], indptr[row + 1]
         norm = document_norm(indices, data, start, stop, idf, sublinear)
-        n_touched = 0
         for j in range(start, stop):
-            term = indices[j]
-            frequency = term_frequency(data[j], sublinear)
-            for p in range(index_indptr[term], index_indptr[term + 1]):
-                c = index_classes[p]
-                if products[c] == 0.0:
-                    touched[n_touched] = c
-                    n_touched += 1
-                products[c] += frequency * index_weights[p]
-        size = 0
-        for i in range(n_touched):
-            c = touched[i]
-            size = keep_best(products[c], c, size, cosines[row], classes[row])
-        c = 0
-        while size < wanted:  # classes that share nothing, in order
-            if products[c] == 0.0:
-                cosines[row, size] = 0.0
-                classes[row, size] = c
-                size += 1
-            c += 1
-        for i in range(n_touched):
-            products[touched[i]] = 0.0
-        if norm > 0.0:
-            for i in range(wanted):
-                cosines[row, i] /= norm
+            weights[j] = term_frequency(data[j], sublinear) / norm
 
 
 @kernel
-def rank_candidates(
-    indptr,
-    indices,
+def mark_rarest_terms(indptr, indices, counts, most, kept):
+    """Mark each document's rarest terms, as many as have together no more than `most` postings."""
+    for row in range(len(indptr) - 1):
+        start, stop = indptr[row], indptr[row + 1]
+        lengths = np.empty(stop - start, np.int64)
+        for j in range(stop - start):
+            lengths[j] = counts[indices[start + j]]
+        left = most
+        order = np.argsort(lengths, kind="mergesort")
+        for n in range(len(order)):
+            if n > 0 and lengths[order[n]] > left:
+                break
+            left -= lengths[order[n]]
+            kept[start + order[n]] = True
+
+
+@kernel
+def sum_rows(indptr, weights, totals):
+    """Sum the weights of each row."""
+    for row in range(len(indptr) - 1):
+        for j in range(indptr[row], indptr[row + 1]):
+            totals[row] += weights[j]
+
+
+@kernel
+def find_extremes(class_indptr, class_indices, values, first, last, lows, highs):
+    """Widen each term's range, of the terms `first` to `last - 1`, to all of its values."""
+    for c in range(len(class_indptr) - 1):
+        stop = class_indptr[c + 1]
+        for p in range(find_term(class_indices, class_indptr[c], stop, first), stop):
+            term = class_indices[p]
+            if term >= last:
+                break
+            lows[term] = min(lows[term], values[p])
+            highs[term] = max(highs[term], values[p])
+
+
+@kernel
+def fill_index(
     class_indptr,
     class_indices,
-    term_scores,
-    distance_weight,
-    candidates,
-    cosines,
+    values,
+    rows,
+    lows,
+    steps,
+    index_indptr,
     first,
     last,
-    classes,
-    scores,
+    index_classes,
+    index_values,
+    bytes_,
 ):
-    """Score each candidate and fill the best, in order, into `classes` and `scores`.
+    """Fill the postings or the row of the terms `first` to `last - 1`; `rows` is -1 for postings.
 
-    A score is the sum of the term scores of the shared terms plus the weighted centroid distance.
+    A byte stands for `lows[term] + byte * steps[term]`, and a class without the term for 0.
     """
-    for row in range(first, last):
-        size = 0
-        for i in range(candidates.shape[1]):
-            c = candidates[row, i]
-            score = distance_weight * (1.0 - cosines[row, i])
-            position, end = class_indptr[c], class_indptr[c + 1]
-            for j in range(indptr[row], indptr[row + 1]):
-                term = indices[j]
-                position = find_term(class_indices, position, end, term)
-                if position == end:
-                    break
-                if class_indices[position] == term:
-                    score += term_scores[position]
-            size = keep_best(score, c, size, scores[row], classes[row])
+    place = index_indptr[first:last].copy()
+    for term in range(first, last):
+        if rows[term] >= 0 and steps[term] > 0.0:
+            bytes_[rows[term], :] = np.uint8(np.rint(-lows[term] / steps[term]))
+    for c in range(len(class_indptr) - 1):
+        stop = class_indptr[c + 1]
+        for p in range(find_term(class_indices, class_indptr[c], stop, first), stop):
+            term = class_indices[p]
+            if term >= last:
+                break
+            if rows[term] < 0:
+                index_classes[place[term - first]] = c
+                index_values[place[term - first]] = values[p]
+                place[term - first] += 1
+            elif steps[term] > 0.0:
+                bytes_[rows[term], c] = np.uint8(np.rint((values[p] - lows[term]) / steps[term]))
 
 
 @kernel
-def highest_classes(
+def sort_by_reach(n, reach, rows):
+    """Sort the first n rows by what they can add, largest first: groups of like size lose least."""
+    for i in range(1, n):
+        r, row, j = reach[i], rows[i], i
+        while j > 0 and reach[j - 1] < r:
+            reach[j], rows[j] = reach[j - 1], rows[j - 1]
+            j -= 1
+        reach[j], rows[j] = r, row
+
+
+@kernel
+def round_weights(n, reach, factors, units):
+    """Turn what a level of each row adds into whole factors of a unit for each four rows.
+
+    Returns the error of the sum: half a level of each row, and what rounding its factor loses.
+    """
+    error = 0.0
+    for group in range(0, n, 4):
+        total = 0.0
+        for i in range(group, min(group + 4, n)):
+            total += reach[i]
+        unit = total * LEVELS / _LARGEST
+        units[group >> 2] = unit
+        for i in range(group, group + 4):
+            factors[i] = 0
+            if i < n and unit > 0.0:
+                factor = np.floor(reach[i] / unit + 0.5)
+                factors[i] = np.uint16(factor)
+                error += 0.5 * reach[i] + LEVELS * abs(reach[i] - factor * unit)
+    return error
+
+
+@kernel
+def add_rows(bytes_, rows, factors, units, n, begin, end, sums):
+    """Add the first n weighted rows of bytes, four at a time, to the sums of some classes."""
+    for g in range(0, n, 4):
+        a, b = bytes_[rows[g], begin:end], bytes_[rows[g + 1], begin:end]
+        if n - g <= 2:
+            add_two_rows(a, b, factors[g : g + 2], np.float32(units[g >> 2]), sums)
+        else:
+            c, d = bytes_[rows[g + 2], begin:end], bytes_[rows[g + 3], begin:end]
+            add_four_rows(a, b, c, d, factors[g : g + 4], np.float32(units[g >> 2]), sums)
+
+
+@kernel
+def add_two_rows(a, b, factors, unit, sums):
+    """Add two weighted rows of bytes; 16-bit products, which fit by the choice of the factors."""
+    fa, fb = factors[0], factors[1]
+    for i in range(len(sums)):
+        sums[i] += unit * np.float32(np.uint16(fa * np.uint16(a[i]) + fb * np.uint16(b[i])))
+
+
+@kernel
+def add_four_rows(a, b, c, d, factors, unit, sums):
+    """Add four of them."""
+    fa, fb, fc, fd = factors[0], factors[1], factors[2], factors[3]
+    for i in range(len(sums)):
+        total = (
+            fa * np.uint16(a[i])
+            + fb * np.uint16(b[i])
+            + fc * np.uint16(c[i])
+            + fd * np.uint16(d[i])
+        )
+        sums[i] += unit * np.float32(np.uint16(total))
+
+
+@kernel
+def start_sums(scattered, constants, slopes, total, shift, sums):
+    """Start from the scattered postings, which are cleared, and what no single term decides."""
+    for c in range(len(sums)):
+        sums[c] = scattered[c] + (constants[c] + total * slopes[c] + shift)
+        scattered[c] = 0.0
+
+
+@kernel
+def first_bound(sums, lanes, wanted):
+    """Return a sum that at least `wanted` classes reach: each lane has the largest of some."""
+    n_lanes = len(lanes)
+    lanes[:] = -np.inf
+    for start in range(0, len(sums), n_lanes):
+        part = sums[start : start + n_lanes]
+        for i in range(len(part)):
+            lanes[i] = part[i] if part[i] > lanes[i] else lanes[i]
+    return np.partition(lanes, n_lanes - wanted)[n_lanes - wanted]
+
+
+@kernel
+def note_classes(
     indptr,
     indices,
     weights,
+    totals,
     documents,
     own,
     index_indptr,
     index_classes,
     index_values,
+    index_rows,
+    lows,
+    steps,
+    peaks,
+    bytes_,
     slopes,
     constants,
-    most_postings,
+    largest_slope,
+    largest_constant,
+    wanted,
     first,
     last,
-    classes,
-    scores,
+    noted,
+    n_noted,
 ):
-    """Fill the classes of highest additive score of each document, best first, without its own.
+    """Note every class that may be among the `wanted` highest of each document, ascending.
 
-    A document's terms are added from the rarest on, as long as their postings come to no more than
-    `most_postings`; one term is always added. Common terms are in nearly every class and tell
-    little.
+    A class's sum is wrong by at most the error, so the wanted highest are among those whose sum is
+    at most twice the error below the wanted-th highest sum. `n_noted` counts all of them, `noted`
+    takes as many as it can hold.
     """
     n_classes = len(constants)
-    sums = np.empty(n_classes)
-    wanted = classes.shape[1]
+    scattered, sums = np.zeros(n_classes, np.float32), np.empty(_BLOCK, np.float32)
+    lanes = np.empty(min(_BLOCK, max(_LANES, 4 * wanted)), np.float32)
+    found, found_sums = np.empty(n_classes, np.int64), np.empty(n_classes, np.float32)
+    best, best_sums = np.empty(wanted, np.int64), np.empty(wanted)
+    longest = 0
     for i in range(first, last):
-        row = documents[i]
-        start, stop = indptr[row], indptr[row + 1]
-        lengths = np.empty(stop - start, np.int64)
-        for j in range(stop - start):
-            term = indices[start + j]
-            lengths[j] = index_indptr[term + 1] - index_indptr[term]
-        order = np.argsort(lengths, kind="mergesort")
-        n_read, left, total = 0, most_postings, 0.0
-        while n_read < len(order) and (n_read == 0 or lengths[order[n_read]] <= left):
-            left -= lengths[order[n_read]]
-            total += weights[start + order[n_read]]
-            n_read += 1
-        for c in range(n_classes):
-            sums[c] = constants[c] + total * slopes[c]
-        for j in order[:n_read]:
-            term = indices[start + j]
-            weight = np.float64(weights[start + j])
-            for p in range(index_indptr[term], index_indptr[term + 1]):
-                sums[index_classes[p]] += weight * index_values[p]
-        size = 0
-        lowest = -np.inf
-        for start in range(0, n_classes, _CHUNK):
-            stop = min(start + _CHUNK, n_classes)
-            hit = False
-            for c in range(start, stop):
-                hit |= sums[c] > lowest
-            if not hit:
+        longest = max(longest, indptr[documents[i] + 1] - indptr[documents[i]])
+    rows, reach = np.zeros(longest + 4, np.int64), np.empty(longest + 4)
+    factors, units = np.zeros(longest + 4, np.uint16), np.empty(longest + 4)
+    for i in range(first, last):
+        start, stop = indptr[documents[i]], indptr[documents[i] + 1]
+        total = totals[documents[i]]
+        n_rows, shift = 0, 0.0
+        magnitude = largest_constant + abs(total) * largest_slope
+        for j in range(start, stop):
+            term = indices[j]
+            weight = np.float64(weights[j])
+            magnitude += weight * peaks[term]
+            if index_rows[term] >= 0:
+                rows[n_rows], reach[n_rows] = index_rows[term], weight * steps[term]
+                shift += weight * lows[term]
+                n_rows += 1
                 continue
-            for c in range(start, stop):
-                if sums[c] > lowest and c != own[i]:
-                    size = keep_best(sums[c], c, size, scores[i], classes[i])
-                    if size == wanted:
-                        lowest = scores[i, wanted - 1]
+            light = np.float32(weight)
+            for p in range(index_indptr[term], index_indptr[term + 1]):
+                scattered[index_classes[p]] += light * index_values[p]
+        sort_by_reach(n_rows, reach, rows)
+        error = round_weights(n_rows, reach, factors, units)
+        error += _ROUNDING * (stop - start + 8) * magnitude + _SMALLEST
+        for g in range(n_rows, (n_rows + 3) & ~3):
+            rows[g] = rows[0]  # its factor is zero
+        size, n_found, lowest = 0, 0, -np.inf
+        for begin in range(0, n_classes, _BLOCK):
+            end = min(begin + _BLOCK, n_classes)
+            block = sums[: end - begin]
+            start_sums(
+                scattered[begin:end],
+                constants[begin:end],
+                slopes[begin:end],
+                np.float32(total),
+                np.float32(shift),
+                block,
+            )
+            add_rows(bytes_, rows, factors, units, n_rows, begin, end, block)
+            if begin <= own[i] < end:
+                block[own[i] - begin] = -np.inf
+            if begin == 0 and wanted <= len(lanes):
+                lowest = first_bound(block, lanes, wanted) - 2.0 * error
+            for low in range(0, end - begin, _CHUNK):
+                part = block[low : min(low + _CHUNK, end - begin)]
+                cut, hit = np.float32(lowest), False
+                for c in range(len(part)):
+                    hit |= part[c] >= cut
+                if not hit:
+                    continue
+                for c in range(len(part)):
+                    if part[c] >= np.float32(lowest) and part[c] > -np.inf:
+                        found[n_found], found_sums[n_found] = begin + low + c, part[c]
+                        n_found += 1
+                        size = keep_best(part[c], begin + low + c, size, best_sums, best)
+                        if size == wanted:
+                            lowest = max(lowest, best_sums[wanted - 1] - 2.0 * error)
+        n = 0
+        for f in range(n_found):
+            if found_sums[f] >= np.float32(lowest):
+                if n < noted.shape[1]:
+                    noted[i, n] = found[f]
+                n += 1
+        n_noted[i] = n
+
+
+@kernel
+def rank_pairs(classes, scores, first, last, best, best_scores):
+    """Fill the best classes of each row, best first; -1 is no class."""
+    for i in range(first, last):
+        size = 0
+        for column in range(classes.shape[1]):
+            if classes[i, column] >= 0:
+                size = keep_best(
+                    scores[i, column], classes[i, column], size, best_scores[i], best[i]
+                )

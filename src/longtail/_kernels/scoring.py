@@ -57,17 +57,19 @@ def unit_scale(data, start, stop, unit):
 
 @kernel
 def group_pairs(classes, n_classes, starts, pairs):
-    """List the pairs of each class in ascending order (a counting sort)."""
+    """List the pairs of each class in ascending order (a counting sort); -1 is no class."""
     flat = classes.ravel()
     for c in flat:
-        starts[c + 1] += 1
+        if c >= 0:
+            starts[c + 1] += 1
     for c in range(n_classes):
         starts[c + 1] += starts[c]
     place = starts[:-1].copy()
     for pair in range(len(flat)):
         c = flat[pair]
-        pairs[place[c]] = pair
-        place[c] += 1
+        if c >= 0:
+            pairs[place[c]] = pair
+            place[c] += 1
 
 
 @kernel
@@ -354,6 +356,7 @@ def fill_pair_scores(
     indices,
     weights,
     totals,
+    documents,
     classes,
     class_indptr,
     class_indices,
@@ -364,14 +367,13 @@ def fill_pair_scores(
     last,
     scores,
 ):
-    """Fill the score of each document with each class of its row."""
-    for row in range(first, last):
+    """Fill the score of each document with each class of its row; -1 is no class."""
+    for i in range(first, last):
+        row = documents[i]
         for column in range(classes.shape[1]):
-            c = classes[row, column]
-            scores[row, column] = (
-                constants[c]
-                + totals[row] * slopes[c]
-                + row_product(
+            c = classes[i, column]
+            if c >= 0:
+                product = row_product(
                     indices,
                     weights,
                     indptr[row],
@@ -381,7 +383,7 @@ def fill_pair_scores(
                     class_indptr[c],
                     class_indptr[c + 1],
                 )
-            )
+                scores[i, column] = constants[c] + totals[row] * slopes[c] + product
 
 
 @kernel
@@ -390,6 +392,7 @@ def fill_pair_scores_by_class(
     indices,
     weights,
     totals,
+    documents,
     width,
     starts,
     pairs,
@@ -403,7 +406,7 @@ def fill_pair_scores_by_class(
     scores,
 ):
     """Fill the same scores class by class: much faster where every class has many documents."""
-    spread_values = np.zeros(indices.max() + 1 if len(indices) else 1, np.float32)
+    spread_values = np.zeros(indices.max() + 1 if len(indices) else 1, values.dtype)
     for c in range(first, last):
         if starts[c] == starts[c + 1]:
             continue
@@ -411,7 +414,7 @@ def fill_pair_scores_by_class(
         high = find_term(class_indices, low, class_indptr[c + 1], len(spread_values))
         spread(class_indices, values, low, high, spread_values)
         for place in range(starts[c], starts[c + 1]):
-            row = pairs[place] // width
+            row = documents[pairs[place] // width]
             product = 0.0
             for j in range(indptr[row], indptr[row + 1]):
                 product += np.float64(weights[j]) * spread_values[indices[j]]

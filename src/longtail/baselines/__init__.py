@@ -1,5 +1,85 @@
-"""Other classifiers under the same interface, for tables that need a line to compare with."""
+"""Other classifiers under the same interface, for tables that need a line to compare with.
 
-from longtail.baselines.centroid import NearestCentroid
+Each takes counts and labels and has `predict` and `predict_topk`; nearly all are a `Baseline`.
+Names are loaded on first use: a peer's environment can load its own baseline, which needs no more
+than `base`.
 
-__all__ = ["NearestCentroid"]
+================================================ =================================================
+`OneVsAll`, `CrammerSinger`, `RecallTree`,       the paper's competitors
+`FastXML`, `PfastReXML`, `PDSparse`
+`NearestCentroid`, `BM25`, `NearestNeighbours`,  simple lines
+`MultinomialBayes`, `ComplementBayes`
+`Pecos`, `Omikuji`, `NapkinXC`, `FastText`       today's systems, through their own packages
+================================================ =================================================
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from longtail.baselines.base import Baseline
+    from longtail.baselines.bayes import ComplementBayes, MultinomialBayes
+    from longtail.baselines.bm25 import BM25
+    from longtail.baselines.centroid import NearestCentroid
+    from longtail.baselines.fasttext import FastText
+    from longtail.baselines.fastxml import FastXML
+    from longtail.baselines.linear import CrammerSinger, OneVsAll
+    from longtail.baselines.napkinxc import NapkinXC
+    from longtail.baselines.neighbours import NearestNeighbours
+    from longtail.baselines.omikuji import Omikuji
+    from longtail.baselines.pdsparse import PDSparse
+    from longtail.baselines.pecos import Pecos
+    from longtail.baselines.pfastrexml import PfastReXML
+    from longtail.baselines.recall_tree import RecallTree
+
+__all__ = [
+    "BM25",
+    "Baseline",
+    "ComplementBayes",
+    "CrammerSinger",
+    "FastText",
+    "FastXML",
+    "MultinomialBayes",
+    "NapkinXC",
+    "NearestCentroid",
+    "NearestNeighbours",
+    "Omikuji",
+    "OneVsAll",
+    "PDSparse",
+    "Pecos",
+    "PfastReXML",
+    "RecallTree",
+]
+
+_MODULES = {
+    "BM25": "bm25",
+    "Baseline": "base",
+    "ComplementBayes": "bayes",
+    "CrammerSinger": "linear",
+    "FastText": "fasttext",
+    "FastXML": "fastxml",
+    "MultinomialBayes": "bayes",
+    "NapkinXC": "napkinxc",
+    "NearestCentroid": "centroid",
+    "NearestNeighbours": "neighbours",
+    "Omikuji": "omikuji",
+    "OneVsAll": "linear",
+    "PDSparse": "pdsparse",
+    "Pecos": "pecos",
+    "PfastReXML": "pfastrexml",
+    "RecallTree": "recall_tree",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name when it is first asked for."""
+    if name not in _MODULES:
+        raise AttributeError(f"module 'longtail.baselines' has no attribute {name!r}")
+    return getattr(import_module(f"longtail.baselines.{_MODULES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    """List the public names although they are not loaded yet."""
+    return sorted(__all__)

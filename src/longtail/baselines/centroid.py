@@ -9,7 +9,13 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from longtail.candidates import build_index, cap_candidates, find_candidates
+from longtail.candidates import (
+    cap_candidates,
+    centroid_score,
+    find_highest,
+    index_score,
+    weigh_for_cosine,
+)
 from longtail.classifier import TopK
 from longtail.statistics import ClassStatistics, CountRows
 
@@ -39,19 +45,22 @@ class NearestCentroid(ClassifierMixin, BaseEstimator):
             X, numbers, len(self.classes_), sublinear=self.sublinear, n_jobs=self.n_jobs
         )
         self.idf_ = statistics.corpus.idf
-        self.index_ = build_index(statistics, statistics.corpus)
+        self.score_ = centroid_score(statistics, statistics.corpus)
+        self.index_ = index_score(self.score_, statistics.n_terms, self.n_jobs)
         return self
 
     def predict_topk(self, X: Any, k: int = 5) -> TopK:
         """Return the k nearest classes with their cosines, padded with -inf beyond the classes."""
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64)
-        numbers, cosines = find_candidates(
-            CountRows.from_matrix(X),
+        documents = weigh_for_cosine(
+            CountRows.from_matrix(X), self.idf_, sublinear=self.sublinear, n_jobs=self.n_jobs
+        )
+        numbers, cosines = find_highest(
+            documents,
+            self.score_,
             self.index_,
-            self.idf_,
             cap_candidates(k, len(self.classes_)),
-            sublinear=self.sublinear,
             n_jobs=self.n_jobs,
         )
         missing = ((0, 0), (0, k - numbers.shape[1]))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -55,14 +56,21 @@ class Peer:
     module: str
 
 
+# What every worker and `longtail.baselines.base` need.
+_WORKER = ("numpy>=1.26", "scipy>=1.13", "scikit-learn>=1.6")
+
 PEERS = {
     # XR-Linear imports numpy, scipy and scikit-learn alone; torch, transformers and the rest that
     # libpecos asks for (several GB) serve other models of the package.
     "pecos": Peer(
-        packages=("numpy>=1.19.5,<2", "scipy>=1.4.1,<1.14", "scikit-learn>=0.24.1"),
+        packages=("numpy>=1.26,<2", "scipy>=1.13,<1.14", "scikit-learn>=1.6"),
         bare_packages=("libpecos==1.2.8",),
         module="pecos.xmc.xlinear",
-    )
+    ),
+    "omikuji": Peer((*_WORKER, "omikuji==0.5.2"), (), "omikuji"),
+    "napkinxc": Peer((*_WORKER, "napkinxc==0.7.2"), (), "napkinxc.models"),
+    "vowpalwabbit": Peer((*_WORKER, "vowpalwabbit==9.11.9"), (), "vowpalwabbit"),
+    "fasttext": Peer((*_WORKER, "fasttext-numpy2==0.10.4"), (), "fasttext"),
 }
 
 
@@ -142,6 +150,12 @@ def ensure_environment(name: str, folder: str | os.PathLike[str] | None = None) 
         raise PeerEnvironmentError(f"no environment for {name} in {place}: {error}") from error
 
 
+def package_names(name: str) -> list[str]:
+    """Return the names of the packages of a peer's environment, without versions."""
+    peer = PEERS[name]
+    return [re.split("[<>=]", package)[0] for package in (*peer.packages, *peer.bare_packages)]
+
+
 def clean_variables() -> dict[str, str]:
     """Return the caller's environment variables without those that reach into an installation."""
     return {key: value for key, value in os.environ.items() if key not in _LEFT_OUT}
@@ -161,7 +175,8 @@ def _create(name: str, place: Path) -> Path:
     pip = (str(python), "-I", "-m", "pip", "--require-virtualenv", "install", "--quiet")
     _run(name, place, "creating it", (sys.executable, "-m", "venv", str(place)))
     _run(name, place, "pip install", (*pip, *peer.packages))
-    _run(name, place, "pip install", (*pip, "--no-deps", *peer.bare_packages))
+    if peer.bare_packages:
+        _run(name, place, "pip install", (*pip, "--no-deps", *peer.bare_packages))
     _run(name, place, "a first import", (str(python), "-I", "-c", f"import {peer.module}"))
     (place / _MARKER).write_text(json.dumps(_stamp(name)), encoding="utf-8")
     return python

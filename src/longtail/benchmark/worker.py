@@ -1,25 +1,30 @@
 """One system on one data set, in a process of its own.
 
-    python worker.py SYSTEM DATA.npz N_THREADS SEED OUTPUT.json
+    python worker.py JOB.json
 
-In: the arrays that `compare.write_parts` stores; the labels of the test part are not among them.
-Out: what fitting and predicting cost, in OUTPUT.json, and the first classes of each test document,
-best first, in OUTPUT.npy (-1 where a ranking is shorter).
+In: a job as `run` writes it, and the arrays that `write_parts` stores; the labels of the predicted
+part are not among them. Out: what fitting and predicting cost, in OUTPUT.json, and the first
+classes of each predicted document, best first, in OUTPUT.npy (-1 where a ranking is shorter).
 
-A peer's environment runs this file too: beside numpy and scipy it imports only the system that it
-is asked for, when it is asked for.
+A peer's environment runs this file too: beside numpy, scipy and scikit-learn it imports only the
+system that it is asked for.
 """
 
 from __future__ import annotations
 
+import ctypes
 import json
+import os
+import pickle
 import resource
+import signal
 import sys
 import tempfile
 import time
 from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -50,119 +55,35 @@ class Stopwatch:
         return Cost(seconds - self.start.seconds, processor_seconds - self.start.processor_seconds)
 
 
-class System(Protocol):
-    """What is measured: `fit` and `predict` on the clock, `ranking` off it."""
-
-    compiles: bool
-    tfidf_processor_seconds: float
-
-    def fit(self, X: Any, y: NDArray[np.int64]) -> None:
-        """Learn from counts and class numbers."""
-
-    def predict(self, X: Any) -> Any:
-        """Rank classes for each document, in whatever form the system gives them."""
-
-    def ranking(self, answer: Any) -> NDArray[np.int64]:
-        """Turn what `predict` returned into class numbers, best first."""
-
-
-class Ours:
-    """A classifier of this library. Its kernels are compiled in a rehearsal, before any clock."""
-
-    compiles = True
-    tfidf_processor_seconds = 0.0  # no step of its own
-
-    def __init__(self, classifier: Any) -> None:
-        self.classifier = classifier
-
-    def fit(self, X: Any, y: NDArray[np.int64]) -> None:
-        """Fit with the classifier's defaults."""
-        self.classifier.fit(X, y)
-
-    def predict(self, X: Any) -> Any:
-        """Return classes and scores."""
-        return self.classifier.predict_topk(X, TOP)
-
-    def ranking(self, answer: Any) -> NDArray[np.int64]:
-        """Return the classes; -1 where the ranking is padded."""
-        return np.where(np.isneginf(answer.scores), -1, answer.classes)
-
-
-class Pecos:
-    """PECOS XR-Linear with its defaults, on sublinear tf-idf of unit length.
-
-    Label features are PIFA, clusters come from hierarchical k-means with 16 splits and leaves of at
-    most 100, prediction keeps a beam of 10. Its `train` and `predict` default to the same values;
-    they stand here so that a new version changes nothing.
-    """
-
-    compiles = False
-    tfidf_processor_seconds = 0.0
-
-    def __init__(self, n_threads: int, seed: int) -> None:
-        self.xmc = import_module("pecos.xmc")
-        self.xlinear = import_module("pecos.xmc.xlinear")
-        weighting = import_module("sklearn.feature_extraction.text")
-        self.tfidf = weighting.TfidfTransformer(sublinear_tf=True)
-        self.n_threads = n_threads
-        self.seed = seed
-
-    def fit(self, X: Any, y: NDArray[np.int64]) -> None:
-        """Weight the terms, cluster the classes, train the rankers."""
-        stopwatch = Stopwatch()
-        counts = X.astype(np.float32)
-        weights = sp.csr_matrix(self.tfidf.fit_transform(counts), dtype=np.float32)
-        self.tfidf_processor_seconds = stopwatch.read().processor_seconds
-        labels = sp.csc_matrix(
-            (np.ones(len(y), dtype=np.float32), (np.arange(len(y)), y)),
-            shape=(len(y), int(y.max()) + 1),
+def build_system(job: dict[str, Any]) -> Any:
+    """Return the estimator of a job, unfitted, with its settings and what the run decides."""
+    estimator = getattr(import_module(job["module"]), job["estimator"])()
+    parameters = estimator.get_params()
+    decided = {
+        "random_state": job["seed"],
+        "n_jobs": job["n_threads"],
+        "max_gigabytes": job["memory_limit"] / 1000 if job["memory_limit"] else None,
+    }
+    estimator.set_params(**{name: decided[name] for name in decided if name in parameters})
+    unknown = set(job["settings"]) - set(parameters)
+    if unknown:
+        known = ", ".join(name for name in parameters if name not in decided)
+        raise ValueError(
+            f"{job['estimator']} has no setting {sorted(unknown)[0]!r}; it has {known or 'none'}."
         )
-        features = self.xmc.LabelEmbeddingFactory.create(
-            labels, weights, method="pifa", threads=self.n_threads
-        )
-        clusters = self.xmc.Indexer.gen(
-            features, nr_splits=16, max_leaf_size=100, seed=self.seed, threads=self.n_threads
-        )
-        model = self.xlinear.XLinearModel.train(weights, labels, C=clusters, threads=self.n_threads)
-        # A model fresh from training predicts layer by layer, in six times the processor time and
-        # 270 MB more at 12,582 classes. The fast predictor is only to be had from a saved model.
-        with tempfile.TemporaryDirectory() as folder:
-            model.save(folder)
-            self.model = self.xlinear.XLinearModel.load(folder, is_predict_only=True)
-
-    def predict(self, X: Any) -> Any:
-        """Return a sparse matrix of scores."""
-        weights = sp.csr_matrix(self.tfidf.transform(X.astype(np.float32)), dtype=np.float32)
-        return self.model.predict(weights, beam_size=10, only_topk=TOP, threads=self.n_threads)
-
-    def ranking(self, answer: Any) -> NDArray[np.int64]:
-        """Sort the scores of each document; ties in class order."""
-        scores = sp.csr_matrix(answer)
-        lengths = np.diff(scores.indptr)
-        documents = np.repeat(np.arange(len(lengths)), lengths)
-        order = np.lexsort((scores.indices, -scores.data, documents))
-        places = np.arange(len(documents)) - np.repeat(scores.indptr[:-1], lengths)
-        ranking = np.full((len(lengths), TOP), -1, dtype=np.int64)
-        kept = places < TOP
-        ranking[documents[kept], places[kept]] = scores.indices[order][kept]
-        return ranking
+    return estimator.set_params(**job["settings"])
 
 
-def build_system(name: str, n_threads: int, seed: int) -> System:
-    """Return the system of this name, unfitted."""
-    if name == "pecos":
-        return Pecos(n_threads, seed)
-    if name == "centroid":
-        baselines = import_module("longtail.baselines")
-        return Ours(baselines.NearestCentroid(n_jobs=n_threads))
-    classes = {"longtail": "LongTailClassifier", "paper": "DoubleSamplingClassifier"}
-    if name not in classes:
-        raise ValueError(f"system must be centroid, pecos or one of {list(classes)}; got {name!r}.")
-    classifier = getattr(import_module("longtail"), classes[name])
-    return Ours(classifier(random_state=seed, n_jobs=n_threads))
+def rank(estimator: Any, X: Any) -> NDArray[np.int64]:
+    """Return the first class numbers of each document, -1 where there are fewer."""
+    if hasattr(estimator, "rank"):
+        numbers, scores = estimator.rank(X, TOP)
+    else:
+        numbers, scores = estimator.predict_topk(X, TOP)
+    return np.where(np.isneginf(scores), -1, numbers)
 
 
-def rehearse(name: str, n_threads: int, like: Any) -> float:
+def rehearse(job: dict[str, Any], like: Any) -> float:
     """Fit and predict a small made-up set whose arrays have the types of `like`.
 
     Kernels are compiled for the types of their arrays; here they all are, so that no compilation
@@ -177,36 +98,55 @@ def rehearse(name: str, n_threads: int, like: Any) -> float:
     X = sp.csr_array(np.array([rng.multinomial(12, profiles[c]) for c in y]).astype(like.dtype))
     X.indices = X.indices.astype(like.indices.dtype)
     X.indptr = X.indptr.astype(like.indptr.dtype)
-    system = build_system(name, n_threads, seed=0)
-    system.fit(X, y.astype(np.int64))
-    system.predict(X)
+    estimator = build_system(job)
+    estimator.fit(X, y.astype(np.int64))
+    rank(estimator, X)
     return stopwatch.read().seconds
 
 
-def run(name: str, data: Path, n_threads: int, seed: int, output: Path) -> None:
+def run(job: dict[str, Any]) -> None:
     """Fit and predict one system, and write what it answered and what that cost."""
-    system = build_system(name, n_threads, seed)
-    X, y = load_part(data, "train")
-    warmup_seconds = rehearse(name, n_threads, X) if system.compiles else 0.0
-    stopwatch = Stopwatch()
-    system.fit(X, y)
-    fit = stopwatch.read()
-    del X, y
-    X_test, _ = load_part(data, "test")
-    stopwatch = Stopwatch()
-    answer = system.predict(X_test)
-    predict = stopwatch.read()
-    np.save(output.with_suffix(".npy"), system.ranking(answer))
-    costs = {
+    output = Path(job["output"])
+    estimator = build_system(job)
+    X, y = load_part(Path(job["data"]), "train")
+    warmup_seconds = rehearse(job, X) if job["rehearse"] else 0.0
+    fit, fit_conversion = _measure(estimator, lambda: estimator.fit(X, y))
+    X, y = load_part(Path(job["data"]), "test")
+    answer: list[NDArray[np.int64]] = []
+    predict, predict_conversion = _measure(estimator, lambda: answer.append(rank(estimator, X)))
+    peak = peak_megabytes()  # what follows is not the system's
+    np.save(output.with_suffix(".npy"), answer[0])
+    results = {
         "fit_seconds": fit.seconds,
         "fit_processor_seconds": fit.processor_seconds,
-        "tfidf_processor_seconds": system.tfidf_processor_seconds,
         "predict_seconds": predict.seconds,
         "predict_processor_seconds": predict.processor_seconds,
+        "conversion_seconds": fit_conversion + predict_conversion,
         "warmup_seconds": warmup_seconds,
-        "peak_megabytes": peak_megabytes(),
+        "peak_megabytes": peak,
+        "model_bytes": model_bytes(estimator),
+        "versions": versions(job["packages"]),
+        "parameters": {
+            name: value
+            for name, value in estimator.get_params().items()
+            if name not in ("n_jobs", "random_state", "max_gigabytes")
+        },
     }
-    output.write_text(json.dumps(costs), encoding="utf-8")
+    output.write_text(json.dumps(results), encoding="utf-8")
+
+
+def _measure(estimator: Any, step: Any) -> tuple[Cost, float]:
+    """Return what a step cost without the conversion of formats, and that conversion's seconds."""
+    stopwatch = Stopwatch()
+    step()
+    cost = stopwatch.read()
+    conversion = getattr(estimator, "conversion_", None)
+    if conversion is None:
+        return cost, 0.0
+    seconds = conversion.seconds
+    return Cost(
+        cost.seconds - seconds, cost.processor_seconds - conversion.processor_seconds
+    ), seconds
 
 
 def load_part(path: Path, part: str) -> tuple[Any, NDArray[np.int64]]:
@@ -216,6 +156,32 @@ def load_part(path: Path, part: str) -> tuple[Any, NDArray[np.int64]]:
         X = sp.csr_array((data, indices, indptr), shape=(len(indptr) - 1, int(arrays["n_terms"])))
         y = arrays["train_y"] if part == "train" else np.empty(0, dtype=np.int64)
     return X, y
+
+
+def model_bytes(estimator: Any) -> int:
+    """Return the size of a fitted estimator when it is stored."""
+    if hasattr(estimator, "model_bytes"):
+        return int(estimator.model_bytes())
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model"
+        if hasattr(estimator, "save"):
+            estimator.save(path)
+        else:
+            with path.open("wb") as file:
+                pickle.dump(estimator, file, protocol=5)
+        files = path.rglob("*") if path.is_dir() else [path]
+        return sum(file.stat().st_size for file in files)
+
+
+def versions(packages: list[str]) -> dict[str, str]:
+    """Return the versions of Python and of packages, as far as they are installed."""
+    found = {"python": sys.version.split()[0], "longtail": import_module("longtail").__version__}
+    for package in packages:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
 
 
 def peak_megabytes() -> float:
@@ -234,10 +200,35 @@ def peak_megabytes() -> float:
 
 
 def _now() -> Cost:
-    """Return the clock and the processor time of this process and its finished children."""
+    """Return the clock and the processor time of this process and all its children."""
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return Cost(time.perf_counter(), sum(usage.ru_utime + usage.ru_stime for usage in used))
+    processor_seconds = sum(usage.ru_utime + usage.ru_stime for usage in used)
+    return Cost(time.perf_counter(), processor_seconds + _living_children())
+
+
+def _living_children() -> float:
+    """Return the processor time of child processes that have not ended, such as a pool's."""
+    seconds = 0.0
+    for place in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = place.read_text(errors="replace").rpartition(")")[2].split()
+        except OSError:  # gone meanwhile
+            continue
+        if int(fields[1]) == os.getpid():
+            # User and system time of the process, then of those it has waited for
+            seconds += sum(int(ticks) for ticks in fields[11:15]) / os.sysconf("SC_CLK_TCK")
+    return seconds
+
+
+def main(path: Path) -> None:
+    """Run the job that a file describes."""
+    if sys.platform == "linux":
+        # PR_SET_PDEATHSIG: whatever ends the benchmark ends this process too, even a SIGKILL.
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+    job = json.loads(path.read_text(encoding="utf-8"))
+    sys.path.insert(0, job["source"])
+    run(job)
 
 
 if __name__ == "__main__":
-    run(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]), Path(sys.argv[5]))
+    main(Path(sys.argv[1]))

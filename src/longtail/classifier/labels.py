@@ -47,6 +47,21 @@ def check_among(y: ArrayLike, classes: ArrayLike) -> None:
         )
 
 
+def look_up(classes: NDArray[Any], labels: NDArray[Any]) -> Integers:
+    """Return the number of each label among sorted classes, or -1."""
+    if not len(classes):
+        return np.full(len(labels), -1)
+    places = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
+    return np.where(classes[places] == labels, places, -1)
+
+
+def check_known(y: NDArray[Any], classes: NDArray[Any]) -> None:
+    """Refuse labels that are not among the sorted classes of a model."""
+    unknown = y[look_up(classes, y) < 0]
+    if len(unknown):
+        check_among(unknown, classes)
+
+
 def find_labels(classes: NDArray[Any], wanted: ArrayLike, n_documents: int) -> Integers:
     """Return the number of the wanted class of each document."""
     labels = np.asarray(wanted)
@@ -55,5 +70,13 @@ def find_labels(classes: NDArray[Any], wanted: ArrayLike, n_documents: int) -> I
             f"classes must have one label for each of the {n_documents} documents; "
             f"its shape is {labels.shape}."
         )
-    check_among(labels, classes)
-    return np.searchsorted(classes, labels)
+    check_known(labels, classes)
+    return look_up(classes, labels)
+
+
+def find_label(classes: NDArray[Any], wanted: Any) -> int:
+    """Return the number of a class."""
+    found = np.flatnonzero(classes == wanted)
+    if not len(found):
+        raise ValueError(f"there is no class {wanted!r} in this model.")
+    return int(found[0])

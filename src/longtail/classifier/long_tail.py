@@ -13,17 +13,32 @@ fit, step by step:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Self
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from longtail.calibration import Calibrator, calibrate, find_threshold, fit_calibrator
-from longtail.candidates import ScoreIndex, cap_candidates, find_highest, index_score
-from longtail.classifier.base import TEACHING, CountClassifier, TopK, check_k
-from longtail.classifier.labels import check_among, check_same_kind
-from longtail.classifier.parts import Model
+from longtail.candidates import (
+    RareTerms,
+    ScoreIndex,
+    cap_candidates,
+    find_highest,
+    index_score,
+    rank_pairs,
+)
+from longtail.classifier.base import (
+    TEACHING,
+    CountClassifier,
+    TopK,
+    check_documents_left,
+    check_k,
+)
+from longtail.classifier.labels import check_known, check_same_kind
+from longtail.classifier.parts import Model, current_corpus
+from longtail.classifier.recent import Recent, change_classes, settle
 from longtail.explanation import ScoreParts, take_additive_apart
 from longtail.learning import check_positive, learn_listwise, learn_term_weights
 from longtail.persistence import ModelFile
@@ -31,6 +46,7 @@ from longtail.refinement import ClassWeights, learn_class_weights
 from longtail.sampling import draw_documents, draw_seed, hold_out
 from longtail.scoring import (
     DEFAULT_FEATURE_WEIGHTS,
+    FEATURE_WEIGHT_BOUNDS,
     FIRST_FEATURE_WEIGHTS,
     SCORE_FEATURE_NAMES,
     AdditiveScore,
@@ -51,6 +67,8 @@ LISTED = 10_000  # of these, for the six feature weights
 FIRST_CANDIDATES = 20  # rivals of each sampled document
 FEWEST_LISTED = 10  # with fewer documents the feature weights stay at their defaults
 HELD_OUT_SHARE, MOST_HELD_OUT = 0.15, 15_000
+MOST_RECENT = 256  # classes taught before the index is built anew
+DOCUMENTS_AT_ONCE = 4_096  # scored for all recent classes
 CLASS_WEIGHTS = "class_weights"  # the last feature of an explanation: what the class has learned
 
 
@@ -63,9 +81,18 @@ class LongTailModel(Model):
     feature_weights: Floats
     class_weights: ClassWeights
     calibrator: Calibrator
+    rare: RareTerms
     touched: NDArray[np.bool_]
     score: AdditiveScore
     index: ScoreIndex
+    recent: Recent | None = None
+
+    @cached_property
+    def document_weights(self) -> Floats:
+        """What a document's term frequencies are multiplied by."""
+        corpus = self.current_corpus if self.recent is None else self.recent.corpus
+        # A term that no document has had says nothing, as if it were no term at all.
+        return np.where(corpus.document_frequencies > 0, corpus.idf * self.term_weights, 0.0)
 
 
 class _Lists(NamedTuple):
@@ -139,13 +166,13 @@ class LongTailClassifier(CountClassifier):
     @property
     def weights_(self) -> dict[str, float]:
         """Weight of each feature; the class's own weights count as they are."""
-        weights = [*self._fitted().feature_weights.tolist(), 1.0]
+        weights = [*self._latest().feature_weights.tolist(), 1.0]
         return dict(zip(self._feature_names, weights, strict=True))
 
     @property
     def term_weights_(self) -> Floats:
         """Learned factor of each term."""
-        weights: Floats = self._fitted().term_weights
+        weights: Floats = self._latest().term_weights
         return weights
 
     def predict_proba_topk(self, X: Any, k: int = 5) -> TopK:
@@ -165,13 +192,14 @@ class LongTailClassifier(CountClassifier):
             Where there are fewer than k candidates the probabilities of the rest are 0.
         """
         k = check_k(k)
-        model = self._fitted()
-        numbers, scores = self._rank(model, self._check_rows(X), len(model.classes))
+        model = self._latest()
+        labels = self._labels(model)
+        numbers, scores = self._rank(model, self._check_rows(X), len(labels))
         probabilities = calibrate(scores, model.calibrator)
         n_kept = min(k, numbers.shape[1])
         missing = ((0, 0), (0, k - n_kept))
         return TopK(
-            model.classes[np.pad(numbers[:, :n_kept], missing)],
+            labels[np.pad(numbers[:, :n_kept], missing)],
             np.pad(probabilities[:, :n_kept], missing),
         )
 
@@ -195,7 +223,7 @@ class LongTailClassifier(CountClassifier):
         ValueError
             If the precision cannot be reached.
         """
-        return find_threshold(self._fitted().calibrator, precision)
+        return find_threshold(self._latest().calibrator, precision)
 
     def refine(self, X: Any, y: ArrayLike) -> Self:
         """Learn the weights of the classes touched since the last fit or refine anew.
@@ -225,7 +253,7 @@ class LongTailClassifier(CountClassifier):
         with TEACHING:
             model: LongTailModel = self._fitted()
             check_same_kind(y, model.classes)
-            check_among(y, model.classes)
+            check_known(y, model.classes)
             rows, numbers = CountRows.from_matrix(X), np.searchsorted(model.classes, y)
             _ = model.statistics - self._sum(rows, y, model.classes)  # refuses strangers
             model = self._derive(
@@ -233,6 +261,7 @@ class LongTailClassifier(CountClassifier):
                     model,
                     corpus=model.statistics.corpus,
                     background=background_shares(model.statistics),
+                    rare=RareTerms.of(model.statistics),
                 )
             )
             if len(model.classes) > 1:  # a class alone has nothing to be told from
@@ -275,6 +304,7 @@ class LongTailClassifier(CountClassifier):
                 feature_weights=feature_weights,
                 class_weights=ClassWeights.none(n_classes),
                 calibrator=Calibrator.identity(),
+                rare=RareTerms.of(statistics),
                 touched=np.zeros(n_classes, np.bool_),
                 score=None,  # type: ignore[arg-type]
                 index=None,  # type: ignore[arg-type]
@@ -324,18 +354,18 @@ class LongTailClassifier(CountClassifier):
         score = collapse_score(profile, feature_weights, self.n_jobs)
         rivals, _ = find_highest(
             documents,
-            index_score(score, profile.statistics.n_terms),
+            score,
+            index_score(score, profile.statistics.n_terms, self.n_jobs),
             min(FIRST_CANDIDATES, n_classes - 1),
             chosen=sample,
             own=own,
-            most_postings=n_classes,
+            rare=RareTerms.of(profile.statistics),
             n_jobs=self.n_jobs,
         )
-        chosen = documents.take(sample)
         classes = np.column_stack([own.astype(rivals.dtype), rivals])
-        scores = pair_scores(chosen, classes, score, self.n_jobs)
-        left_out = own_scores(chosen, own, profile, feature_weights, self.n_jobs)
-        reached = left_out >= scores[:, 1:].min(axis=1)
+        scores = pair_scores(documents, rivals, score, self.n_jobs, chosen=sample)
+        left_out = own_scores(documents.take(sample), own, profile, feature_weights, self.n_jobs)
+        reached = left_out >= scores.min(axis=1)
         return _Lists(sample[reached], classes[reached], own[reached])
 
     def _learn_feature_weights(
@@ -345,7 +375,8 @@ class LongTailClassifier(CountClassifier):
         if len(lists.documents) < FEWEST_LISTED:
             return DEFAULT_FEATURE_WEIGHTS
         first = lists.take(slice(LISTED))
-        return learn_listwise(score_features(documents, *first, profile, self.n_jobs))
+        features = score_features(documents, *first, profile, self.n_jobs)
+        return learn_listwise(features, bounds=FEATURE_WEIGHT_BOUNDS)
 
     def _learn_term_weights(
         self, rows: CountRows, sample: Integers, contributions_of: Any
@@ -360,10 +391,11 @@ class LongTailClassifier(CountClassifier):
         n_classes = len(model.classes)
         rivals, _ = find_highest(
             documents,
+            model.score,
             model.index,
             min(cap_candidates(self.candidates, n_classes), n_classes - 1),
             own=numbers,
-            most_postings=n_classes,
+            rare=model.rare,
             n_jobs=self.n_jobs,
         )
         return np.column_stack([numbers.astype(rivals.dtype), rivals])
@@ -433,7 +465,7 @@ class LongTailClassifier(CountClassifier):
 
     def _weigh(self, rows: CountRows, model: LongTailModel) -> WeightedRows:
         """Weigh documents as the model's score expects them."""
-        return weigh_documents(rows, model.current_corpus.idf * model.term_weights, self.n_jobs)
+        return weigh_documents(rows, model.document_weights, self.n_jobs)
 
     def _profile(self, model: LongTailModel) -> Profile:
         """Return what the score needs of the model's classes."""
@@ -441,31 +473,96 @@ class LongTailClassifier(CountClassifier):
 
     def _derive(self, model: LongTailModel) -> LongTailModel:
         """Bring everything that follows from the statistics up to date."""
-        current = model.corpus.with_new_terms(model.statistics.corpus)
+        current = current_corpus(model.corpus, model.statistics)
         model = replace(model, current_corpus=current)
         score = collapse_score(self._profile(model), model.feature_weights, self.n_jobs)
-        index = index_score(score, model.statistics.n_terms)
+        index = index_score(score, model.statistics.n_terms, self.n_jobs)
         return replace(model, score=score, index=index)
 
     def _with_statistics(
-        self, classes: NDArray[Any], statistics: ClassStatistics, taught: NDArray[Any]
+        self,
+        classes: NDArray[Any],
+        statistics: ClassStatistics,
+        sources: Integers,
+        changed: NDArray[np.bool_],
     ) -> LongTailModel:
         model: LongTailModel = self._fitted()
-        known = np.isin(model.classes, classes)
-        positions = np.searchsorted(classes, model.classes[known])
-        touched = np.isin(classes, taught)
-        touched[positions] |= model.touched[known]
         return self._derive(
             replace(
                 model,
                 classes=classes,
                 statistics=statistics,
-                class_weights=model.class_weights.select_classes(known).place_classes(
-                    positions, len(classes)
-                ),
-                touched=touched,
+                class_weights=model.class_weights.take_classes(sources),
+                touched=changed | ((sources >= 0) & model.touched[sources]),
             )
         )
+
+    # ---- teaching: changed classes are kept apart until there are many
+
+    def _labels(self, model: LongTailModel) -> NDArray[Any]:
+        return model.classes if model.recent is None else model.recent.everyone
+
+    def _change(self, rows: CountRows, y: NDArray[Any], sign: int) -> LongTailModel:
+        model: LongTailModel = self._latest()
+        labels = np.unique(y)
+        n_recent = 0 if model.recent is None else len(model.recent.classes)
+        if n_recent + len(labels) > MOST_RECENT:
+            changed: LongTailModel = super()._change(rows, y, sign)
+            return changed
+        recent = change_classes(
+            model,
+            labels,
+            lambda labels: self._sum(rows, y, labels),
+            sign,
+            lambda statistics, corpus: collapse_score(
+                Profile.of(statistics, corpus, model.background), model.feature_weights
+            ),
+        )
+        left = model.statistics.class_sizes[~recent.superseded].sum()
+        check_documents_left(int(left) + recent.statistics.n_documents)
+        constants = np.where(recent.superseded, -np.inf, model.score.constants)
+        index = replace(model.index, constants=constants.astype(np.float32))
+        return replace(model, recent=recent, index=index)
+
+    def _fitted(self) -> LongTailModel:
+        """Return the model with its recent classes settled among the others."""
+        model: LongTailModel = self._latest()
+        if model.recent is None:
+            return model
+        with TEACHING:
+            model = self._latest()
+            if model.recent is not None:
+                classes, statistics, class_weights, sources = settle(model)
+                self._model = model = self._derive(
+                    replace(
+                        model,
+                        classes=classes,
+                        statistics=statistics,
+                        class_weights=class_weights,
+                        touched=(sources < 0) | model.touched[sources],
+                        recent=None,
+                    )
+                )
+        return model
+
+    def _grow_terms(self, n_terms: int) -> None:
+        with TEACHING:
+            model: LongTailModel = self._latest()
+            n_new = n_terms - len(model.term_weights)
+            recent = model.recent
+            self._model = replace(
+                model,
+                statistics=model.statistics.grow_terms(n_terms),
+                current_corpus=model.current_corpus.grow_terms(n_terms),
+                background=np.pad(model.background, (0, n_new)),
+                term_weights=np.pad(model.term_weights, (0, n_new), constant_values=1.0),
+                rare=model.rare.grow_terms(n_terms),
+                index=model.index.grow_terms(n_terms),
+                recent=None if recent is None else recent.grow_terms(n_terms),
+            )
+            self.n_features_in_ = n_terms
+
+    # ---- prediction
 
     def _rank(self, model: LongTailModel, rows: CountRows, k: int) -> tuple[Integers, Floats]:
         return self._rank_weighted(model, self._weigh(rows, model), k)
@@ -474,21 +571,63 @@ class LongTailClassifier(CountClassifier):
         self, model: LongTailModel, documents: WeightedRows, k: int
     ) -> tuple[Integers, Floats]:
         """Rank the candidates of weighed documents by score and correction."""
-        n_classes = len(model.classes)
-        candidates, _ = find_highest(
-            documents,
-            model.index,
-            cap_candidates(self.candidates, n_classes),
-            most_postings=n_classes,
-            n_jobs=self.n_jobs,
-        )
-        scores = pair_scores(documents, candidates, model.score, self.n_jobs)
-        scores += pair_scores(documents, candidates, model.class_weights.as_score(), self.n_jobs)
-        order = np.lexsort((candidates, -scores))[:, :k]
-        return (
-            np.take_along_axis(candidates, order, axis=1),
-            np.take_along_axis(scores, order, axis=1),
-        )
+        n_candidates = cap_candidates(self.candidates, len(self._labels(model)))
+        if model.recent is None:
+            candidates, _ = find_highest(
+                documents,
+                model.score,
+                model.index,
+                n_candidates,
+                rare=model.rare,
+                n_jobs=self.n_jobs,
+            )
+            scores = self._score_fully(documents, candidates, model.score, model.class_weights)
+        else:
+            candidates, scores = self._find_with_recent(model, documents, n_candidates)
+        return rank_pairs(candidates, scores, min(k, n_candidates), self.n_jobs)
+
+    def _score_fully(
+        self,
+        documents: WeightedRows,
+        classes: NDArray[Any],
+        score: AdditiveScore,
+        class_weights: ClassWeights,
+    ) -> Floats:
+        """Return score and correction of each document with each class of its row."""
+        scores = pair_scores(documents, classes, score, self.n_jobs)
+        scores += pair_scores(documents, classes, class_weights.as_score(), self.n_jobs)
+        return scores
+
+    def _find_with_recent(
+        self, model: LongTailModel, documents: WeightedRows, n_candidates: int
+    ) -> tuple[Integers, Floats]:
+        """Return candidates among settled and recent classes alike, with corrected scores."""
+        recent, n_documents = cast(Recent, model.recent), documents.rows.n_documents
+        candidates = np.empty((n_documents, n_candidates), np.int64)
+        scores = np.empty((n_documents, n_candidates))
+        settled_numbers, recent_numbers = recent.settled_numbers(), recent.recent_numbers()
+        n_settled = min(n_candidates, int(np.count_nonzero(~recent.superseded)))
+        for start in range(0, n_documents, DOCUMENTS_AT_ONCE):
+            part = slice(start, start + DOCUMENTS_AT_ONCE)
+            few = documents.take(np.arange(n_documents)[part])
+            rare = model.rare.keep(few, np.arange(few.rows.n_documents))
+            settled, settled_scores = find_highest(
+                rare, model.score, model.index, n_settled, n_jobs=self.n_jobs
+            )
+            every = np.tile(np.arange(len(recent.classes)), (len(settled), 1))
+            found, _ = rank_pairs(
+                np.hstack([recent.settled_places[settled], recent.recent_places[every]]),
+                np.hstack([settled_scores, pair_scores(rare, every, recent.score, self.n_jobs)]),
+                n_candidates,
+                self.n_jobs,
+            )
+            candidates[part] = found
+            # A class is in one of the two places; in the other it scores -inf.
+            scores[part] = np.maximum(
+                self._score_fully(few, settled_numbers[found], model.score, model.class_weights),
+                self._score_fully(few, recent_numbers[found], recent.score, recent.class_weights),
+            )
+        return candidates, scores
 
     def _take_apart(
         self, model: LongTailModel, rows: CountRows, document: int, number: int
@@ -513,6 +652,8 @@ class LongTailClassifier(CountClassifier):
 
     def _pack_learned(self, model: LongTailModel) -> dict[str, NDArray[Any]]:
         arrays = {name: getattr(model, name) for name in _ARRAYS}
+        arrays |= {"rare/counts": model.rare.counts}
+        arrays |= {"rare/most_postings": np.array([model.rare.most_postings])}
         for part, names in _PARTS.items():
             arrays |= {f"{part}/{name}": getattr(getattr(model, part), name) for name in names}
         return arrays
@@ -521,25 +662,37 @@ class LongTailClassifier(CountClassifier):
         def unpack(part: str) -> dict[str, Any]:
             return {name: file.array(f"{part}/{name}") for name in _PARTS[part]}
 
-        score: dict[str, Any] = unpack("score")
+        score = AdditiveScore(
+            indptr=parts.statistics.indptr, indices=parts.statistics.indices, **unpack("score")
+        )
+        if "index/rows" in file.arrays:
+            index = ScoreIndex(**unpack("index"))
+            rare = RareTerms(file.array("rare/counts"), int(file.array("rare/most_postings")[0]))
+        else:  # a file of version 0.1 has another index; what it lacks is made anew
+            index = index_score(score, parts.statistics.n_terms)
+            rare = RareTerms.of(parts.statistics)
         return LongTailModel(
             classes=parts.classes,
             statistics=parts.statistics,
             corpus=parts.corpus,
             current_corpus=parts.current_corpus,
-            **{name: file.array(name) for name in _ARRAYS},
+            background=file.array("background"),
+            term_weights=file.array("term_weights"),
+            feature_weights=file.array("feature_weights"),
+            touched=file.array("touched"),
             class_weights=ClassWeights(**unpack("class_weights")),
             calibrator=Calibrator(**unpack("calibrator")),
-            score=AdditiveScore(
-                indptr=parts.statistics.indptr, indices=parts.statistics.indices, **score
-            ),
-            index=ScoreIndex(
-                slopes=score["slopes"], constants=score["constants"], **unpack("index")
-            ),
+            rare=rare,
+            score=score,
+            index=index,
         )
 
     def _validate_learned(self, model: LongTailModel) -> None:
+        if len(model.score.values) != len(model.statistics.indices):
+            raise ValueError("a score does not fit its classes and terms.")
         model.index.validate(model.statistics.n_terms)
+        if len(model.rare.counts) != model.statistics.n_terms:
+            raise ValueError("the counts of classes do not fit the terms.")
         model.class_weights.validate(model.statistics.n_classes, model.statistics.n_terms)
 
 
@@ -555,5 +708,5 @@ _PARTS = {
         "held_out_right",
     ),
     "score": ("values", "slopes", "constants"),
-    "index": ("indptr", "classes", "values"),
+    "index": tuple(field.name for field in fields(ScoreIndex)),
 }

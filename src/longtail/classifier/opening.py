@@ -10,7 +10,10 @@ import numpy as np
 from longtail.classifier.long_tail import LongTailClassifier
 from longtail.classifier.paper import DoubleSamplingClassifier
 from longtail.classifier.parts import unpack_model
-from longtail.persistence import open_model
+from longtail.classifier.text import TextClassifier
+from longtail.persistence import ModelFile, open_model
+
+_OF_COUNTS = {kind.__name__: kind for kind in (DoubleSamplingClassifier, LongTailClassifier)}
 
 
 def load(path: str | os.PathLike[str], *, verify: bool = True) -> Any:
@@ -26,7 +29,7 @@ def load(path: str | os.PathLike[str], *, verify: bool = True) -> Any:
 
     Returns
     -------
-    DoubleSamplingClassifier or LongTailClassifier
+    DoubleSamplingClassifier, LongTailClassifier or TextClassifier
         Whatever was saved, with bit-equal predictions.
 
     Raises
@@ -35,18 +38,26 @@ def load(path: str | os.PathLike[str], *, verify: bool = True) -> Any:
         If anything is wrong with the file.
     """
     file = open_model(path, verify=verify)
-    kinds = {kind.__name__: kind for kind in (DoubleSamplingClassifier, LongTailClassifier)}
+    kinds = sorted([*_OF_COUNTS, TextClassifier.__name__])
     if file.kind not in kinds:
-        raise file.error(f"holds a {file.kind!r}, which is none of {sorted(kinds)}")
+        raise file.error(f"holds a {file.kind!r}, which is none of {kinds}")
     try:
-        estimator = kinds[file.kind](**file.parameters["parameters"])
-        parts = unpack_model(file)
-        estimator._model = estimator._unpack_learned(file, parts)
-        if verify:
-            parts.statistics.validate()
-            estimator._validate_learned(estimator._model)
+        if file.kind == TextClassifier.__name__:
+            classifier = _open_counts(file, file.parameters["text"]["classifier"], verify)
+            return TextClassifier._from_file(file, classifier, verify=verify)
+        return _open_counts(file, file.kind, verify)
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise file.error(f"is not a sound {file.kind}: {error}") from None
+
+
+def _open_counts(file: ModelFile, kind: str, verify: bool) -> Any:
+    """Return the classifier of counts that a file holds."""
+    estimator = _OF_COUNTS[kind](**file.parameters["parameters"])
+    parts = unpack_model(file)
+    estimator._model = estimator._unpack_learned(file, parts)
+    if verify:
+        parts.statistics.validate()
+        estimator._validate_learned(estimator._model)
     estimator.n_features_in_ = parts.statistics.n_terms
     if "feature_names.utf8" in file.arrays:
         estimator.feature_names_in_ = np.array(file.texts("feature_names"), dtype=object)

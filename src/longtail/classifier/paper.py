@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from longtail.candidates import (
-    CandidateIndex,
-    build_index,
+    ScoreIndex,
     cap_candidates,
-    find_candidates,
-    rank_candidates,
+    centroid_score,
+    find_highest,
+    index_score,
+    rank_pairs,
+    weigh_for_cosine,
 )
 from longtail.classifier.base import CountClassifier
-from longtail.classifier.parts import Model
+from longtail.classifier.parts import Model, current_corpus
 from longtail.explanation import ScoreParts, take_score_apart
 from longtail.features import CENTROID_DISTANCE, FEATURE_NAMES, pair_features, term_scores
 from longtail.learning import Scorer, check_positive, learn_scorer, pair_differences
@@ -27,6 +30,7 @@ from longtail.sampling import (
     check_examples_per_class,
     draw_pairs,
 )
+from longtail.scoring import AdditiveScore, pair_scores
 from longtail.statistics import ClassStatistics, Corpus, CountRows, Floats, Integers
 
 _MOST_DRAWS = 1000
@@ -38,8 +42,9 @@ class PaperModel(Model):
 
     scorer: Scorer
     sample: PairSample | None
-    index: CandidateIndex
-    term_scores: Floats
+    centroids: AdditiveScore
+    index: ScoreIndex
+    term_scores: AdditiveScore
 
 
 class DoubleSamplingClassifier(CountClassifier):
@@ -178,7 +183,7 @@ class DoubleSamplingClassifier(CountClassifier):
         sample: PairSample | None,
     ) -> PaperModel:
         """Derive what prediction needs from the statistics and the scorer."""
-        current = corpus.with_new_terms(statistics.corpus)
+        current = current_corpus(corpus, statistics)
         return PaperModel(
             classes=classes,
             statistics=statistics,
@@ -186,31 +191,33 @@ class DoubleSamplingClassifier(CountClassifier):
             current_corpus=current,
             scorer=scorer,
             sample=sample,
-            index=build_index(statistics, current),
-            term_scores=term_scores(statistics, current, scorer.weights, n_jobs=self.n_jobs),
+            centroids=(centroids := centroid_score(statistics, current)),
+            index=index_score(centroids, statistics.n_terms, self.n_jobs),
+            term_scores=_as_score(
+                statistics, term_scores(statistics, current, scorer.weights, n_jobs=self.n_jobs)
+            ),
         )
 
     def _with_statistics(
-        self, classes: NDArray[Any], statistics: ClassStatistics, taught: NDArray[Any]
+        self,
+        classes: NDArray[Any],
+        statistics: ClassStatistics,
+        sources: Integers,
+        changed: NDArray[np.bool_],
     ) -> PaperModel:
         model: PaperModel = self._fitted()
         return self._assemble(classes, statistics, model.corpus, model.scorer, model.sample)
 
     def _rank(self, model: PaperModel, rows: CountRows, k: int) -> tuple[Integers, Floats]:
         n_candidates = cap_candidates(self.candidates, len(model.classes))
-        candidates, cosines = find_candidates(
-            rows, model.index, model.current_corpus.idf, n_candidates, n_jobs=self.n_jobs
+        documents = weigh_for_cosine(rows, model.current_corpus.idf, n_jobs=self.n_jobs)
+        candidates, cosines = find_highest(
+            documents, model.centroids, model.index, n_candidates, n_jobs=self.n_jobs
         )
-        return rank_candidates(
-            rows,
-            model.statistics,
-            model.term_scores,
-            float(model.scorer.weights[CENTROID_DISTANCE]),
-            candidates,
-            cosines,
-            min(k, n_candidates),
-            n_jobs=self.n_jobs,
-        )
+        counted = replace(documents, weights=np.ones(len(rows.data), np.float32))
+        scores = pair_scores(counted, candidates, model.term_scores, self.n_jobs)
+        scores += model.scorer.weights[CENTROID_DISTANCE] * (1.0 - cosines)
+        return rank_pairs(candidates, scores, min(k, n_candidates), self.n_jobs)
 
     def _take_apart(
         self, model: PaperModel, rows: CountRows, document: int, number: int
@@ -222,36 +229,46 @@ class DoubleSamplingClassifier(CountClassifier):
             model.statistics,
             model.current_corpus,
             model.scorer.weights,
-            model.term_scores,
+            model.term_scores.values,
         )
 
     def _pack_learned(self, model: PaperModel) -> dict[str, NDArray[Any]]:
-        return {
+        arrays: dict[str, NDArray[Any]] = {
             "scorer/weights": model.scorer.weights,
             "scorer/scales": model.scorer.scales,
-            "index/indptr": model.index.indptr,
-            "index/classes": model.index.classes,
-            "index/weights": model.index.weights,
-            "term_scores": model.term_scores,
+            "centroids": model.centroids.values,
+            "term_scores": model.term_scores.values,
         }
+        return arrays | {f"index/{name}": getattr(model.index, name) for name in _INDEX}
 
     def _unpack_learned(self, file: ModelFile, parts: Model) -> PaperModel:
         arrays = file.arrays
+        scorer = Scorer(arrays["scorer/weights"], arrays["scorer/scales"])
+        if "centroids" not in arrays:  # a file of version 0.1: its index was another
+            return self._assemble(parts.classes, parts.statistics, parts.corpus, scorer, None)
         return PaperModel(
             classes=parts.classes,
             statistics=parts.statistics,
             corpus=parts.corpus,
             current_corpus=parts.current_corpus,
-            scorer=Scorer(arrays["scorer/weights"], arrays["scorer/scales"]),
+            scorer=scorer,
             sample=None,
-            index=CandidateIndex(
-                arrays["index/indptr"],
-                arrays["index/classes"],
-                arrays["index/weights"],
-                parts.statistics.n_classes,
-            ),
-            term_scores=arrays["term_scores"],
+            centroids=_as_score(parts.statistics, arrays["centroids"]),
+            index=ScoreIndex(**{name: file.array(f"index/{name}") for name in _INDEX}),
+            term_scores=_as_score(parts.statistics, arrays["term_scores"]),
         )
 
     def _validate_learned(self, model: PaperModel) -> None:
         model.index.validate(model.statistics.n_terms)
+        for score in (model.centroids, model.term_scores):
+            if len(score.values) != len(model.statistics.indices):
+                raise ValueError("a score does not fit its classes and terms.")
+
+
+_INDEX = tuple(field.name for field in fields(ScoreIndex))
+
+
+def _as_score(statistics: ClassStatistics, values: Floats) -> AdditiveScore:
+    """Return what each (class, term) adds as a score without constants."""
+    zeros = np.zeros(statistics.n_classes)
+    return AdditiveScore(statistics.indptr, statistics.indices, values, zeros, zeros)

@@ -26,6 +26,12 @@ class Model:
     current_corpus: Corpus
 
 
+def current_corpus(corpus: Corpus, statistics: ClassStatistics) -> Corpus:
+    """Return the quantities of the last fit, with the terms that these statistics add."""
+    now = statistics.corpus
+    return corpus.with_new_terms(now.document_frequencies, now.term_counts)
+
+
 _STATISTICS_ARRAYS = (
     "indptr",
     "indices",
@@ -57,7 +63,7 @@ def unpack_model(file: ModelFile) -> Model:
         classes=_unpack_labels(file, statistics.n_classes),
         statistics=statistics,
         corpus=corpus,
-        current_corpus=corpus.with_new_terms(statistics.corpus),
+        current_corpus=current_corpus(corpus, statistics),
     )
 
 

@@ -1,0 +1,180 @@
+"""`longtail info` and `longtail warmup`: what is in a model, and compiling ahead."""
+
+from __future__ import annotations
+
+import sys
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from longtail.cli.inputs import check_model
+from longtail.cli.options import AsJson, ModelPath, Quiet
+from longtail.cli.show import clear_errors, count, plain, print_json, print_table, say
+
+
+def info(
+    model: ModelPath,
+    changes: Annotated[
+        bool, typer.Option("--changes", help="List what the model was taught since it was saved.")
+    ] = False,
+    compact: Annotated[
+        bool,
+        typer.Option("--compact", help="Fold the log into the model file; no undo afterwards."),
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show what is in a model file, after checking all of it."""
+    with clear_errors():
+        from longtail.teaching import Teacher
+
+        check_model(model)
+        teacher = Teacher(model)
+        if compact:
+            teacher.compact()
+        facts = _facts(model, teacher)
+        log = [_as_row(change) for change in teacher.changes()] if changes else []
+        if as_json:
+            print_json({**facts, **({"log": log} if changes else {})})
+            return
+        print_table(str(model), ("what", "value"), [(k, _written(v)) for k, v in facts.items()])
+        if log:
+            print_table(
+                "Changes since the model was saved, oldest first",
+                ("number", "time", "by", "action", "what", "in effect"),
+                [
+                    (
+                        str(row["number"]),
+                        row["time"],
+                        row["by"] or "",
+                        row["action"],
+                        row["summary"],
+                        "yes" if row["in_effect"] else "no",
+                    )
+                    for row in log
+                ],
+            )
+        elif changes:
+            say("Nothing was taught since the model was saved.")
+
+
+def _facts(path: Path, teacher: Any) -> dict[str, Any]:
+    """Return what there is to say about a model."""
+    from longtail.changes import log_path
+    from longtail.persistence import open_model, read_checksum
+
+    file, statistics = open_model(path, verify=False), teacher.model.statistics_
+    size, log_file = path.stat(), log_path(path)
+    parameters = {
+        name: value
+        for name, value in teacher.model.get_params().items()
+        if isinstance(value, str | int | float | list | tuple | None)
+    }
+    return {
+        "kind": file.kind,
+        "documents": statistics.n_documents,
+        "classes": statistics.n_classes,
+        "terms": statistics.n_terms,
+        "bytes": size.st_size,
+        "saved": datetime.fromtimestamp(size.st_mtime, UTC).isoformat(timespec="seconds"),
+        "version": file.library_version,
+        "format": file.format_number,
+        "checksum": read_checksum(path),
+        "changes": len(teacher.changes()),
+        "log_bytes": log_file.stat().st_size if log_file.exists() else 0,
+        "parameters": plain(parameters),
+    }
+
+
+def _as_row(change: Any) -> dict[str, Any]:
+    """Return one change with a sentence for its content."""
+    content = change.content
+    summaries = {
+        "rename": "{old} is called {new}",
+        "merge": "{source} is part of {into}",
+        "remove": "{label}",
+        "undo": "changes {changes}",
+    }
+    if "labels" in content:
+        names = list(dict.fromkeys(map(str, content["labels"])))
+        more = f" and {count(len(names) - 3, 'more class')}" if len(names) > 3 else ""
+        summary = f"{count(len(content['labels']), 'document')} of {', '.join(names[:3])}{more}"
+    else:
+        summary = summaries.get(change.action, "").format(**content)
+    return {
+        "number": change.number,
+        "time": change.time,
+        "by": change.by,
+        "action": change.action,
+        "summary": summary,
+        "in_effect": change.in_effect,
+    }
+
+
+def _written(value: Any) -> str:
+    """Return a fact for people."""
+    if isinstance(value, dict):
+        return ", ".join(f"{name}={part}" for name, part in value.items())
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def warmup(as_json: AsJson = False, quiet: Quiet = False) -> None:
+    """Compile all kernels and keep them on the disk, so that the first fit does not wait for it."""
+    with clear_errors():
+        start = time.perf_counter()
+        _use_everything()
+        seconds = time.perf_counter() - start
+        folders, n_compiled = _caches()
+        if as_json:
+            print_json({"seconds": seconds, "compiled": n_compiled, "folders": folders})
+        elif not quiet:
+            done = f"{n_compiled} compiled" if n_compiled else "all were compiled already"
+            say(
+                f"Kernels are ready after {seconds:.1f} s ({done}); cached in {', '.join(folders)}."
+            )
+
+
+def _use_everything() -> None:
+    """Call whatever fit, predict, explain, teach and the readers need, on made-up documents."""
+    import tempfile
+
+    import numpy as np
+
+    from longtail import LongTailClassifier, TextClassifier, load
+    from longtail.datasets.count_chunks import read_count_chunks
+
+    labels = [f"class {i % 12}" for i in range(240)]
+    texts = [f"made up text {i % 12} of number {i % 7} and {i % 12 * 5}" for i in range(240)]
+    with tempfile.TemporaryDirectory() as folder:
+        classifier = TextClassifier(random_state=0, n_jobs=1).fit(texts, labels)
+        classifier.save(f"{folder}/model")
+        opened = load(f"{folder}/model")
+        opened.predict_proba_topk(texts[:20], 3)
+        opened.predict_topk(texts[:20], 3)
+        opened.explain(texts[:2])
+        opened.partial_fit(["new text"], ["new class"])
+        opened.forget(["new text"], ["new class"])
+        lines = (f"{i % 12} {i % 12 + 1}:1 {i % 7 + 13}:2.5\n" for i in range(240))
+        table = Path(folder) / "counts.svm"
+        table.write_text("".join(lines))
+        [counts] = read_count_chunks(table)
+    numbers = np.asarray(counts.y)
+    counted = LongTailClassifier(random_state=0, n_jobs=1).fit(counts.X, numbers)
+    counted.refine(counts.X, numbers)
+    counted.predict_proba_topk(counts.X, 3)
+    counted.explain(counts.X[:2])
+
+
+def _caches() -> tuple[list[str], int]:
+    """Return the folders of compiled kernels, and how many kernels were compiled just now."""
+    folders, n_compiled = set(), 0
+    modules = [m for name, m in sys.modules.items() if name.startswith("longtail._kernels")]
+    for module in modules:
+        for kernel in vars(module).values():
+            stats = getattr(kernel, "stats", None)
+            if getattr(kernel, "__module__", None) == module.__name__ and stats is not None:
+                folders.add(str(stats.cache_path))
+                n_compiled += sum(stats.cache_misses.values())
+    return sorted(folders), n_compiled

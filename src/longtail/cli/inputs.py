@@ -1,0 +1,243 @@
+"""What the commands read: tables of documents, models, classes."""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from longtail.cli.files import BadRows
+from longtail.cli.show import count, note
+
+if TYPE_CHECKING:
+    from longtail.cli.show import Update
+
+
+@dataclass(frozen=True)
+class Source:
+    """A table of documents, as the options of a command describe it."""
+
+    path: str
+    text: list[str] | None
+    label: str | None
+    format: str | None
+    header: bool
+    delimiter: str | None
+    quotes: bool | None
+    zero_based: bool
+    skip_bad_rows: bool
+    bad_rows: Path | None
+    keep: list[str] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        """What progress and messages call it."""
+        return "standard input" if self.path == "-" else Path(self.path).name
+
+    @property
+    def holds_counts(self) -> bool:
+        """Whether the table holds counts; the others hold text."""
+        from longtail.datasets.tables import find_format
+
+        return find_format(self.path, self.format) == "svmlight"
+
+
+@dataclass(frozen=True)
+class Documents:
+    """Some documents of a source: texts or counts, with labels, lines and columns to hand on."""
+
+    content: Any
+    labels: Any
+    lines: list[int]
+    kept: list[list[str]]
+    n_bytes: int
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+
+@contextmanager
+def read_documents(
+    source: Source, update: Update, *, labelled: bool, n_terms: int | None = None
+) -> Iterator[Iterator[Documents]]:
+    """Open a source; what was passed over is said when all is read.
+
+    `n_terms` fits counts to a model: terms that it does not have are left out.
+    """
+    check_columns(source, labelled)
+    if not (source.skip_bad_rows or source.bad_rows):
+        yield _counted(source, _chunks(source, None, labelled, n_terms), update)
+        return
+    stem = "standard-input" if source.path == "-" else Path(source.path).name
+    with BadRows(source.bad_rows or Path(f"{stem}.bad-rows.csv")) as report:
+        try:
+            yield _counted(source, _chunks(source, report, labelled, n_terms), update)
+        finally:
+            if report.n_rows:
+                note(f"{count(report.n_rows, 'bad row')} passed over; {report.path} lists them.")
+
+
+def check_columns(source: Source, labelled: bool) -> None:
+    """Say which options are missing, or have no meaning for the format."""
+    if source.holds_counts:
+        if source.text or source.label:
+            raise ValueError("--text and --label have no meaning for svmlight: it has no columns.")
+        return
+    if not source.text:
+        raise ValueError("--text is missing: which column holds the text? For example --text body")
+    if labelled and source.label is None:
+        raise ValueError(
+            "--label is missing: which column holds the class? For example --label product"
+        )
+
+
+def _chunks(
+    source: Source, report: BadRows | None, labelled: bool, n_terms: int | None
+) -> Iterator[Documents]:
+    """Yield the documents of a source in chunks."""
+    from longtail.datasets.count_chunks import read_count_chunks
+    from longtail.datasets.tables import Table, read_text_chunks
+
+    if source.holds_counts:
+        for counts in read_count_chunks(
+            source.path,
+            zero_based=source.zero_based,
+            labelled=labelled,
+            n_terms=n_terms,
+            on_bad_row=report,
+        ):
+            nothing: list[list[str]] = [[] for _ in counts.lines]
+            yield Documents(counts.X, counts.y, counts.lines, nothing, counts.n_bytes)
+        return
+    table = Table(
+        source.path,
+        source.text or [],
+        source.label if labelled else None,
+        source.keep,
+        source.format,
+        source.header,
+        source.delimiter,
+        source.quotes,
+        report,
+    )
+    for chunk in read_text_chunks(table):
+        yield Documents(chunk.texts, chunk.labels, chunk.lines, chunk.kept, chunk.n_bytes)
+
+
+def _counted(source: Source, chunks: Iterator[Documents], update: Update) -> Iterator[Documents]:
+    """Draw progress; how many documents there will be follows from the bytes read so far."""
+    from longtail.datasets.tables import is_compressed
+
+    described = f"reading {source.name}"
+    plain = source.path != "-" and not is_compressed(source.path)
+    size = Path(source.path).stat().st_size if plain else 0
+    n_documents = 0
+    update(described, 0, None)
+    for chunk in chunks:
+        yield chunk
+        n_documents += len(chunk)
+        known = size and chunk.n_bytes
+        total = max(n_documents, n_documents * size // chunk.n_bytes) if known else None
+        update(described, n_documents, total)
+
+
+def takes_texts(model: Any) -> bool:
+    """Tell whether a model takes texts; the others take counts."""
+    from longtail.classifier.base import CountClassifier
+
+    return not isinstance(model, CountClassifier)
+
+
+def check_model(path: Path) -> None:
+    """Say where a model comes from where there is none."""
+    if not path.exists():
+        raise ValueError(
+            f"there is no model file {str(path)!r}; this writes one: longtail fit table.csv "
+            f"--text COLUMN --label COLUMN -o {path}"
+        )
+
+
+def load_model(path: Path, threads: int | None = None) -> Any:
+    """Open a model with all that it was taught, and set its threads."""
+    from longtail import load
+
+    check_model(path)
+    model = load(path)
+    if threads is not None:
+        model.set_params(n_jobs=threads)
+        if takes_texts(model):  # it has a classifier of counts inside, with threads of its own
+            model.classifier_.set_params(n_jobs=threads)
+    return model
+
+
+def check_kind(model: Any, source: Source) -> None:
+    """Refuse counts for a model of texts, and the reverse."""
+    if takes_texts(model) == source.holds_counts:
+        wanted = "texts" if takes_texts(model) else "counts (svmlight)"
+        raise ValueError(f"the model takes {wanted}; {source.name} holds something else.")
+
+
+def n_terms_of(model: Any) -> int | None:
+    """Return the number of columns that a model of counts takes."""
+    return None if takes_texts(model) else int(model.n_features_in_)
+
+
+def one_document(model: Any, text: str, zero_based: bool = False) -> Any:
+    """Return one document as the model takes it; - reads it from standard input.
+
+    A model of counts takes ``term:count`` pairs, as in an svmlight file.
+    """
+    content = sys.stdin.read() if text == "-" else text
+    if takes_texts(model):
+        return [content]
+    return parse_counts(content, int(model.n_features_in_), zero_based)
+
+
+def parse_counts(text: str, n_terms: int, zero_based: bool) -> Any:
+    """Return the counts of one document written as ``term:count`` pairs."""
+    from scipy.sparse import csr_array
+
+    first = 0 if zero_based else 1
+    counts: dict[int, float] = {}
+    for pair in text.split():
+        term, colon, count = pair.partition(":")
+        try:
+            number, value = int(term) - first, float(count)
+        except ValueError:
+            number, value = -1, 0.0
+        if not colon or number < 0 or not value >= 0:
+            raise ValueError(
+                f"{pair!r} is not term:count. This model takes counts, so write a document as "
+                f"numbers of terms from {first}, each with its count, such as '{first + 2}:1'."
+            )
+        if number < n_terms:  # others are unknown to the model
+            counts[number] = counts.get(number, 0.0) + value
+    columns = sorted(counts)
+    data = [counts[column] for column in columns]
+    return csr_array((data, columns, [0, len(columns)]), shape=(1, n_terms))
+
+
+def as_label(model: Any, text: str) -> Any:
+    """Return a class as the model writes it, which may be a number."""
+    if model.classes_.dtype.kind not in "iu":
+        return text
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError(f"the classes of this model are whole numbers; got {text!r}.") from None
+
+
+def known_label(model: Any, text: str) -> Any:
+    """Return a class of the model, or name those that are spelled alike."""
+    label = as_label(model, text)
+    names = [str(name) for name in model.classes_.tolist()]
+    if str(label) in names:
+        return label
+    inside = [name for name in names if text.casefold() in name.casefold()]
+    close = inside[:5] or difflib.get_close_matches(text, names, 5)
+    hint = f" Similar: {', '.join(map(repr, close))}." if close else ""
+    raise ValueError(f"the model has no class {text!r} among its {len(names):,} classes.{hint}")

@@ -1,0 +1,616 @@
+"""From a table to a model and back: every command on definitions of WordNet, and every mistake."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from types import SimpleNamespace
+
+import pytest
+from typer.testing import CliRunner
+
+import longtail
+from longtail import teaching
+from longtail.cli.app import app
+from longtail.datasets import load_wordnet
+
+COLUMNS = ("--text", "body", "--label", "genus")
+
+
+def run(*arguments, code=0, **options):
+    """Run a command in this process, which spares importing everything each time."""
+    result = CliRunner().invoke(app, list(map(str, arguments)), **options)
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert result.exit_code == code, result.output
+    return result
+
+
+def run_alone(*arguments, code=0, **options):
+    """Run a command in a process of its own."""
+    result = subprocess.run(
+        [sys.executable, "-m", "longtail", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        **options,
+    )
+    assert result.returncode == code, result.stderr
+    return result
+
+
+def fails(*arguments):
+    """Run a command that must fail with one helpful line; return that line."""
+    message = run(*arguments, code=1).stderr
+    assert message.startswith("longtail: ")
+    assert message.count("\n") == 1
+    return message
+
+
+def write_csv(path, rows, header=("genus", "body")):
+    with path.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([header, *rows])
+    return path
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """Definitions of 30 classes as tables, and a model of them."""
+    folder = tmp_path_factory.mktemp("models")
+    wordnet = load_wordnet()
+    common = [name for name, _ in Counter(wordnet.train_labels.tolist()).most_common(30)]
+    pairs = zip(wordnet.train_labels.tolist(), wordnet.train_text, strict=True)
+    rows = [pair for pair in pairs if pair[0] in set(common)]
+    pairs = zip(wordnet.test_labels.tolist(), wordnet.test_text, strict=True)
+    held = [pair for pair in pairs if pair[0] in set(common)][:200]
+    made = SimpleNamespace(
+        folder=folder,
+        train=write_csv(folder / "train.csv", rows),
+        test=write_csv(folder / "test.csv", held),
+        model=folder / "model",
+        classes=sorted(common),
+        rows=rows,
+        held=held,
+    )
+    summary = run("fit", made.train, *COLUMNS, "-o", made.model, "--json").stdout
+    made.summary = json.loads(summary)
+    return made
+
+
+@pytest.fixture
+def model(files, tmp_path):
+    """A copy of the model, to change."""
+    return shutil.copy(files.model, tmp_path / "model")
+
+
+# ---- fit
+
+
+def test_fit(files):
+    assert files.summary["kind"] == "TextClassifier"
+    assert files.summary["documents"] == len(files.rows)
+    assert files.summary["classes"] == 30
+    assert files.summary["bytes"] == files.model.stat().st_size
+    fitted = longtail.load(files.model)
+    assert fitted.classes_.tolist() == files.classes
+    again = longtail.TextClassifier(random_state=0, n_jobs=1)
+    again.fit([text for _, text in files.rows], [label for label, _ in files.rows])
+    texts = [text for _, text in files.held]
+    assert (
+        fitted.predict_topk(texts, 3).scores.tolist()
+        == again.predict_topk(texts, 3).scores.tolist()
+    )
+
+
+def test_fit_says_what_it_did(files, tmp_path):
+    small = write_csv(tmp_path / "small.csv", files.rows[:60])
+    out = tmp_path / "small"
+    said = run("fit", small, *COLUMNS, "-o", out, "--ngrams", 1, "--min-df", 2).stdout
+    assert "60 documents of" in said
+    assert longtail.load(out).get_params()["ngrams"] == 1
+    assert longtail.load(out).get_params()["min_df"] == 2
+    assert run("fit", small, *COLUMNS, "-o", out, "--quiet").stdout == ""
+
+
+def test_every_format_gives_the_same_model(files, tmp_path):
+    rows = files.rows[:80]
+    made = {"csv": write_csv(tmp_path / "t.csv", rows)}
+    made["jsonl"] = tmp_path / "t.jsonl"
+    made["jsonl"].write_text(
+        "".join(json.dumps({"genus": label, "body": text}) + "\n" for label, text in rows)
+    )
+    made["tsv"] = tmp_path / "t.tsv.gz"
+    lines = "".join(f"{label}\t{text}\n" for label, text in rows)
+    made["tsv"].write_bytes(gzip.compress(lines.encode()))
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    made["parquet"] = tmp_path / "t.parquet"
+    labels, texts = zip(*rows, strict=True)
+    parquet.write_table(pa.table({"genus": labels, "body": texts}), made["parquet"])
+    models = {}
+    for name, path in made.items():
+        columns = ("--no-header", "--text", 2, "--label", 1) if name == "tsv" else COLUMNS
+        run("fit", path, *columns, "-o", tmp_path / name)
+        models[name] = (tmp_path / name).read_bytes()
+    assert len(set(models.values())) == 1
+
+
+def test_fit_mistakes(files, tmp_path):
+    out = tmp_path / "model"
+    assert "--text is missing" in fails("fit", files.train, "--label", "genus", "-o", out)
+    assert "--label is missing" in fails("fit", files.train, "--text", "body", "-o", out)
+    message = fails("fit", files.train, "--text", "bdy", "--label", "genus", "-o", out)
+    assert "no column 'bdy'; there are 'genus', 'body'; did you mean 'body'?" in message
+    message = fails("fit", tmp_path / "no.csv", *COLUMNS, "-o", out)
+    assert "no.csv: No such file" in message
+    assert "does not tell its format" in fails("fit", "train.xls", *COLUMNS, "-o", out)
+    assert "format must be one of" in fails("fit", "t", "--format", "xls", *COLUMNS, "-o", out)
+    empty = write_csv(tmp_path / "empty.csv", [])
+    assert "empty.csv has no document" in fails("fit", empty, *COLUMNS, "-o", out)
+    one = write_csv(tmp_path / "one.csv", [("Ovis", "sheep"), ("Ovis", "ram")])
+    assert "only 1 class" in fails("fit", one, *COLUMNS, "-o", out)
+    assert "is a folder" in fails("fit", files.train, *COLUMNS, "-o", tmp_path)
+    assert "does not exist" in fails("fit", files.train, *COLUMNS, "-o", tmp_path / "a" / "b")
+    assert "test.csv: is not a longtail model" in fails(
+        "fit", files.train, *COLUMNS, "-o", files.test
+    )
+    assert files.test.read_text().startswith("genus,body")  # left as it is
+    assert not out.exists()
+    assert run("fit", files.train, code=2).stderr  # usage: -o is missing
+    assert run("fit", files.train, "-o", out, "--ngrams", "two", code=2).stderr
+
+
+def test_fit_does_not_leave_a_log_behind_that_fits_no_model(files, model, tmp_path):
+    small = write_csv(tmp_path / "small.csv", files.rows[:60])
+    teaching.Teacher(model).teach(["something new"], ["new class"])
+    assert "--discard-changes" in fails("fit", small, *COLUMNS, "-o", model)
+    run("fit", small, *COLUMNS, "-o", model, "--discard-changes")
+    assert "new class" not in longtail.load(model).classes_
+    teaching.Teacher(model).teach(["something new"], ["new class"])
+    run("info", model, "--compact")  # leaves a log without changes, which is no obstacle
+    run("fit", small, *COLUMNS, "-o", model)
+    assert "new class" not in longtail.load(model).classes_
+
+
+def test_bad_rows(files, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = write_csv(tmp_path / "bad.csv", [*files.rows[:60], ("", "nameless"), ("a", "b", "c")])
+    message = fails("fit", path, *COLUMNS, "-o", "model")
+    assert "bad.csv, line 62: the label in column 'genus' is missing" in message
+    assert not (tmp_path / "model").exists()
+    result = run("fit", path, *COLUMNS, "-o", "model", "--skip-bad-rows")
+    assert "2 bad rows passed over; bad.csv.bad-rows.csv lists them" in result.stderr
+    with open("bad.csv.bad-rows.csv", newline="") as file:
+        report = list(csv.DictReader(file))
+    assert [row["line"] for row in report] == ["62", "63"]
+    assert "3 fields" in report[1]["reason"]
+    assert report[1]["start"] == "a,b,c"
+    run("predict", "model", path, "--text", "body", "--bad-rows", "report.csv", "-o", "out.csv")
+    assert "63" in (tmp_path / "report.csv").read_text()
+    assert len((tmp_path / "out.csv").read_text().splitlines()) == 1 + 61
+    assert sorted(os.listdir(tmp_path)) == [
+        "bad.csv",
+        "bad.csv.bad-rows.csv",
+        "model",
+        "out.csv",
+        "report.csv",
+    ]
+
+
+def test_a_report_of_bad_rows_explains_a_failure(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = write_csv(tmp_path / "bad.csv", [("", "nameless")])
+    said = run("fit", path, *COLUMNS, "-o", "model", "--skip-bad-rows", code=1).stderr
+    assert "has no document" in said
+    assert "line,reason,start" in (tmp_path / "bad.csv.bad-rows.csv").read_text()
+
+
+def test_an_interrupted_fit_leaves_no_file(files, tmp_path):
+    fifo = tmp_path / "rows.csv"
+    os.mkfifo(fifo)
+    out = tmp_path / "out"
+    out.mkdir()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "longtail", "fit", str(fifo), *COLUMNS, "-o", str(out / "model")],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with fifo.open("w") as file:  # opens when the command reads, which then waits for more
+        file.write("genus,body\nOvis,sheep\n")
+        file.flush()
+        time.sleep(0.2)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "interrupted" in said
+    assert "Traceback" not in said
+    assert list(out.iterdir()) == []
+
+
+# ---- predict
+
+
+def read_csv(path):
+    with open(path, newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def test_predict(files, tmp_path):
+    out = tmp_path / "predictions.csv"
+    result = run(
+        "predict",
+        files.model,
+        files.test,
+        "--text",
+        "body",
+        "--top",
+        3,
+        "--keep",
+        "genus",
+        "-o",
+        out,
+    )
+    assert "200 documents predicted" in result.stderr
+    rows = read_csv(out)
+    fitted = longtail.load(files.model)
+    top = fitted.predict_proba_topk([text for _, text in files.held], 3)
+    assert [row["class"] for row in rows] == top.classes[:, 0].tolist()
+    assert [row["class_3"] for row in rows] == top.classes[:, 2].tolist()
+    assert [float(row["probability"]) for row in rows] == pytest.approx(top.scores[:, 0], abs=1e-4)
+    assert [row["genus"] for row in rows] == [label for label, _ in files.held]
+    assert [int(row["line"]) for row in rows] == list(range(2, 202))
+
+
+def test_predict_abstains(files, tmp_path):
+    fitted = longtail.load(files.model)
+    threshold = fitted.threshold_for(0.9)
+    arguments = ("predict", files.model, files.test, "--text", "body", "--precision", 0.9)
+    lines = run(*arguments, "--top", 2, "--json").stdout.splitlines()
+    chances = fitted.predict_proba_topk([text for _, text in files.held], 1).scores[:, 0]
+    answers = [json.loads(line) for line in lines]
+    assert [answer["class"] is not None for answer in answers] == (chances >= threshold).tolist()
+    assert 0 < sum(answer["class"] is None for answer in answers) < 200
+    assert all(len(answer["classes"]) == 2 for answer in answers)
+    run(*arguments, "-o", tmp_path / "out.tsv")
+    rows = (tmp_path / "out.tsv").read_text().splitlines()
+    assert rows[0] == "line\tclass\tprobability"
+    assert [bool(row.split("\t")[1]) for row in rows[1:]] == (chances >= threshold).tolist()
+    assert "precision must be between" in fails(*arguments[:-1], 1.5)
+
+
+def test_predict_from_standard_input_to_standard_output(files):
+    content = files.test.read_bytes()[:3000]
+    content = gzip.compress(content[: content.rindex(b"\n") + 1])
+    arguments = ("predict", files.model, "-", "--text", "body", "--format", "csv")
+    result = subprocess.run(
+        [sys.executable, "-m", "longtail", *map(str, arguments)],
+        input=content,
+        capture_output=True,
+        check=True,
+    )
+    assert result.stderr == b""
+    rows = list(csv.DictReader(result.stdout.decode().splitlines()))
+    assert len(rows) > 10
+    alone = longtail.load(files.model).predict([text for _, text in files.held[: len(rows)]])
+    assert [row["class"] for row in rows] == alone.tolist()
+    assert "standard input has no ending" in fails("predict", files.model, "-", "--text", "body")
+
+
+def test_predict_of_nothing_is_a_header(files, tmp_path):
+    empty = write_csv(tmp_path / "empty.csv", [])
+    assert run("predict", files.model, empty, "--text", "body").stdout == "line,class,probability\n"
+
+
+def test_predict_mistakes(files, tmp_path):
+    out = tmp_path / "out.csv"
+    arguments = ("predict", files.model, files.test, "--text", "body")
+    assert "end it in .csv" in fails(*arguments, "-o", tmp_path / "out.xls")
+    assert "csv, tsv or jsonl; got 'xls'" in fails(*arguments, "--out-format", "xls")
+    assert "longtail fit" in fails("predict", tmp_path / "no", files.test, "--text", "body")
+    assert "does not exist" in fails(*arguments, "-o", tmp_path / "a" / "b.csv")
+    bad = write_csv(tmp_path / "bad.csv", [*files.held, ("too", "many", "fields")])
+    assert "line 202" in fails("predict", files.model, bad, "--text", "body", "-o", out)
+    assert not out.exists()
+    assert "takes texts" in fails("predict", files.model, "counts.svm")
+    truncated = tmp_path / "truncated"
+    truncated.write_bytes(files.model.read_bytes()[:-100])
+    assert "truncated" in fails("predict", truncated, files.test, "--text", "body")
+    assert run("predict", files.model, files.test, "--top", 0, code=2).stderr
+
+
+# ---- evaluate
+
+
+def test_evaluate(files, tmp_path):
+    page, folder = tmp_path / "report.html", tmp_path / "figures"
+    arguments = ("evaluate", files.model, files.test, *COLUMNS)
+    report = json.loads(run(*arguments, "--report", page, "--figures", folder, "--json").stdout)
+    predicted = longtail.load(files.model).predict([text for _, text in files.held])
+    right = [p == label for p, (label, _) in zip(predicted.tolist(), files.held, strict=True)]
+    assert report["accuracy"] == sum(right) / 200
+    assert report["accuracy"] > 0.5
+    assert {"macro_f1", "macro_f1_of_means", "top", "bands", "confusions"} <= set(report)
+    assert report["certainty"]["abstention"]["wanted"] == 0.9
+    names = ("calibration", "frequency", "precision")
+    assert sorted(os.listdir(folder)) == [f"{name}.png" for name in names]
+    assert all((folder / f"{name}.png").read_bytes().startswith(b"\x89PNG") for name in names)
+    assert page.read_text().count("<svg") == 3
+    assert "Most confused classes" in page.read_text()
+    run(*arguments, "--figures", folder, "--figure-format", "svg")
+    assert (folder / "precision.svg").read_text().startswith("<?xml")
+    table = run(*arguments).stdout
+    assert f"{report['accuracy']:.1%}" in table
+    for word in ("macro F1", "among the first 5", "calibration error", "documents seen"):
+        assert word in table
+
+
+def test_evaluate_counts_unknown_classes(files, tmp_path):
+    held = write_csv(tmp_path / "held.csv", [*files.held, ("never seen", "whatever")])
+    assert "1 document of classes that" in run("evaluate", files.model, held, *COLUMNS).stdout
+
+
+def test_evaluate_mistakes(files, tmp_path):
+    arguments = ("evaluate", files.model, files.test, *COLUMNS)
+    assert "--precision must be between 0 and 1" in fails(*arguments, "--precision", 90)
+    assert "png or svg; got 'gif'" in fails(*arguments, "--figure-format", "gif")
+    assert "--label is missing" in fails(*arguments[:-2])
+    empty = write_csv(tmp_path / "empty.csv", [])
+    assert "no documents to evaluate" in fails("evaluate", files.model, empty, *COLUMNS)
+    assert "does not exist" in fails(*arguments, "--report", tmp_path / "a" / "b.html")
+
+
+def test_a_missing_extra_is_named(files, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    message = fails("evaluate", files.model, files.test, *COLUMNS, "--figures", tmp_path)
+    assert "pip install 'longtail[plot]'" in message
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    table = shutil.copy(files.test, tmp_path / "t.parquet")
+    message = fails("predict", files.model, table, "--text", "body")
+    assert "pip install 'longtail[data]'" in message
+
+
+def test_without_typer(tmp_path):
+    (tmp_path / "typer.py").write_text("raise ModuleNotFoundError('no typer', name='typer')")
+    paths = os.pathsep.join([str(tmp_path), *sys.path])
+    result = run_alone("--help", code=1, env={**os.environ, "PYTHONPATH": paths})
+    assert "pip install 'longtail[cli]'" in result.stderr
+
+
+# ---- explain
+
+
+def test_explain(files, tmp_path):
+    text = files.held[0][1]
+    figure = tmp_path / "why.svg"
+    report = json.loads(run("explain", files.model, text, "--json", "--figure", figure).stdout)
+    fitted = longtail.load(files.model)
+    assert report["class"] == fitted.predict([text])[0]
+    assert sum(report["features"].values()) == pytest.approx(report["score"], abs=1e-5)
+    whole = sum(report["terms"].values()) + report["other_terms"] + report["constant"]
+    assert whole == pytest.approx(report["score"], abs=1e-5)
+    rival = report["runner_up"]
+    assert rival["class"] == fitted.predict_topk([text], 2).classes[0, 1]
+    assert list(rival["terms"]) == list(report["terms"])
+    whole = sum(rival["terms"].values()) + rival["other_terms"] + rival["constant"]
+    assert whole == pytest.approx(rival["score"], abs=1e-5)
+    assert report["probability"] == fitted.predict_proba_topk([text], 1).scores[0, 0]
+    assert figure.read_text().startswith("<?xml")
+    table = run("explain", files.model, text, "--terms", 2).stdout
+    assert "difference" in table
+    assert "other terms" in table
+
+
+def test_explain_another_class_and_from_standard_input(files):
+    text, other = files.held[0][1], files.classes[3]
+    report = json.loads(run("explain", files.model, text, "--class", other, "--json").stdout)
+    assert report["class"] == other
+    arguments = ("explain", files.model, "-", "--class", other, "--json")
+    assert json.loads(run(*arguments, input=text).stdout) == report
+
+
+def test_explain_mistakes(files, tmp_path):
+    name = files.classes[0].split()[0]
+    message = fails("explain", files.model, "text", "--class", name[:-1] + "#")
+    assert "the model has no class" in message
+    assert "Similar: " in fails("explain", files.model, "text", "--class", name[:-1].upper())
+    assert "must end in one of" in fails(
+        "explain", files.model, "text", "--figure", tmp_path / "why.doc"
+    )
+    assert "No term of the document is known" in run("explain", files.model, "qqqqq").stdout
+
+
+# ---- teach and forget
+
+
+def test_teach_one_text_and_forget_it(files, model):
+    text = "a zorble is a made up instrument for frobnicating"
+    others = [text for _, text in files.held]
+    before = longtail.load(model).predict_topk(others, 3).scores.tolist()
+    said = run("teach", model, text, "--class", "zorble", "--by", "ann").stdout
+    assert "Change 1: 1 document of zorble taught." in said
+    assert longtail.load(model).predict(["a zorble"]).tolist() == ["zorble"]
+    report = json.loads(run("forget", model, text, "--class", "zorble", "--json").stdout)
+    assert report["classes"] == 30
+    assert report["changes"] == [2]
+    assert longtail.load(model).predict_topk(others, 3).scores.tolist() == before
+    log = json.loads(run("info", model, "--changes", "--json").stdout)["log"]
+    assert [(row["action"], row["by"]) for row in log] == [("teach", "ann"), ("forget", None)]
+    assert log[0]["summary"] == "1 document of zorble"
+
+
+def test_teach_a_table(files, model, tmp_path, monkeypatch):
+    monkeypatch.setattr("longtail.cli.teach._LARGEST_BATCH", 2000)
+    more = write_csv(tmp_path / "more.csv", files.held)
+    said = json.loads(run("teach", model, more, *COLUMNS, "--json").stdout)
+    assert said["done"] == "200 documents of 30 classes taught."
+    assert len(said["changes"]) > 3  # batches
+    assert said["documents"] == len(files.rows) + 200
+    at_once = longtail.load(files.model).partial_fit(
+        [text for _, text in files.held], [label for label, _ in files.held]
+    )
+    texts = [text for _, text in files.rows[:50]]
+    taught = longtail.load(model)
+    assert taught.predict_topk(texts).scores.tolist() == at_once.predict_topk(texts).scores.tolist()
+    run("forget", model, more, *COLUMNS)
+    assert longtail.load(model).statistics_.n_documents == len(files.rows)
+
+
+def test_a_bad_row_teaches_nothing(files, model, tmp_path):
+    more = write_csv(tmp_path / "more.csv", [*files.held, ("", "nameless")])
+    assert "line 202" in fails("teach", model, more, *COLUMNS)
+    assert json.loads(run("info", model, "--json").stdout)["changes"] == 0
+
+
+def test_rename_merge_remove_undo_compact(files, model):
+    first, second, third, *_ = files.classes
+    assert "is now called it" in run("teach", model, "--rename", first, "it").stdout
+    run("teach", model, "--merge", second, third)
+    run("teach", model, "--remove", third)
+    names = longtail.load(model).classes_.tolist()
+    assert "it" in names
+    assert not {first, second, third} & set(names)
+    assert "2 changes undone" in run("teach", model, "--undo", 2).stdout
+    names = longtail.load(model).classes_.tolist()
+    assert "it" in names
+    assert {second, third} <= set(names)
+    table = run("info", model, "--changes").stdout
+    assert "rename" in table
+    assert "in effect" in table
+    report = json.loads(run("info", model, "--compact", "--json").stdout)
+    assert report["changes"] == 0
+    assert longtail.load(model).classes_.tolist() == names
+
+
+def test_teach_mistakes(files, model, tmp_path):
+    assert "give one of" in fails("teach", model)
+    assert "give one of" in fails("teach", model, "text", "--class", "a", "--undo", 1)
+    assert "no file 'some text'. To give a text itself" in fails("teach", model, "some text")
+    assert "no class 'nothing'" in fails("teach", model, "--remove", "nothing")
+    assert "no class 'nothing'" in fails("teach", model, "--merge", "nothing", files.classes[0])
+    assert "0 change(s) in effect" in fails("teach", model, "--undo", 1)
+    assert "longtail fit" in fails("teach", tmp_path / "no", "text", "--class", "a")
+    assert "--class names the class of one text" in fails(
+        "teach", model, "text", "--class", "a", "--label", "genus"
+    )
+    message = fails("forget", model, "never taught at all", "--class", files.classes[0])
+    assert "never added to their class" in message
+    assert run("teach", model, "--undo", 0, code=2).stderr
+    assert json.loads(run("info", model, "--json").stdout)["changes"] == 0
+
+
+# ---- counts
+
+
+@pytest.fixture(scope="module")
+def counts(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("counts")
+    lines = [
+        f"{i % 9} " + " ".join(f"{t}:{c}" for t, c in ((i % 9 + 1, 2), (i % 5 + 10, 1)))
+        for i in range(400)
+    ]
+    (folder / "train.svm").write_text("\n".join(lines) + "\n")
+    run("fit", folder / "train.svm", "-o", folder / "model")
+    return folder
+
+
+def test_counts(counts, tmp_path):
+    model, train = counts / "model", counts / "train.svm"
+    facts = json.loads(run("info", model, "--json").stdout)
+    assert facts["kind"] == "LongTailClassifier"
+    assert (facts["documents"], facts["classes"], facts["terms"]) == (400, 9, 14)
+    report = json.loads(run("evaluate", model, train, "--json").stdout)
+    assert report["accuracy"] == 1
+    new = tmp_path / "new.svm"
+    new.write_text("3:1 99:5\n# nothing\n 7:1\n")
+    rows = run("predict", model, new, "--top", 20).stdout.splitlines()
+    assert [row.split(",")[:2] for row in rows[1:]] == [["1", "2"], ["3", "6"]]
+    assert all(row.endswith(",") for row in rows[1:])  # there are fewer than 20 classes
+    why = json.loads(run("explain", model, "3:1 12:1", "--json").stdout)
+    assert why["class"] == 2
+    assert set(why["terms"]) == {"3", "12"}
+
+
+def test_counts_can_be_taught(counts, tmp_path):
+    model = shutil.copy(counts / "model", tmp_path / "model")
+    run("teach", model, "14:3 1:1", "--class", 77)
+    run("teach", model, counts / "train.svm")
+    assert longtail.load(model).classes_.tolist() == [*range(9), 77]
+    assert longtail.load(model).statistics_.n_documents == 801
+    assert "whole numbers; got 'x'" in fails("teach", model, "14:3", "--class", "x")
+    assert "'honey' is not term:count" in fails("explain", model, "honey")
+
+
+def test_counts_mistakes(counts, files, tmp_path):
+    train = counts / "train.svm"
+    assert "have no meaning" in fails("fit", train, *COLUMNS, "-o", tmp_path / "m")
+    assert "are for text" in fails("fit", train, "--ngrams", 1, "-o", tmp_path / "m")
+    message = fails("predict", counts / "model", files.test, "--text", "body")
+    assert "takes counts" in message
+    zero = tmp_path / "zero.svm"
+    zero.write_text("1 0:1\n2 1:1\n")
+    assert "must be read as zero-based" in fails("fit", zero, "-o", tmp_path / "m")
+    run("fit", zero, "--zero-based", "-o", tmp_path / "m")
+
+
+# ---- info, warmup, help
+
+
+def test_info(files, model):
+    facts = json.loads(run("info", model, "--json").stdout)
+    assert facts["kind"] == "TextClassifier"
+    assert facts["format"] == 1
+    assert facts["classes"] == 30
+    assert facts["parameters"]["random_state"] == 0
+    table = run("info", model, "--changes").stdout
+    assert "TextClassifier" in table
+    assert "Nothing was taught" in table
+    assert "longtail fit" in fails("info", "nowhere")
+
+
+def test_a_torn_log_is_a_warning(model):
+    run("teach", model, "a text", "--class", "new")
+    with open(f"{model}.changes", "ab") as log:
+        log.write(b"torn")
+    result = run("info", model, "--json")
+    assert result.stderr.startswith("longtail: warning: ")
+    assert "Traceback" not in result.stderr
+    assert json.loads(result.stdout)["changes"] == 1
+
+
+def test_warmup():
+    report = json.loads(run("warmup", "--json").stdout)
+    assert report["seconds"] > 0
+    assert all(os.path.isdir(folder) for folder in report["folders"])
+    assert report["folders"]
+    said = run("warmup").stdout
+    assert "Kernels are ready" in said
+
+
+def test_help_imports_no_library():
+    """Help must be quick: none of what takes long is imported."""
+    code = (
+        "import sys\nfrom longtail.cli.app import app\n"
+        "heavy = {'numpy', 'scipy', 'sklearn', 'numba', 'pyarrow', 'matplotlib'}\n"
+        "print(sorted(heavy & set(sys.modules)))"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert result.stdout == "[]\n"
+
+
+def test_every_command_has_help():
+    listed = run("--help").stdout
+    models = ("fit", "evaluate", "predict", "explain", "teach", "forget", "info")
+    for command in (*models, "demo", "warmup", "bench"):
+        assert command in listed
+        assert "Usage" in run(command, "--help").stdout
+    assert run("nonsense", code=2).stderr

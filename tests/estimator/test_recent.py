@@ -1,0 +1,101 @@
+"""Classes kept apart after teaching must be found and scored as if everything were built anew."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from longtail import LongTailClassifier
+from longtail.classifier import long_tail
+
+
+def make_documents(seed=0, n_classes=15, per_class=4, n_terms=40):
+    rng = np.random.default_rng(seed)
+    topics = rng.dirichlet(np.full(n_terms, 0.1), n_classes)
+    y = np.repeat(np.arange(n_classes), per_class)
+    X = np.array([rng.multinomial(9, topics[c]) for c in y]).astype(float)
+    X[:, -6:] = 0  # terms that come later
+    return X, np.array([f"c{c:02}" for c in y])
+
+
+def draw_documents(rng, n_terms=40):
+    n = int(rng.integers(1, 4))
+    X = rng.poisson(0.15, (n, n_terms)).astype(float)
+    X[:, 0] += 1
+    return X, np.array([f"c{c:02}" for c in rng.integers(0, 19, n)])
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 10**6), st.lists(st.sampled_from("aaffss"), min_size=1, max_size=12))
+def test_any_teaching_equals_building_anew(seed, actions):
+    """a adds, f forgets something added, s settles (as reading the statistics does)."""
+    rng = np.random.default_rng(seed)
+    X, y = make_documents(seed % 3)
+    quick = LongTailClassifier(candidates=6, random_state=0).fit(X, y)
+    plain = LongTailClassifier(candidates=6, random_state=0).fit(X, y)
+    added = []
+    for action in actions:
+        if action == "s":
+            assert quick.statistics_ == plain.statistics_
+            continue
+        if action == "a" or not added:
+            documents = draw_documents(rng)
+            added.append(documents)
+            method = "partial_fit"
+        else:
+            documents = added.pop(int(rng.integers(len(added))))
+            method = "forget"
+        getattr(quick, method)(*documents)
+        getattr(plain, method)(*documents)
+        plain.statistics_  # noqa: B018 - settles
+        probe = np.vstack([X[::3], documents[0], np.zeros((1, 40))])
+        for k in (1, 6, 25):
+            mine, theirs = quick.predict_topk(probe, k), plain.predict_topk(probe, k)
+            assert np.array_equal(mine.classes, theirs.classes)
+            assert np.array_equal(mine.scores, theirs.scores)
+        assert np.array_equal(quick.classes_, plain.classes_)
+        mine, theirs = quick.predict_proba_topk(probe, 5), plain.predict_proba_topk(probe, 5)
+        assert np.array_equal(mine.scores, theirs.scores)
+    assert quick.statistics_ == plain.statistics_
+    quick.statistics_.validate()
+    assert np.array_equal(quick._model.touched, plain._model.touched)
+
+
+def test_many_taught_classes_are_settled(monkeypatch):
+    X, y = make_documents()
+    classifier = LongTailClassifier(random_state=0).fit(X, y)
+    monkeypatch.setattr(long_tail, "MOST_RECENT", 3)
+    for c in range(4):
+        classifier.partial_fit(X[:1], [f"new {c}"])
+    assert classifier._model.recent is None
+    assert len(classifier.classes_) == 19
+
+
+def test_a_taught_class_is_refined_and_saved_with_the_others(tmp_path):
+    X, y = make_documents()
+    taught = LongTailClassifier(random_state=0).fit(X, y).partial_fit(X[:3], ["new"] * 3)
+    assert taught._model.recent is not None
+    before = taught.predict_topk(X, 5)
+    taught.save(tmp_path / "model")
+    from longtail import load
+
+    after = load(tmp_path / "model").predict_topk(X, 5)
+    assert np.array_equal(before.scores, after.scores)
+    assert np.array_equal(before.classes, after.classes)
+    taught.partial_fit(X[3:4], ["newer"])
+    taught.refine(np.vstack([X, X[:3], X[3:4]]), [*y, *["new"] * 3, "newer"])
+    assert not taught._model.touched.any()
+
+
+def test_everything_forgotten_but_what_is_recent():
+    X, y = make_documents(n_classes=2)
+    classifier = LongTailClassifier(random_state=0).fit(X, y)
+    classifier.partial_fit(X[:1], ["new"])
+    classifier.forget(X, y)
+    assert classifier.classes_.tolist() == ["new"]
+    assert classifier.predict(X).tolist() == ["new"] * len(X)
+    with pytest.raises(ValueError, match="cannot forget the last document"):
+        classifier.forget(X[:1], ["new"])
+    with pytest.raises(ValueError, match="never added"):
+        classifier.forget(X[1:2] + 1, ["new"])
+    assert classifier.classes_.tolist() == ["new"]

@@ -1,0 +1,112 @@
+"""The search against brute force, bit for bit, on cases made to break it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from longtail import candidates
+from longtail.candidates import find_highest, index_score
+from longtail.scoring import AdditiveScore, WeightedRows, pair_scores
+from longtail.statistics import CountRows
+
+quick = settings(max_examples=60, deadline=None)
+
+
+@st.composite
+def searches(draw):
+    """A score with common and rare terms, and documents; values as awkward as asked for."""
+    rng = np.random.default_rng(draw(st.integers(0, 10**6)))
+    n_classes = draw(st.sampled_from([1, 2, 17, 63, 64, 65, 300, 2048, 2500]))
+    n_terms = draw(st.sampled_from([1, 5, 70]))
+    shares = rng.choice([0.0, 0.01, 0.05, 0.1, 0.5, 1.0], n_terms)  # one may be in every class
+    present = rng.random((n_classes, n_terms)) < shares
+    kind = draw(st.sampled_from(["plain", "ties", "signed", "wide", "tiny", "near ties", "zeros"]))
+    values = {
+        "plain": lambda: rng.random(present.shape),
+        "ties": lambda: np.ones(present.shape),
+        "signed": lambda: rng.normal(size=present.shape),
+        "wide": lambda: 10.0 ** rng.uniform(-6, 6, present.shape),
+        "tiny": lambda: rng.random(present.shape) * 1e-38,
+        "near ties": lambda: 1 + rng.integers(0, 3, present.shape) * 1e-7,
+        "zeros": lambda: rng.integers(0, 2, present.shape) * 1.0,
+    }[kind]()
+    matrix = sp.csr_array(present)
+    dtype = draw(st.sampled_from([np.float32, np.float64]))
+    level = draw(st.sampled_from([0.0, 1.0, 1e3]))
+    score = AdditiveScore(
+        matrix.indptr.astype(np.int64),
+        matrix.indices.astype(np.int32),
+        values[present].astype(dtype),
+        level * rng.normal(size=n_classes) * draw(st.sampled_from([0.0, 1.0])),
+        level * rng.normal(size=n_classes),
+    )
+    n_documents = 6
+    counts = rng.poisson(draw(st.sampled_from([0.02, 0.3, 2])), (n_documents, n_terms)) * 1.0
+    counts[0] = 0  # an empty document
+    rows = CountRows.from_matrix(counts)
+    weights = rows.data * rng.choice([0.0, 1e-3, 1.0], len(rows.data), p=[0.1, 0.2, 0.7])
+    documents = WeightedRows(rows, weights.astype(dtype), rng.random(n_documents))
+    return documents, score, n_terms
+
+
+def brute_force(documents, score, q, own=None):
+    every = np.tile(np.arange(len(score.constants)), (documents.rows.n_documents, 1))
+    scores = pair_scores(documents, every, score)
+    if own is not None:
+        scores[np.arange(len(own)), own] = -np.inf
+    order = np.lexsort((every, -scores))[:, :q]
+    return order, np.take_along_axis(scores, order, axis=1)
+
+
+@quick
+@given(searches(), st.sampled_from([1, 2, 20, 300, 5000]), st.booleans(), st.integers(1, 2))
+def test_the_search_equals_brute_force_bit_for_bit(search, q, exclude, n_jobs):
+    documents, score, n_terms = search
+    n_classes = len(score.constants)
+    own = np.arange(documents.rows.n_documents) % n_classes if exclude and n_classes > 1 else None
+    q = min(q, n_classes - (own is not None))
+    index = index_score(score, n_terms, n_jobs)
+    index.validate(n_terms)
+    classes, scores = find_highest(documents, score, index, q, own=own, n_jobs=n_jobs)
+    expected = brute_force(documents, score, q, own)
+    assert np.array_equal(classes, expected[0])
+    assert np.array_equal(scores, expected[1])
+
+
+@quick
+@given(searches())
+def test_classes_passed_over_are_not_found(search):
+    documents, score, n_terms = search
+    n_classes = len(score.constants)
+    if n_classes < 3:
+        return
+    index = index_score(score, n_terms)
+    index.constants[::2] = -np.inf
+    found, _ = find_highest(documents, score, index, n_classes // 2)
+    expected = brute_force(documents, score, n_classes)[0]
+    for row, every in zip(found, expected, strict=True):
+        assert row.tolist() == [c for c in every if c % 2][: n_classes // 2]
+
+
+@pytest.mark.parametrize("room", [1, 64, 1 << 20])
+def test_ties_beyond_the_room_are_still_exact(room, monkeypatch):
+    """All 3,000 classes tie, so every one must be scored; whatever room there is."""
+    monkeypatch.setattr(candidates, "ROOM", room)
+    n_classes = 3000
+    matrix = sp.csr_array(np.ones((n_classes, 2), np.float32))
+    score = AdditiveScore(
+        matrix.indptr.astype(np.int64),
+        matrix.indices,
+        matrix.data,
+        np.zeros(n_classes),
+        np.zeros(n_classes),
+    )
+    rows = CountRows.from_matrix(np.array([[1.0, 2.0], [0.0, 0.0], [0.0, 3.0]]))
+    documents = WeightedRows(rows, rows.data, rows.data[:0].sum() * np.ones(3))
+    classes, scores = find_highest(documents, score, index_score(score, 2), 20)
+    assert classes.tolist() == [list(range(20))] * 3
+    assert scores.tolist() == [[3.0] * 20, [0.0] * 20, [3.0] * 20]

@@ -1,0 +1,64 @@
+"""The examples run and say what they should; so do the pages with code that can be run."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import longtail
+
+ROOT = Path(__file__).resolve().parents[1]
+SOURCE = Path(longtail.__file__).parents[1]
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+EXPECTED = {
+    "explain.py": ["writer [n10794014], score", "who writes", "the runner-up is"],
+    "fit_from_csv.py": ["22,073 definitions of 467 classes", "the right class is among five"],
+    "grid_search.py": ["'counts__ngrams': 2}", "best: {"],
+    "teach_a_class.py": [
+        "taught: language model\n",
+        "opened from the file again: language model [new]",
+        "1. teach by ann, undone",
+        "folded into the file: language model [new]",
+    ],
+    "your_own_counts.py": ["names of 28 classes", "from the spelling alone"],
+}
+BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
+
+
+def test_every_example_is_expected():
+    assert [path.name for path in EXAMPLES] == sorted(EXPECTED)
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_example(example, tmp_path):
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE), "TMPDIR": str(tmp_path)}
+    command = [sys.executable, "-W", "error", str(example)]
+    done = subprocess.run(
+        command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    for line in EXPECTED[example.name]:
+        assert line in done.stdout
+    assert example.read_text().startswith('"""')
+    assert len(done.stdout.splitlines()) <= 16
+
+
+@pytest.mark.parametrize("page", ["quick-start.md", "teaching.md", "choosing-parameters.md"])
+def test_page(page, tmp_path, monkeypatch):
+    """Every block of code runs, one after the other, in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    blocks = BLOCK.findall((ROOT / "docs" / page).read_text())
+    assert blocks
+    names = {}
+    for block in blocks:
+        exec(compile(block, page, "exec"), names)
+    if page == "quick-start.md":
+        assert len(names["classifier"].classes_) == 8027
+        why = names["why"]
+        assert sum(why.terms.values()) + why.rest + why.constant == pytest.approx(why.score)
+    if page == "teaching.md":
+        assert names["teacher"].model.predict(["it hoots"]).tolist() == ["tawny owl"]

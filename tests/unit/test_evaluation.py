@@ -1,0 +1,196 @@
+"""What `evaluate` computes and draws, against loops over the documents."""
+
+from __future__ import annotations
+
+import math
+import re
+import xml.etree.ElementTree as ET
+from collections import Counter
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from longtail import DoubleSamplingClassifier, LongTailClassifier, metrics
+from longtail.benchmark.evaluation import TOP, evaluate
+from longtail.benchmark.evaluation_figures import evaluation_figures, html_report
+from longtail.classifier import TopK
+from longtail.explanation import Explanation
+from longtail.explanation_figures import plot_explanation, rank_terms
+from tests.conftest import make_problem
+
+pytest.importorskip("matplotlib")
+
+
+def test_reliability_and_curve():
+    rng = np.random.default_rng(0)
+    chances = rng.integers(0, 21, 300) / 20  # many ties, and both ends
+    right = rng.random(300) < chances
+    bins = metrics.reliability(chances, right, n_bins=4)
+    assert sum(part.n_documents for part in bins) == 300
+    for part in bins:
+        inside = [
+            i
+            for i, chance in enumerate(chances)
+            if part.lowest <= chance < part.highest or (part.highest == 1 and chance == 1)
+        ]
+        assert part.n_documents == len(inside)
+        assert part.mean_probability == pytest.approx(np.mean(chances[inside]))
+        assert part.accuracy == pytest.approx(np.mean(right[inside]))
+    curve = metrics.precision_curve(chances, right)
+    assert curve.thresholds.tolist() == sorted(set(chances.tolist()), reverse=True)
+    for threshold, coverage, precision in zip(
+        curve.thresholds, curve.coverage, curve.precision, strict=True
+    ):
+        kept = [i for i in range(300) if chances[i] >= threshold]
+        assert coverage == pytest.approx(len(kept) / 300)
+        assert precision == pytest.approx(np.mean(right[kept]))
+    gap = sum(
+        part.n_documents * abs(part.accuracy - part.mean_probability)
+        for part in metrics.reliability(chances, right, 15)
+        if part.n_documents
+    )
+    assert metrics.expected_calibration_error(chances, right) == pytest.approx(gap / 300)
+
+
+def test_an_empty_bin_is_not_a_number():
+    low, high = metrics.reliability([0.1], [True], n_bins=2)
+    assert low.accuracy == 1
+    assert high.n_documents == 0
+    assert math.isnan(high.accuracy)
+    with pytest.raises(ValueError, match="probabilities must be from 0 to 1"):
+        metrics.reliability([1.5], [True])
+    with pytest.raises(ValueError, match="same length"):
+        metrics.precision_curve([0.5], [True, False])
+
+
+def test_most_confused():
+    rng = np.random.default_rng(1)
+    true, predicted = rng.integers(0, 5, 200).astype(str), rng.integers(0, 5, 200).astype(str)
+    pairs = Counter(
+        (t, p) for t, p in zip(true.tolist(), predicted.tolist(), strict=True) if t != p
+    )
+    expected = sorted(pairs.items(), key=lambda item: (-item[1], item[0]))[:7]
+    found = metrics.most_confused(true, predicted, n=7)
+    assert [((c.true, c.predicted), c.n_documents) for c in found] == expected
+    assert all(c.n_true == np.count_nonzero(true == c.true) for c in found)
+    assert metrics.most_confused(["a"], ["a"]) == []
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    problem = make_problem(2, n_documents=900)
+    labels = np.array([f"class {y}" for y in problem.y])
+    classifier = LongTailClassifier(random_state=0).fit(problem.X[:800], labels[:800])
+    return classifier, problem.X[800:], labels[800:]
+
+
+def test_evaluation(fitted):
+    classifier, X, y = fitted
+    labels = y.tolist()
+    labels[0] = "never seen"
+    chunks = [(X[:33], labels[:33]), (X[33:], labels[33:])]
+    result = evaluate(classifier, chunks, precision=0.8, n_confusions=3)
+    predicted = classifier.predict(X).tolist()
+    assert result.n_documents == 100
+    assert result.n_unknown == 1
+    assert result.accuracy == np.mean([p == t for p, t in zip(predicted, labels, strict=True)])
+    assert result.macro_f1 == metrics.macro_f1(labels, predicted)
+    assert result.macro_f1_of_means == metrics.macro_f1_of_means(labels, predicted)
+    assert list(result.top) == list(TOP)
+    assert result.top[1] == result.accuracy
+    assert result.top[20] == 0.99  # fewer classes than that, so only the unknown one is missed
+    ranking = classifier.predict_topk(X, 3).classes
+    assert result.top[3] == metrics.top_k_accuracy(labels, ranking)
+    assert sum(band.n_documents for band in result.bands) == 99
+    assert len(result.confusions) <= 3
+    chances = classifier.predict_proba_topk(X, 1).scores[:, 0]
+    right = np.array(predicted) == np.array(labels)
+    assert result.certainty.calibration_error == metrics.expected_calibration_error(chances, right)
+    abstention = result.certainty.abstention
+    kept = chances >= classifier.threshold_for(0.8)
+    assert abstention.threshold == classifier.threshold_for(0.8)
+    assert abstention.coverage == kept.mean()
+    assert abstention.precision == right[kept].mean()
+
+
+def test_padding_is_never_right():
+    """A ranking of one candidate, padded with the first class, which is the true one."""
+    classifier = SimpleNamespace(
+        classes_=np.array(["a", "b"]),
+        statistics_=SimpleNamespace(class_sizes=np.array([1, 1])),
+        predict_proba_topk=lambda X, k: TopK(
+            np.array([["b"] + ["a"] * (k - 1)]), np.array([[0.7] + [0.0] * (k - 1)])
+        ),
+        threshold_for=lambda precision: 0.9,
+    )
+    result = evaluate(classifier, [([[1]], ["a"])])
+    assert result.top == dict.fromkeys(TOP, 0.0)
+    assert result.certainty.abstention.coverage == 0
+    assert math.isnan(result.certainty.abstention.precision)
+    assert set(evaluation_figures(result)) == {"frequency", "calibration", "precision"}
+
+
+def test_without_probabilities(fitted):
+    _, X, y = fitted
+    classifier = DoubleSamplingClassifier(random_state=0).fit(X, y)
+    result = evaluate(classifier, [(X, y)])
+    assert result.certainty is None
+    assert set(evaluation_figures(result)) == {"frequency"}
+
+
+def test_no_threshold_and_no_documents(fitted):
+    classifier, X, y = fitted
+    few = LongTailClassifier(random_state=0).fit(X[:20], y[:20])
+    assert evaluate(few, [(X, y)]).certainty.abstention is None
+    with pytest.raises(ValueError, match="no documents to evaluate"):
+        evaluate(classifier, [])
+
+
+def test_report_is_one_page_that_loads_nothing(fitted):
+    classifier, X, y = fitted
+    result = evaluate(classifier, [(X, y)])
+    tables = [("A <title>", ("name", "value"), [("<script>", "1.0"), ("b & c", "-2")])]
+    page = html_report("Model & data", tables, evaluation_figures(result))
+    assert page.count("<svg") == 3
+    assert "Model &amp; data" in page
+    assert "<script" not in page
+    assert "&lt;script&gt;" in page
+    # Namespaces look like addresses; nothing else may.
+    places = re.findall(r'(?:src|href|url)\s*[=(]\s*["\']?([^"\')\s>]+)', page)
+    assert all(place.startswith("#") for place in places)
+    ET.fromstring(re.search(r"<svg.*?</svg>", page, re.DOTALL).group())
+
+
+def explanation(label, terms):
+    return Explanation(
+        label=label,
+        score=sum(terms.values()),
+        features={"cosine": 1.0, "size": -0.5},
+        terms=terms,
+        rest=0.0,
+        constant=0.0,
+        runner_up="other",
+        runner_up_score=1.0,
+    )
+
+
+def test_explanation_figure():
+    mine = explanation("$class$", {"a": 3.0, "b": 1.0, "c": 0.1})
+    rival = explanation("other", {"b": 2.5, "d": 0.2})
+    assert rank_terms(mine, rival) == ["a", "b", "d", "c"]
+    assert rank_terms(mine, None) == ["a", "b", "c"]
+    figure = plot_explanation(mine, rival, n_terms=2)
+    above, below = figure.axes
+    assert [label.get_text() for label in above.get_yticklabels()] == ["a", "b"]
+    widths = [[bar.get_width() for bar in bars] for bars in above.containers]
+    assert widths == [[3.0, 1.0], [0.0, 2.5]]
+    assert [label.get_text() for label in below.get_yticklabels()] == ["cosine", "size"]
+    figure.canvas.draw()  # a dollar sign must not start a formula
+    plot_explanation(explanation("none", {})).canvas.draw()
+
+
+def test_missing_matplotlib_names_the_extra(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "matplotlib.figure", None)
+    with pytest.raises(ImportError, match=r"pip install 'longtail\[plot\]'"):
+        plot_explanation(explanation("a", {"x": 1.0}))
