@@ -61,15 +61,28 @@ class RareTerms:
 
     def keep(self, documents: WeightedRows, chosen: Integers) -> WeightedRows:
         """Return the chosen documents with their rarest terms, weights as they are."""
-        rows = documents.rows.take(chosen)
-        kept = np.zeros(len(rows.indices), np.bool_)
-        kernels.mark_rarest_terms(rows.indptr, rows.indices, self.counts, self.most_postings, kept)
-        indptr = running_total(kept)[rows.indptr]
-        weights = documents.weights[documents.rows.entries(chosen)][kept]
-        totals = np.zeros(len(chosen))
-        kernels.sum_rows(indptr, weights, totals)
-        few = CountRows(indptr, rows.indices[kept], rows.data[kept], rows.n_terms)
-        return WeightedRows(few, weights, totals)
+        rows = documents.rows
+        size = int((rows.indptr[chosen + 1] - rows.indptr[chosen]).sum())
+        indptr, totals = np.zeros(len(chosen) + 1, np.int64), np.empty(len(chosen))
+        indices, data = np.empty(size, rows.indices.dtype), np.empty(size)
+        weights = np.empty(size, documents.weights.dtype)
+        kernels.keep_rarest_terms(
+            rows.indptr,
+            rows.indices,
+            rows.data,
+            documents.weights,
+            chosen,
+            self.counts,
+            self.most_postings,
+            indptr,
+            indices,
+            data,
+            weights,
+            totals,
+        )
+        kept = slice(indptr[-1])
+        few = CountRows(indptr, indices[kept], data[kept], rows.n_terms)
+        return WeightedRows(few, weights[kept], totals)
 
     def grow_terms(self, n_terms: int) -> RareTerms:
         """Make room for terms that no class has."""

@@ -20,7 +20,8 @@ _BLOCK = 2048  # classes whose sums stay in the fastest cache
 _CHUNK = 64  # classes compared with the lowest rank at once; this loop becomes vector instructions
 _ROUNDING = 2.0**-22  # relative error of a float32 operation, with room to spare
 _SMALLEST = 1e-35  # absolute error where numbers are too small for float32
-_LANES = 64  # groups of classes whose maxima give a first bound
+_FEW = 64  # values that are best sorted in one by one
+_LANES = 256  # groups of classes whose maxima give a first bound
 
 
 @kernel
@@ -64,28 +65,42 @@ def weigh_for_cosine(indptr, indices, data, sublinear, idf, first, last, weights
 
 
 @kernel
-def mark_rarest_terms(indptr, indices, counts, most, kept):
-    """Mark each document's rarest terms, as many as have together no more than `most` postings."""
-    for row in range(len(indptr) - 1):
-        start, stop = indptr[row], indptr[row + 1]
+def keep_rarest_terms(
+    indptr,
+    indices,
+    data,
+    weights,
+    documents,
+    counts,
+    most,
+    kept_indptr,
+    kept_indices,
+    kept_data,
+    kept_weights,
+    totals,
+):
+    """Copy each document's rarest terms, as many as have together no more than `most` postings."""
+    size = 0
+    for i in range(len(documents)):
+        start, stop = indptr[documents[i]], indptr[documents[i] + 1]
         lengths = np.empty(stop - start, np.int64)
         for j in range(stop - start):
             lengths[j] = counts[indices[start + j]]
-        left = most
+        kept, left = np.zeros(stop - start, np.bool_), most
         order = np.argsort(lengths, kind="mergesort")
         for n in range(len(order)):
             if n > 0 and lengths[order[n]] > left:
                 break
             left -= lengths[order[n]]
-            kept[start + order[n]] = True
-
-
-@kernel
-def sum_rows(indptr, weights, totals):
-    """Sum the weights of each row."""
-    for row in range(len(indptr) - 1):
-        for j in range(indptr[row], indptr[row + 1]):
-            totals[row] += weights[j]
+            kept[order[n]] = True
+        totals[i] = 0.0
+        for j in range(stop - start):
+            if kept[j]:
+                kept_indices[size], kept_data[size] = indices[start + j], data[start + j]
+                kept_weights[size] = weights[start + j]
+                totals[i] += weights[start + j]
+                size += 1
+        kept_indptr[i + 1] = size
 
 
 @kernel
@@ -206,23 +221,72 @@ def add_four_rows(a, b, c, d, factors, unit, sums):
 
 
 @kernel
-def start_sums(scattered, constants, slopes, total, shift, sums):
-    """Start from the scattered postings, which are cleared, and what no single term decides."""
+def add_line(constants, slopes, total, shift, sums):
+    """Add to each class what no single term decides."""
     for c in range(len(sums)):
-        sums[c] = scattered[c] + (constants[c] + total * slopes[c] + shift)
-        scattered[c] = 0.0
+        sums[c] += constants[c] + total * slopes[c] + shift
 
 
 @kernel
-def first_bound(sums, lanes, wanted):
-    """Return a sum that at least `wanted` classes reach: each lane has the largest of some."""
+def as_key(bits):
+    """Map the bits of a float32 to an integer of the same order, and back again."""
+    return np.int32(bits ^ ((bits >> np.int32(31)) & np.int32(0x7FFFFFFF)))
+
+
+@kernel
+def nth_largest(values, n, best):
+    """Return the n-th largest value; `best` has room for n."""
+    if n > _FEW:
+        return np.partition(values, len(values) - n)[len(values) - n]
+    size = 0
+    for value in values:  # insertion: numba's partition takes several times longer for a few
+        if size == n and value <= best[n - 1]:
+            continue
+        place = min(size, n - 1)
+        while place > 0 and best[place - 1] < value:
+            best[place] = best[place - 1]
+            place -= 1
+        best[place] = value
+        size = min(size + 1, n)
+    return best[n - 1]
+
+
+@kernel
+def find_bound(sums, lanes, best, wanted):
+    """Return a sum that at least `wanted` classes reach.
+
+    Each lane takes the largest of every `len(lanes)`-th sum, so lanes are sums of different
+    classes. Integers are compared: largest floats do not become vector instructions.
+    """
     n_lanes = len(lanes)
-    lanes[:] = -np.inf
-    for start in range(0, len(sums), n_lanes):
-        part = sums[start : start + n_lanes]
+    lanes[:] = np.iinfo(np.int32).min
+    bits = sums.view(np.int32)
+    for start in range(0, len(bits), n_lanes):
+        part = bits[start : start + n_lanes]
         for i in range(len(part)):
-            lanes[i] = part[i] if part[i] > lanes[i] else lanes[i]
-    return np.partition(lanes, n_lanes - wanted)[n_lanes - wanted]
+            key = as_key(part[i])
+            lanes[i] = key if key > lanes[i] else lanes[i]
+    bound = np.empty(1, np.int32)
+    bound[0] = as_key(nth_largest(lanes, wanted, best))
+    return bound.view(np.float32)[0]
+
+
+@kernel
+def note_reaching(sums, cut, noted):
+    """Note the classes whose sum reaches the cut, as far as there is room; returns how many."""
+    n = 0
+    for low in range(0, len(sums), _CHUNK):
+        high, hit = min(low + _CHUNK, len(sums)), False
+        for c in range(low, high):
+            hit |= sums[c] >= cut
+        if not hit:
+            continue
+        for c in range(low, high):
+            if sums[c] >= cut and sums[c] > -np.inf:
+                if n < len(noted):
+                    noted[n] = c
+                n += 1
+    return n
 
 
 @kernel
@@ -258,10 +322,9 @@ def note_classes(
     takes as many as it can hold.
     """
     n_classes = len(constants)
-    scattered, sums = np.zeros(n_classes, np.float32), np.empty(_BLOCK, np.float32)
-    lanes = np.empty(min(_BLOCK, max(_LANES, 4 * wanted)), np.float32)
-    found, found_sums = np.empty(n_classes, np.int64), np.empty(n_classes, np.float32)
-    best, best_sums = np.empty(wanted, np.int64), np.empty(wanted)
+    sums = np.zeros(n_classes, np.float32)
+    lanes = np.empty(min(n_classes, max(_LANES, 8 * wanted)), np.int32)
+    best = np.empty(wanted, np.int32)
     longest = 0
     for i in range(first, last):
         longest = max(longest, indptr[documents[i] + 1] - indptr[documents[i]])
@@ -283,50 +346,24 @@ def note_classes(
                 continue
             light = np.float32(weight)
             for p in range(index_indptr[term], index_indptr[term + 1]):
-                scattered[index_classes[p]] += light * index_values[p]
+                sums[index_classes[p]] += light * index_values[p]
         sort_by_reach(n_rows, reach, rows)
         error = round_weights(n_rows, reach, factors, units)
         error += _ROUNDING * (stop - start + 8) * magnitude + _SMALLEST
         for g in range(n_rows, (n_rows + 3) & ~3):
             rows[g] = rows[0]  # its factor is zero
-        size, n_found, lowest = 0, 0, -np.inf
         for begin in range(0, n_classes, _BLOCK):
             end = min(begin + _BLOCK, n_classes)
-            block = sums[: end - begin]
-            start_sums(
-                scattered[begin:end],
-                constants[begin:end],
-                slopes[begin:end],
-                np.float32(total),
-                np.float32(shift),
-                block,
+            block = sums[begin:end]
+            add_line(
+                constants[begin:end], slopes[begin:end], np.float32(total), np.float32(shift), block
             )
             add_rows(bytes_, rows, factors, units, n_rows, begin, end, block)
-            if begin <= own[i] < end:
-                block[own[i] - begin] = -np.inf
-            if begin == 0 and wanted <= len(lanes):
-                lowest = first_bound(block, lanes, wanted) - 2.0 * error
-            for low in range(0, end - begin, _CHUNK):
-                part = block[low : min(low + _CHUNK, end - begin)]
-                cut, hit = np.float32(lowest), False
-                for c in range(len(part)):
-                    hit |= part[c] >= cut
-                if not hit:
-                    continue
-                for c in range(len(part)):
-                    if part[c] >= np.float32(lowest) and part[c] > -np.inf:
-                        found[n_found], found_sums[n_found] = begin + low + c, part[c]
-                        n_found += 1
-                        size = keep_best(part[c], begin + low + c, size, best_sums, best)
-                        if size == wanted:
-                            lowest = max(lowest, best_sums[wanted - 1] - 2.0 * error)
-        n = 0
-        for f in range(n_found):
-            if found_sums[f] >= np.float32(lowest):
-                if n < noted.shape[1]:
-                    noted[i, n] = found[f]
-                n += 1
-        n_noted[i] = n
+        if own[i] >= 0:
+            sums[own[i]] = -np.inf
+        cut = find_bound(sums, lanes, best, wanted) - 2.0 * error
+        n_noted[i] = note_reaching(sums, np.float32(cut), noted[i])
+        sums[:] = 0.0
 
 
 @kernel

@@ -14,7 +14,7 @@ from longtail.text.cutting import TermRules, check_count
 from longtail.text.vocabulary import TermCounter
 
 
-class TextVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class TextVectorizer(TransformerMixin, BaseEstimator):
     """Turn texts into counts, for use in front of a classifier of counts.
 
     Parameters
