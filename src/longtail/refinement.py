@@ -10,6 +10,7 @@ any competes on its statistics.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -62,8 +63,9 @@ class ClassWeights:
         """Check that every position scoring will follow exists; a file may have broken it."""
         check_index(self.indptr, self.indices, self.values, n_classes, n_terms)
 
+    @cached_property
     def as_score(self) -> AdditiveScore:
-        """Return the weights as a score of their own."""
+        """The weights as a score of their own."""
         return AdditiveScore(
             self.indptr, self.indices, self.values, np.zeros_like(self.constants), self.constants
         )

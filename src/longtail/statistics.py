@@ -69,19 +69,20 @@ class CountRows:
         ValueError
             If a count is negative, NaN or infinite.
         """
-        ready = isinstance(X, sp.csr_array | sp.csr_matrix) and X.dtype == np.float64
-        matrix = X if ready else sp.csr_array(X, dtype=np.float64)
-        _check_counts(matrix.data)
-        if not matrix.has_canonical_format or np.any(matrix.data < SMALLEST_COUNT):
-            matrix = matrix.copy()
+        matrix: Any = X if isinstance(X, sp.csr_array | sp.csr_matrix) else sp.csr_array(X)
+        data = matrix.data.astype(np.float64, copy=False)
+        _check_counts(data)
+        if not matrix.has_canonical_format or np.any(data < SMALLEST_COUNT):
+            matrix = sp.csr_array(matrix, dtype=np.float64, copy=True)
             matrix.sum_duplicates()
             matrix.data[matrix.data < SMALLEST_COUNT] = 0.0
             matrix.eliminate_zeros()
+            data = matrix.data
         n_terms = int(matrix.shape[1])
         return cls(
             indptr=matrix.indptr.astype(np.int64, copy=False),
             indices=matrix.indices.astype(index_dtype(n_terms), copy=False),
-            data=matrix.data,
+            data=data,
             n_terms=n_terms,
         )
 

@@ -106,7 +106,7 @@ def test_what_is_learned_ranks_documents_right():
     classes = np.array([[0, 1], [0, 1], [1, 0], [1, 0]])
     scores = np.array([[-1.0, 1.0]] * 4)  # the statistics get every document wrong
     weights = learn_class_weights(documents, classes, scores, 2, cost=30.0)
-    learned = scores + pair_scores(documents, classes, weights.as_score())
+    learned = scores + pair_scores(documents, classes, weights.as_score)
     assert np.all(learned[:, 0] > learned[:, 1])
     rows = as_dicts(weights)
     assert rows[0][0] > 0 > rows[0][1]
@@ -203,14 +203,14 @@ def test_no_weights():
     assert as_dicts(weights) == [{}, {}, {}]
     assert weights.constants.tolist() == [0, 0, 0]
     documents = weigh_documents(CountRows.from_matrix(np.eye(2)), np.ones(2))
-    assert not pair_scores(documents, np.tile([0, 1, 2], (2, 1)), weights.as_score()).any()
+    assert not pair_scores(documents, np.tile([0, 1, 2], (2, 1)), weights.as_score).any()
 
 
 def test_weights_as_a_score():
     weights = make_weights(ROWS, CONSTANTS)
     X = np.random.default_rng(0).integers(0, 3, (10, 5)).astype(float)
     documents = weigh_documents(CountRows.from_matrix(X), np.ones(5))
-    scores = pair_scores(documents, np.tile(np.arange(4), (10, 1)), weights.as_score())
+    scores = pair_scores(documents, np.tile(np.arange(4), (10, 1)), weights.as_score)
     for i, x in enumerate(oracle.to_documents(X)):
         x = oracle.weigh(x, [1.0] * 5)
         expected = [

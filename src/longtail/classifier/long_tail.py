@@ -595,7 +595,7 @@ class LongTailClassifier(CountClassifier):
     ) -> Floats:
         """Return score and correction of each document with each class of its row."""
         scores = pair_scores(documents, classes, score, self.n_jobs)
-        scores += pair_scores(documents, classes, class_weights.as_score(), self.n_jobs)
+        scores += pair_scores(documents, classes, class_weights.as_score, self.n_jobs)
         return scores
 
     def _find_with_recent(
@@ -645,7 +645,7 @@ class LongTailClassifier(CountClassifier):
             number,
             features[0, 0] * model.feature_weights,
             model.score,
-            model.class_weights.as_score(),
+            model.class_weights.as_score,
         )
 
     # ---- files
