@@ -12,6 +12,7 @@ import numpy as np
 
 from longtail._kernels.features import document_norm, find_term
 from longtail._kernels.jit import kernel
+from longtail._kernels.sorting import nth_largest, sort_keys
 from longtail._kernels.statistics import term_frequency
 
 LEVELS = 127  # of a byte; the products of four rows with their weights then fit 16 bits
@@ -20,7 +21,6 @@ _BLOCK = 2048  # classes whose sums stay in the fastest cache
 _CHUNK = 64  # classes compared with the lowest rank at once; this loop becomes vector instructions
 _ROUNDING = 2.0**-22  # relative error of a float32 operation, with room to spare
 _SMALLEST = 1e-35  # absolute error where numbers are too small for float32
-_FEW = 64  # values that are best sorted in one by one
 _LANES = 256  # groups of classes whose maxima give a first bound
 
 
@@ -83,18 +83,18 @@ def keep_rarest_terms(
     size = 0
     for i in range(len(documents)):
         start, stop = indptr[documents[i]], indptr[documents[i] + 1]
-        lengths = np.empty(stop - start, np.int64)
-        for j in range(stop - start):
-            lengths[j] = counts[indices[start + j]]
-        kept, left = np.zeros(stop - start, np.bool_), most
-        order = np.argsort(lengths, kind="mergesort")
-        for n in range(len(order)):
-            if n > 0 and lengths[order[n]] > left:
+        length, left = stop - start, most
+        keys, kept = np.empty(length, np.int64), np.zeros(length, np.bool_)
+        for j in range(length):
+            keys[j] = counts[indices[start + j]] * length + j  # ties in the order of terms
+        sort_keys(keys, length)
+        for n in range(length):
+            if n > 0 and keys[n] // length > left:
                 break
-            left -= lengths[order[n]]
-            kept[order[n]] = True
+            left -= keys[n] // length
+            kept[keys[n] % length] = True
         totals[i] = 0.0
-        for j in range(stop - start):
+        for j in range(length):
             if kept[j]:
                 kept_indices[size], kept_data[size] = indices[start + j], data[start + j]
                 kept_weights[size] = weights[start + j]
@@ -234,25 +234,7 @@ def as_key(bits):
 
 
 @kernel
-def nth_largest(values, n, best):
-    """Return the n-th largest value; `best` has room for n."""
-    if n > _FEW:
-        return np.partition(values, len(values) - n)[len(values) - n]
-    size = 0
-    for value in values:  # insertion: numba's partition takes several times longer for a few
-        if size == n and value <= best[n - 1]:
-            continue
-        place = min(size, n - 1)
-        while place > 0 and best[place - 1] < value:
-            best[place] = best[place - 1]
-            place -= 1
-        best[place] = value
-        size = min(size + 1, n)
-    return best[n - 1]
-
-
-@kernel
-def find_bound(sums, lanes, best, wanted):
+def find_bound(sums, lanes, wanted):
     """Return a sum that at least `wanted` classes reach.
 
     Each lane takes the largest of every `len(lanes)`-th sum, so lanes are sums of different
@@ -267,7 +249,7 @@ def find_bound(sums, lanes, best, wanted):
             key = as_key(part[i])
             lanes[i] = key if key > lanes[i] else lanes[i]
     bound = np.empty(1, np.int32)
-    bound[0] = as_key(nth_largest(lanes, wanted, best))
+    bound[0] = as_key(nth_largest(lanes, wanted))
     return bound.view(np.float32)[0]
 
 
@@ -324,7 +306,6 @@ def note_classes(
     n_classes = len(constants)
     sums = np.zeros(n_classes, np.float32)
     lanes = np.empty(min(n_classes, max(_LANES, 8 * wanted)), np.int32)
-    best = np.empty(wanted, np.int32)
     longest = 0
     for i in range(first, last):
         longest = max(longest, indptr[documents[i] + 1] - indptr[documents[i]])
@@ -361,7 +342,7 @@ def note_classes(
             add_rows(bytes_, rows, factors, units, n_rows, begin, end, block)
         if own[i] >= 0:
             sums[own[i]] = -np.inf
-        cut = find_bound(sums, lanes, best, wanted) - 2.0 * error
+        cut = find_bound(sums, lanes, wanted) - 2.0 * error
         n_noted[i] = note_reaching(sums, np.float32(cut), noted[i])
         sums[:] = 0.0
 

@@ -11,6 +11,7 @@ import math
 import numpy as np
 
 from longtail._kernels.jit import kernel
+from longtail._kernels.sorting import sort_together
 
 # Newton's method for one dual variable, in a bracket: alone it cycles where the cost is large. Two
 # or three steps are the rule; what is left of the gap the next pass mends.
@@ -194,8 +195,6 @@ def fit_classes(
                 terms[size] = term
                 values[size] = value
                 size += 1
-        order = np.argsort(terms[start:size])
-        terms[start:size] = terms[start:size][order]
-        values[start:size] = values[start:size][order]
+        sort_together(terms, values, start, size)
         sizes[c] = size - start
     return terms, values, size

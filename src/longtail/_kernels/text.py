@@ -15,6 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from longtail._kernels.jit import kernel
+from longtail._kernels.sorting import sort_keys
 
 SEPARATOR, LETTER, MARK = 0, 1, 2  # what a character does; a mark continues a word, starts none
 SPACE = 32
@@ -596,7 +597,7 @@ def count_rows(numbers, indptr, out_indptr, indices, counts):
     for document in range(len(indptr) - 1):
         out_indptr[document] = place
         row = numbers[indptr[document] : indptr[document + 1]]
-        row.sort()
+        sort_keys(row, len(row))
         previous = -1
         for number in row:
             if number == previous:

@@ -1,0 +1,26 @@
+import numpy as np
+import pytest
+
+from longtail._kernels.sorting import nth_largest, sort_keys, sort_together
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 10, 257, 3000])
+@pytest.mark.parametrize("n_values", [1, 3, 10**6])
+def test_sorts_and_selects_like_numpy(size, n_values):
+    rng = np.random.default_rng(size)
+    values = rng.integers(-n_values, n_values, size).astype(np.int32)
+    for n in {1, size, (size + 1) // 2, min(20, size)}:
+        assert nth_largest(values.copy(), n) == np.sort(values)[-n]
+    keys = np.append(values, np.int32(-(2**31)))  # beyond the end: stays where it is
+    sort_keys(keys, size)
+    assert np.array_equal(keys[:size], np.sort(values))
+    assert keys[size] == -(2**31)
+    terms, numbers = rng.permutation(size).astype(np.int32), np.arange(size, dtype=np.float32)
+    sorted_terms, sorted_numbers = terms.copy(), numbers.copy()
+    sort_together(sorted_terms, sorted_numbers, 0, size)
+    order = np.argsort(terms)
+    assert np.array_equal(sorted_terms, terms[order])
+    assert np.array_equal(sorted_numbers, numbers[order])
+    part = terms.copy()
+    sort_together(part, numbers, size // 2, size)
+    assert np.array_equal(part[: size // 2], terms[: size // 2])
