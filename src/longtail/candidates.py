@@ -40,7 +40,7 @@ class RareTerms:
     """Which of a document's terms draw its candidates: the rarest, up to a number of postings.
 
     Common terms are in nearly every class and tell little. With one posting a class, candidates
-    come several times faster than from all terms, and they were better ones on held-out documents.
+    come faster than from all terms, and on held-out documents they were no worse, or better.
 
     Attributes
     ----------
