@@ -150,13 +150,11 @@ class _Rows(Protocol):
 
 
 def _rank(classifier: Any, chunk: Documents, top: int) -> tuple[list[Any], list[Any]]:
-    """Return labels and probabilities (or scores) of a chunk; a short ranking ends in None."""
+    """Return labels and probabilities (or scores) of a chunk; None where there is no chance."""
     probable = _is_probable(classifier)
     rank = classifier.predict_proba_topk if probable else classifier.predict_topk
     ranking = rank(chunk.content, top)
-    padding = (ranking.classes == classifier.classes_[0]) & (
-        ranking.scores == (0.0 if probable else float("-inf"))
-    )
+    padding = ranking.scores == (0.0 if probable else float("-inf"))
     padding[:, 0] = False
     classes = ranking.classes.astype(object)
     scores = ranking.scores.astype(object)
