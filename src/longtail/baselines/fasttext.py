@@ -18,9 +18,9 @@ from longtail.baselines.base import Baseline, Ranking
 from longtail.baselines.files import Conversion, rank_lists, size_of, token_lines, write_lines
 
 _LABEL = "__label__"
-# fastText draws its first vectors in ten blocks, one for each thread, whatever the number of
-# threads: with fewer than ten the rest is memory as it was found, and training often ends in
-# "Encountered NaN". So it always gets ten, on no more cores than asked for.
+# With fewer than ten threads training often ends in "Encountered NaN"; with ten it never did. The
+# first vectors seem to be drawn in ten blocks, one for each thread, whatever the number of threads.
+# So it always gets ten, on no more cores than asked for.
 _BLOCKS = 10
 
 
