@@ -125,7 +125,7 @@ class CountClassifier(ClassifierMixin, BaseEstimator):
     def partial_fit(self, X: Any, y: ArrayLike, classes: ArrayLike | None = None) -> Self:
         """Add documents of known or new classes to the statistics; on an unfitted estimator, fit.
 
-        The learned parts stay as they are, so the cost is that of the documents and of the index.
+        The learned parts stay as they are; the classes changed are kept apart, so it costs little.
 
         Parameters
         ----------

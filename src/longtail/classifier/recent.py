@@ -219,12 +219,14 @@ def _merge_labels(
     settled: NDArray[Any], superseded: NDArray[np.bool_], recent: NDArray[Any]
 ) -> tuple[NDArray[Any], Integers, Integers]:
     """Return all labels in order, and where the settled and the recent ones stand among them."""
+    if np.array_equal(settled[superseded], recent):  # known classes only: no label comes or goes
+        places = np.arange(len(settled))
+        return settled, np.where(superseded, -1, places), places[superseded]
     left = settled[~superseded]
-    before = np.searchsorted(left, recent)
-    recent_places = before + np.arange(len(recent))
-    everyone = np.concatenate([left, recent])  # of a type that holds both
-    is_recent = np.zeros(len(everyone), np.bool_)
+    recent_places = np.searchsorted(left, recent) + np.arange(len(recent))
+    is_recent = np.zeros(len(left) + len(recent), np.bool_)
     is_recent[recent_places] = True
+    everyone = np.empty(len(is_recent), np.result_type(left, recent))
     everyone[recent_places], everyone[~is_recent] = recent, left
     settled_places = np.full(len(settled), -1)
     settled_places[~superseded] = np.flatnonzero(~is_recent)
