@@ -8,7 +8,7 @@ array of documents x classes is ever built: one row of sums serves each block of
 from __future__ import annotations
 
 import numbers
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -23,6 +23,7 @@ from longtail.statistics import (
     CountRows,
     Floats,
     Integers,
+    count_terms,
     index_dtype,
     running_total,
 )
@@ -56,15 +57,16 @@ class RareTerms:
     @classmethod
     def of(cls, statistics: ClassStatistics) -> RareTerms:
         """Count the classes of each term, and allow one posting a class."""
-        counts = np.bincount(statistics.indices, minlength=statistics.n_terms)
+        counts = count_terms(statistics.indices, statistics.n_terms)
         return cls(counts.astype(index_dtype(statistics.n_classes)), statistics.n_classes)
 
     def keep(self, documents: WeightedRows, chosen: Integers) -> WeightedRows:
         """Return the chosen documents with their rarest terms, weights as they are."""
         rows = documents.rows
-        size = int((rows.indptr[chosen + 1] - rows.indptr[chosen]).sum())
+        lengths = rows.indptr[chosen + 1] - rows.indptr[chosen]
+        size = int(lengths.sum())
         indptr, totals = np.zeros(len(chosen) + 1, np.int64), np.empty(len(chosen))
-        indices, data = np.empty(size, rows.indices.dtype), np.empty(size)
+        indices, data = np.empty(size, rows.indices.dtype), np.empty(size, rows.data.dtype)
         weights = np.empty(size, documents.weights.dtype)
         kernels.keep_rarest_terms(
             rows.indptr,
@@ -74,6 +76,7 @@ class RareTerms:
             chosen,
             self.counts,
             self.most_postings,
+            np.empty(lengths.max(initial=0), np.int64),
             indptr,
             indices,
             data,
@@ -97,30 +100,32 @@ class ScoreIndex:
     ----------
     indptr : ndarray of shape (n_terms + 1,), int64
         Where each term's postings begin; terms that are rows have none.
-    classes : ndarray of shape (n_postings,), int32 or int64
+    classes : ndarray of shape (n_postings,), uint16, int32 or int64
         Class numbers, ascending within a term.
-    values : ndarray of shape (n_postings,), float32
-        What a unit of the term adds to the class.
+    words : ndarray of shape (n_postings,), uint16
+        What a unit of the term adds to the class, in steps above the lowest.
     rows : ndarray of shape (n_terms,), int32
         Which of `bytes` the term is; -1 for postings.
-    lows, steps, peaks : ndarrays of shape (n_terms,), float32
-        A byte stands for `low + byte * step`; no value of the term is further from 0 than `peak`.
+    lows, steps : ndarrays of shape (n_terms,), float32
+        A word or a byte stands for `low + step * word`. `low` is at most 0.
     bytes : ndarray of shape (n_rows, n_classes), uint8
         Rounded values of the terms that many classes have.
     slopes, constants : ndarrays of shape (n_classes,), float32
         Those of the score.
+    passed : ndarray of int64
+        Classes that the search passes over.
     """
 
     indptr: Integers
     classes: NDArray[Any]
-    values: NDArray[np.float32]
+    words: NDArray[np.uint16]
     rows: NDArray[np.int32]
     lows: NDArray[np.float32]
     steps: NDArray[np.float32]
-    peaks: NDArray[np.float32]
     bytes: NDArray[np.uint8]
     slopes: NDArray[np.float32]
     constants: NDArray[np.float32]
+    passed: Integers = field(default_factory=lambda: np.empty(0, np.int64))
 
     @property
     def arrays(self) -> tuple[Any, ...]:
@@ -128,24 +133,22 @@ class ScoreIndex:
         return (
             self.indptr,
             self.classes,
-            self.values,
+            self.words,
             self.rows,
             self.lows,
             self.steps,
-            self.peaks,
-            self.bytes,
+            self.bytes.reshape(-1),
             self.slopes,
             self.constants,
+            self.passed,
+            self.ranges,
         )
 
     @cached_property
-    def extremes(self) -> tuple[float, float]:
-        """Largest slope and constant, without their signs."""
-        finite = self.constants[np.isfinite(self.constants)]
-        return (
-            float(np.max(np.abs(self.slopes), initial=0.0)),
-            float(np.max(np.abs(finite), initial=0.0)),
-        )
+    def ranges(self) -> Floats:
+        """Lowest and highest constant, lowest and highest slope."""
+        parts = (self.constants, self.slopes)
+        return np.array([f(part) for part in parts for f in (np.min, np.max)], np.float64)
 
     def grow_terms(self, n_terms: int) -> ScoreIndex:
         """Make room for terms that no class has."""
@@ -156,24 +159,28 @@ class ScoreIndex:
             rows=np.pad(self.rows, new, constant_values=-1),
             lows=np.pad(self.lows, new),
             steps=np.pad(self.steps, new),
-            peaks=np.pad(self.peaks, new),
         )
 
     def validate(self, n_terms: int) -> None:
         """Check that every position the search will follow exists; a file may have broken it."""
         n_classes = len(self.constants)
-        check_index(self.indptr, self.classes, self.values, n_terms, n_classes)
-        per_term = (self.rows, self.lows, self.steps, self.peaks)
+        check_index(self.indptr, self.classes, self.words, n_terms, n_classes)
+        per_term = (self.rows, self.lows, self.steps)
         sound = (
             all(len(array) == n_terms for array in per_term)
             and len(self.slopes) == n_classes
             and self.bytes.ndim == 2
             and self.bytes.shape[1] == n_classes
             and (not n_terms or -1 <= self.rows.min() <= self.rows.max() < len(self.bytes))
-            and not np.any(self.bytes > kernels.LEVELS)
+            and not np.any(self.bytes > kernels.BYTE_LEVELS)
+            and (not len(self.passed) or 0 <= self.passed.min() <= self.passed.max() < n_classes)
         )
         if not sound:
             raise ValueError("an index does not fit its classes and terms.")
+
+
+# What a model file holds of an index; classes are passed over only until it is built anew.
+INDEX_PARTS = tuple(part.name for part in fields(ScoreIndex) if part.name != "passed")
 
 
 def check_index(
@@ -200,7 +207,7 @@ def check_index(
 def index_score(score: AdditiveScore, n_terms: int, n_jobs: int | None = None) -> ScoreIndex:
     """Turn a score into a term-major index."""
     n_classes = len(score.constants)
-    counts = np.bincount(score.indices, minlength=n_terms)
+    counts = count_terms(score.indices, n_terms)
     common = counts > DENSE_SHARE * n_classes
     indptr = running_total(np.where(common, 0, counts))
     rows = np.where(common, np.cumsum(common) - 1, -1).astype(np.int32)
@@ -210,13 +217,14 @@ def index_score(score: AdditiveScore, n_terms: int, n_jobs: int | None = None) -
     run_blocks(
         lambda first, last: kernels.find_extremes(*parts, first, last, lows, highs), work, n_jobs
     )
-    steps = ((highs - lows) / np.float32(kernels.LEVELS)).astype(np.float32)
-    classes = np.empty(indptr[-1], index_dtype(n_classes))
-    values = np.empty(indptr[-1], np.float32)
+    n_levels = np.where(common, kernels.BYTE_LEVELS, kernels.WORD_LEVELS)
+    steps = ((highs.astype(np.float64) - lows) / n_levels).astype(np.float32)
+    place, classes = indptr.copy(), np.empty(indptr[-1], _posting_dtype(n_classes))
+    words = np.empty(indptr[-1], np.uint16)
     levels = np.zeros((int(np.count_nonzero(common)), n_classes), np.uint8)
     run_blocks(
         lambda first, last: kernels.fill_index(
-            *parts, rows, lows, steps, indptr, first, last, classes, values, levels
+            *parts, rows, lows, steps, first, last, place, classes, words, levels
         ),
         work,
         n_jobs,
@@ -224,15 +232,19 @@ def index_score(score: AdditiveScore, n_terms: int, n_jobs: int | None = None) -
     return ScoreIndex(
         indptr=indptr,
         classes=classes,
-        values=values,
+        words=words,
         rows=rows,
         lows=lows,
         steps=steps,
-        peaks=np.maximum(np.abs(lows), np.abs(highs)),
         bytes=levels,
         slopes=score.slopes.astype(np.float32),
         constants=score.constants.astype(np.float32),
     )
+
+
+def _posting_dtype(n_classes: int) -> type[np.integer[Any]]:
+    """Return the smallest type that the search reads quickly and that holds a class number."""
+    return np.uint16 if n_classes <= 1 << 16 else index_dtype(n_classes)
 
 
 def find_highest(
@@ -255,7 +267,7 @@ def find_highest(
     score : AdditiveScore
         Of the classes.
     index : ScoreIndex
-        Of that score. A class whose constant is -inf there is passed over.
+        Of that score.
     n_candidates : int
         q, at most the number of classes, less one where `own` is given.
     chosen : ndarray of shape (M,), optional
@@ -276,7 +288,7 @@ def find_highest(
     """
     chosen = np.arange(documents.rows.n_documents) if chosen is None else chosen
     own = np.full(len(chosen), -1, np.int64) if own is None else own
-    classes = np.empty((len(chosen), n_candidates), index.classes.dtype)
+    classes: NDArray[Any] = np.empty((len(chosen), n_candidates), index_dtype(len(index.constants)))
     scores = np.empty((len(chosen), n_candidates))
     for start in range(0, len(chosen) if n_candidates else 0, BLOCK):
         part = slice(start, start + BLOCK)
@@ -327,7 +339,8 @@ def _note(
 ) -> tuple[NDArray[Any], Integers]:
     """Return the classes that may be among the highest, -1 where there are fewer, and how many."""
     rows = documents.rows
-    noted = np.full((len(chosen), width), -1, index.classes.dtype)
+    longest = int(np.diff(rows.indptr).max())
+    noted = np.full((len(chosen), width), -1, index_dtype(len(index.constants)))
     n_noted = np.zeros(len(chosen), np.int64)
     run_blocks(
         lambda first, last: kernels.note_classes(
@@ -338,10 +351,10 @@ def _note(
             chosen,
             own,
             *index.arrays,
-            *index.extremes,
             wanted,
             first,
             last,
+            *_make_scratch(len(index.constants), longest),
             noted,
             n_noted,
         ),
@@ -349,6 +362,21 @@ def _note(
         n_jobs,
     )
     return noted, n_noted
+
+
+def _make_scratch(n_classes: int, longest: int) -> tuple[NDArray[Any], ...]:
+    """Return what the search writes to while it runs; `longest` is the most terms of a document."""
+    n_chunks, n_terms = -(-n_classes // kernels.CHUNK), longest + 4
+    return (
+        np.empty(n_classes, np.uint16),
+        np.empty(n_chunks, np.uint16),
+        np.empty(n_classes, np.uint16),
+        np.empty(n_classes, np.int64),
+        np.empty(n_terms, np.int64),
+        np.empty(n_terms),
+        np.empty(n_terms, np.uint16),
+        np.empty(n_terms, np.uint16),
+    )
 
 
 def rank_pairs(

@@ -9,6 +9,7 @@ any competes on its statistics.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -18,14 +19,15 @@ from numpy.typing import NDArray
 
 from longtail._kernels import refinement as kernels
 from longtail.candidates import check_index
-from longtail.scoring import AdditiveScore, WeightedRows, group_pairs
-from longtail.statistics import Floats, Integers, running_total, take_rows
-from longtail.threads import even_indptr, run_blocks
+from longtail.scoring import AdditiveScore, WeightedRows
+from longtail.statistics import Floats, Integers, index_dtype, running_total, take_rows
+from longtail.threads import even_indptr, give_back_memory, run_blocks
 
 TOLERANCE = 0.05  # largest move of a dual variable, as a share of the cost, in the last pass
 MOST_PASSES = 6
 LOWEST_OFFSET = -5.0  # a candidate of less than one in 150 is no near miss
 SMALLEST_WEIGHT = 0.01
+DOCUMENTS_AT_ONCE = 16_384  # scored together: enough for each class to have many of them
 
 
 @dataclass(frozen=True)
@@ -109,7 +111,7 @@ class ClassWeights:
 def learn_class_weights(
     documents: WeightedRows,
     classes: Integers,
-    scores: Floats,
+    scores_of: Callable[[slice], Floats],
     n_classes: int,
     cost: float,
     *,
@@ -125,8 +127,9 @@ def learn_class_weights(
         All documents.
     classes : ndarray of shape (n_documents, width)
         The document's own class in column 0, then its candidates.
-    scores : ndarray of shape (n_documents, width)
-        Their scores by the statistics, the own class without the document.
+    scores_of : callable
+        Gives, for a slice of the documents, their scores by the statistics, shape (length, width),
+        the own class without the document. All at once would be the largest array of a fit.
     n_classes : int
         K.
     cost : float
@@ -143,54 +146,94 @@ def learn_class_weights(
     ClassWeights
     """
     n_documents, width = classes.shape
-    offsets = _log_odds(scores, n_jobs)
-    del scores  # as large as anything here, and done with
-    starts, pairs = group_pairs(classes, n_classes)
-    sizes, constants = np.zeros(n_classes, np.int64), np.zeros(n_classes)
-    blocks: dict[int, tuple[NDArray[np.int32], NDArray[np.float32]]] = {}
     chosen = np.ones(n_classes, np.bool_) if chosen is None else chosen
     used = np.ones(n_documents, np.bool_) if used is None else used
+    offsets = _log_odds(classes.shape, scores_of, n_jobs)
+    starts, pairs = _list_near_misses(classes, offsets, chosen, used)
+    give_back_memory()  # threads do not take what others have freed
+    sizes, constants = np.zeros(n_classes, np.int64), np.zeros(n_classes)
+    terms_of: dict[int, NDArray[np.int32]] = {}
+    values_of: dict[int, NDArray[np.float32]] = {}
 
     def fit_block(first: int, last: int) -> None:
-        terms, values, size = kernels.fit_classes(
-            documents.rows.indptr,
-            documents.rows.indices,
-            documents.weights,
-            documents.rows.n_terms,
-            width,
-            starts,
-            pairs,
-            offsets.reshape(-1),
-            cost,
-            TOLERANCE * cost,
-            MOST_PASSES,
-            LOWEST_OFFSET,
-            SMALLEST_WEIGHT,
-            chosen,
-            used,
-            first,
-            last,
-            sizes,
-            constants,
-        )
-        blocks[first] = terms[:size], values[:size]
+        n_terms = documents.rows.n_terms
+        longest = int(np.diff(starts[first : last + 1]).max(initial=0))
+        scratch = np.empty(longest), np.empty(longest), np.empty(longest, np.bool_)
+        buffer = np.zeros(n_terms)
+        # A class may have every term; with room for twice as many some classes fit each time.
+        terms, values = np.empty(2 * n_terms, np.int32), np.empty(2 * n_terms, np.float32)
+        while first < last:
+            begin = first
+            first = kernels.fit_classes(
+                documents.rows.indptr,
+                documents.rows.indices,
+                documents.weights,
+                width,
+                starts,
+                pairs,
+                offsets.reshape(-1),
+                cost,
+                TOLERANCE * cost,
+                MOST_PASSES,
+                SMALLEST_WEIGHT,
+                first,
+                last,
+                0,
+                *scratch,
+                buffer,
+                terms,
+                values,
+                sizes,
+                constants,
+            )
+            size = int(sizes[begin:first].sum())
+            terms_of[begin], values_of[begin] = terms[:size].copy(), values[:size].copy()
 
     run_blocks(fit_block, starts, n_jobs)
-    ordered = [blocks[first] for first in sorted(blocks)]
-    return ClassWeights(
-        running_total(sizes),
-        np.concatenate([terms for terms, _ in ordered]),
-        np.concatenate([values for _, values in ordered]),
-        constants,
-    )
+    return ClassWeights(running_total(sizes), _join(terms_of), _join(values_of), constants)
 
 
-def _log_odds(scores: Floats, n_jobs: int | None) -> NDArray[np.float32]:
+def _log_odds(
+    shape: tuple[int, ...], scores_of: Callable[[slice], Floats], n_jobs: int | None
+) -> NDArray[np.float32]:
     """Return each score against the log-sum-exp of the others in its row."""
-    offsets = np.empty(scores.shape, np.float32)
+    offsets = np.empty(shape, np.float32)
+    for start in range(0, len(offsets), DOCUMENTS_AT_ONCE):
+        part = slice(start, min(start + DOCUMENTS_AT_ONCE, len(offsets)))
+        offsets[part] = _log_odds_of(scores_of(part), n_jobs)
+    return offsets
+
+
+def _log_odds_of(scores: Floats, n_jobs: int | None) -> Floats:
+    """Return the log odds of some documents; in 64 bits, so that the kernel is compiled once."""
+    log_odds = np.empty(scores.shape)
     run_blocks(
-        lambda first, last: kernels.fill_offsets(scores, first, last, offsets),
+        lambda first, last: kernels.fill_offsets(scores, first, last, log_odds),
         even_indptr(len(scores)),
         n_jobs,
     )
-    return offsets
+    return log_odds
+
+
+def _list_near_misses(
+    classes: NDArray[Any],
+    offsets: NDArray[np.float32],
+    chosen: NDArray[np.bool_],
+    used: NDArray[np.bool_],
+) -> tuple[Integers, NDArray[Any]]:
+    """List the pairs `row * width + column` that each class learns from, and where it begins."""
+    starts = np.zeros(len(chosen) + 1, np.int64)
+    kernels.count_near_misses(classes, offsets, chosen, used, LOWEST_OFFSET, starts)
+    pairs = np.empty(starts[-1], index_dtype(classes.size))
+    kernels.list_near_misses(
+        classes, offsets, chosen, used, LOWEST_OFFSET, starts[:-1].copy(), pairs
+    )
+    return starts, pairs
+
+
+def _join(pieces: dict[int, NDArray[Any]]) -> NDArray[Any]:
+    """Put pieces together in the order of their classes; empties `pieces`."""
+    joined = np.concatenate([pieces[first] for first in sorted(pieces)])
+    pieces.clear()
+    give_back_memory()
+    return joined

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
 from longtail._kernels import sampling as kernels
-from longtail.statistics import Floats, Integers, check_class_numbers
+from longtail.statistics import Floats, Integers, check_class_numbers, index_dtype
 from longtail.threads import even_indptr, run_blocks
 
 
@@ -27,12 +27,12 @@ class PairSample:
     ----------
     documents : ndarray of shape (M,), int64
         Row numbers, ascending.
-    classes : ndarray of shape (M, 1 + adversaries), int64
+    classes : ndarray of shape (M, 1 + adversaries), int32 (int64 beyond 2^31 classes)
         Class numbers; the true class in column 0.
     """
 
     documents: Integers
-    classes: NDArray[np.int64]
+    classes: NDArray[Any]
 
     def __len__(self) -> int:
         """M, the number of documents kept."""
@@ -108,7 +108,7 @@ def draw_pairs(
     keep = np.zeros(len(labels), np.bool_)
     kernels.keep_documents(labels, probabilities, seed, keep)
     documents = np.flatnonzero(keep).astype(np.int64)
-    classes = np.empty((len(documents), 1 + n_adversaries), np.int64)
+    classes = np.empty((len(documents), 1 + n_adversaries), index_dtype(n_classes))
     run_blocks(
         lambda first, last: kernels.fill_adversaries(
             labels, documents, n_classes, seed, first, last, classes

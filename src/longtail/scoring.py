@@ -86,8 +86,12 @@ class WeightedRows:
         """Return the given documents, in their order."""
         entries = self.rows.entries(documents)
         return WeightedRows(
-            self.rows.take(documents), self.weights[entries], self.totals[documents]
+            self.rows.take(documents, entries), self.weights[entries], self.totals[documents]
         )
+
+    def part(self, documents: slice) -> WeightedRows:
+        """Return documents that follow each other, without copying them."""
+        return WeightedRows(self.rows.part(documents), self.weights, self.totals[documents])
 
 
 @dataclass(frozen=True)
@@ -114,6 +118,10 @@ class Profile:
     def masses(self) -> Floats:
         """Sum of each class sum over its terms."""
         return self.statistics.centroid_masses * UNIT
+
+    def zero_sums(self) -> Integers:
+        """Return a zero for each term: a kernel spreads the sums of a class out over them."""
+        return np.zeros(self.statistics.n_terms, np.int64)
 
     @cached_property
     def class_arrays(self) -> tuple[Any, ...]:
@@ -226,6 +234,7 @@ def score_features(
             *profile.class_arrays,
             first,
             last,
+            profile.zero_sums(),
             features,
         ),
         starts,
@@ -278,6 +287,7 @@ def term_contributions(
             places,
             first,
             last,
+            profile.zero_sums(),
             values,
             constants,
         ),
@@ -310,10 +320,13 @@ def own_scores(
     profile: Profile,
     feature_weights: Floats,
     n_jobs: int | None = None,
+    *,
+    chosen: Integers | None = None,
 ) -> Floats:
-    """Score each document for its own class, without the document itself."""
-    scores = np.empty(documents.rows.n_documents)
+    """Score each chosen document, or all, for its own class, without the document itself."""
     rows = documents.rows
+    chosen = np.arange(rows.n_documents) if chosen is None else chosen
+    scores = np.empty(len(chosen))
     starts, members = group_pairs(own[:, None], profile.statistics.n_classes)
     run_blocks(
         lambda first, last: kernels.fill_own_scores(
@@ -322,12 +335,14 @@ def own_scores(
             rows.data,
             documents.weights,
             documents.totals,
+            chosen,
             starts,
             members,
             *profile.class_arrays,
             feature_weights,
             first,
             last,
+            profile.zero_sums(),
             scores,
         ),
         starts,
@@ -341,9 +356,11 @@ def group_pairs(classes: NDArray[Any], n_classes: int) -> tuple[Integers, NDArra
 
     A class of -1 is no pair.
     """
-    starts = np.zeros(n_classes + 1, np.int64)
+    starts, place = np.zeros(n_classes + 1, np.int64), np.empty(n_classes, np.int64)
     pairs = np.empty(classes.size, index_dtype(classes.size))
-    kernels.group_pairs(classes, n_classes, starts, pairs)
+    # One type, so that the kernel is compiled once.
+    flat = classes.ravel().astype(index_dtype(n_classes), copy=False)
+    kernels.group_pairs(flat, n_classes, place, starts, pairs)
     return starts, pairs
 
 
@@ -390,6 +407,7 @@ def pair_scores(
         return scores
     starts, pairs = group_pairs(classes, len(score.constants))
     flat = scores.ravel()
+    n_terms = int(documents.rows.indices.max(initial=0)) + 1
     run_blocks(
         lambda first, last: kernels.fill_pair_scores_by_class(
             *_document_arrays(documents),
@@ -400,6 +418,7 @@ def pair_scores(
             *score.arrays,
             first,
             last,
+            np.zeros(n_terms, score.values.dtype),
             flat,
         ),
         starts,

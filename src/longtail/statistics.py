@@ -9,6 +9,7 @@ the corpus, the sums do not.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -25,6 +26,8 @@ CENTROID_BITS = 38
 # Counts that are whole numbers need no fraction; others are rounded to 2^-32.
 FRACTION_BITS = 32
 SMALLEST_COUNT = 2.0**-FRACTION_BITS  # anything less is taken as zero
+LARGEST_NARROW_COUNT = 1 << 24  # up to here float32 holds every whole number
+PIECE = 1 << 17  # entries that are looked at together where that takes a copy
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -32,15 +35,15 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class CountRows:
-    """CSR parts of a count matrix as the kernels want them: float64 data, sorted indices, no zeros.
+    """CSR parts of a count matrix as the kernels want them: sorted indices, no zeros.
 
     `indptr` (n_documents + 1,) int64, `indices` (nnz,) int32 (int64 beyond 2^31 terms), `data`
-    (nnz,) float64.
+    (nnz,) float32 where all counts are whole numbers that it holds exactly, else float64.
     """
 
     indptr: Integers
     indices: NDArray[Any]
-    data: Floats
+    data: NDArray[Any]
     n_terms: int
 
     @property
@@ -52,13 +55,20 @@ class CountRows:
         """Return where the entries of the given documents stand, document by document."""
         lengths = np.diff(self.indptr)[documents]
         starts = running_total(lengths)
-        return np.repeat(self.indptr[documents] - starts[:-1], lengths) + np.arange(starts[-1])
+        entries = np.repeat(self.indptr[documents] - starts[:-1], lengths)
+        entries += np.arange(starts[-1])
+        return entries
 
-    def take(self, documents: Integers) -> CountRows:
-        """Return the given documents, in their order."""
-        entries = self.entries(documents)
+    def take(self, documents: Integers, entries: Integers | None = None) -> CountRows:
+        """Return the given documents, in their order; `entries` are theirs, where known."""
+        entries = self.entries(documents) if entries is None else entries
         indptr = running_total(np.diff(self.indptr)[documents])
         return CountRows(indptr, self.indices[entries], self.data[entries], self.n_terms)
+
+    def part(self, documents: slice) -> CountRows:
+        """Return documents that follow each other, without copying them."""
+        first, last, _ = documents.indices(self.n_documents)
+        return CountRows(self.indptr[first : last + 1], self.indices, self.data, self.n_terms)
 
     @classmethod
     def from_matrix(cls, X: Any) -> CountRows:
@@ -70,14 +80,14 @@ class CountRows:
             If a count is negative, NaN or infinite.
         """
         matrix: Any = X if isinstance(X, sp.csr_array | sp.csr_matrix) else sp.csr_array(X)
-        data = matrix.data.astype(np.float64, copy=False)
+        data = _narrow(matrix.data)
         _check_counts(data)
         if not matrix.has_canonical_format or np.any(data < SMALLEST_COUNT):
             matrix = sp.csr_array(matrix, dtype=np.float64, copy=True)
             matrix.sum_duplicates()
             matrix.data[matrix.data < SMALLEST_COUNT] = 0.0
             matrix.eliminate_zeros()
-            data = matrix.data
+            data = _narrow(matrix.data)
         n_terms = int(matrix.shape[1])
         return cls(
             indptr=matrix.indptr.astype(np.int64, copy=False),
@@ -89,7 +99,7 @@ class CountRows:
 
 def index_dtype(size: int) -> type[np.int32] | type[np.int64]:
     """Return the smaller index type that can count to `size`."""
-    return np.int32 if size <= np.iinfo(np.int32).max else np.int64
+    return np.int32 if size < 1 << 31 else np.int64  # np.iinfo takes microseconds
 
 
 @dataclass(frozen=True)
@@ -253,7 +263,7 @@ class ClassStatistics:
             counts=counts,
             centroid_sums=centroid_sums,
             class_sizes=class_sizes,
-            document_frequencies=np.bincount(rows.indices, minlength=rows.n_terms).astype(np.int64),
+            document_frequencies=count_terms(rows.indices, rows.n_terms),
             count_bits=count_bits,
             sublinear=sublinear,
         )
@@ -501,7 +511,20 @@ def check_class_numbers(y: ArrayLike, n_classes: int, n_documents: int) -> Integ
     return numbers.astype(np.int64, copy=False)
 
 
-def _check_counts(data: Floats) -> None:
+def _narrow(data: NDArray[Any]) -> NDArray[Any]:
+    """Return counts as float32 where they are whole numbers that it holds, else as float64.
+
+    Not wherever it holds them: kernels are compiled for each type, and 0.5 and 0.1 ask for one.
+    """
+    if data.dtype.kind not in "biuf":
+        data = data.astype(np.float64)
+    if data.dtype.kind == "f" and not _are_whole(data):
+        return data.astype(np.float64, copy=False)
+    fits = not len(data) or data.max() <= LARGEST_NARROW_COUNT
+    return data.astype(np.float32 if fits else np.float64, copy=False)
+
+
+def _check_counts(data: NDArray[Any]) -> None:
     """Refuse counts that are negative, NaN or infinite."""
     if not len(data):
         return
@@ -516,9 +539,22 @@ def _check_counts(data: Floats) -> None:
         )
 
 
-def _are_whole(data: Floats) -> bool:
+def _are_whole(data: NDArray[Any]) -> bool:
     """Tell whether every count is a whole number."""
-    return bool(np.all(data == np.rint(data)))
+    return all(np.all(part == np.rint(part)) for part in _cut(data))
+
+
+def count_terms(indices: NDArray[Any], n_terms: int) -> Integers:
+    """Return how often each term is listed."""
+    counts = np.zeros(n_terms, np.int64)
+    for part in _cut(indices):  # numpy counts in a copy of 64 bits
+        counts += np.bincount(part, minlength=n_terms)
+    return counts
+
+
+def _cut(array: NDArray[Any]) -> Iterator[NDArray[Any]]:
+    """Cut an array into pieces whose temporaries are small beside it."""
+    return (array[start : start + PIECE] for start in range(0, len(array), PIECE))
 
 
 def running_total(sizes: NDArray[Any]) -> Integers:
@@ -543,12 +579,12 @@ def _sum_classes(
 ) -> tuple[Integers, NDArray[Any], Integers, Integers]:
     """Count the distinct terms of each class, then fill its entries; classes in parallel."""
     _check_range(rows.data, count_bits)
-    n_classes = len(starts) - 1
+    n_classes, n_terms = len(starts) - 1, rows.n_terms
     sizes = np.zeros(n_classes, np.int64)
     work = running_total(np.diff(rows.indptr)[order])[starts]
     run_blocks(
         lambda first, last: kernels.count_class_terms(
-            order, starts, rows.indptr, rows.indices, rows.n_terms, first, last, sizes
+            order, starts, rows.indptr, rows.indices, first, last, np.full(n_terms, -1), sizes
         ),
         work,
         n_jobs,
@@ -564,13 +600,15 @@ def _sum_classes(
             rows.indptr,
             rows.indices,
             rows.data,
-            rows.n_terms,
             sublinear,
             2.0**count_bits,
             2.0**CENTROID_BITS,
             first,
             last,
             indptr,
+            np.zeros(n_terms, np.int64),
+            np.zeros(n_terms, np.int64),
+            np.zeros(n_terms, np.bool_),
             indices,
             counts,
             centroid_sums,
@@ -581,10 +619,10 @@ def _sum_classes(
     return indptr, indices, counts, centroid_sums
 
 
-def _check_range(data: Floats, count_bits: int) -> None:
+def _check_range(data: NDArray[Any], count_bits: int) -> None:
     """Refuse counts whose sum would overflow the fixed-point integers."""
     limit = 2.0 ** (62 - count_bits)
-    total = float(data.sum())
+    total = float(data.sum(dtype=np.float64))
     if total > limit:
         raise ValueError(
             f"the counts add up to {total:.3g}; at most {limit:.3g} can be summed exactly. "
@@ -622,11 +660,13 @@ def _combine(a: ClassStatistics, b: ClassStatistics, sign: int) -> ClassStatisti
         counts,
         sums,
     )
+    for array in (indices, counts, sums):
+        array.resize(size, refcheck=False)  # gives back what is left over, without a copy
     return ClassStatistics(
         indptr=indptr,
-        indices=indices[:size].copy(),
-        counts=counts[:size].copy(),
-        centroid_sums=sums[:size].copy(),
+        indices=indices,
+        counts=counts,
+        centroid_sums=sums,
         class_sizes=a.class_sizes + sign * b.class_sizes,
         document_frequencies=a.document_frequencies + sign * b.document_frequencies,
         count_bits=bits,

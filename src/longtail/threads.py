@@ -1,4 +1,4 @@
-"""Row blocks over threads: the one place where anything runs in parallel.
+"""Row blocks over threads: the one place where anything runs in parallel; memory given back.
 
 Kernels are serial and release the interpreter lock; a stage cuts its rows into blocks and calls its
 kernel on each. What a block computes depends on its rows alone, so the bits are the same for any
@@ -7,6 +7,8 @@ number of threads.
 
 from __future__ import annotations
 
+import ctypes
+import sys
 from collections.abc import Callable
 from itertools import pairwise
 
@@ -17,6 +19,8 @@ from numpy.typing import NDArray
 BLOCKS_PER_THREAD = 4  # uneven blocks even out; more blocks only add scratch allocations
 SMALL_WORK = 20_000  # done sooner than threads are started (they take a millisecond)
 DOCUMENT_WORK = 1_000  # of searching one document, where no better measure is at hand
+_FEW_ROWS = DOCUMENT_WORK * np.arange(100, dtype=np.int64)  # at hand: one document must be quick
+_FEW_ROWS.flags.writeable = False
 
 
 def run_blocks(
@@ -51,7 +55,18 @@ def run_blocks(
 
 def even_indptr(n_rows: int) -> NDArray[np.int64]:
     """Return the running total for rows that each cost as much as searching one document."""
+    if n_rows < len(_FEW_ROWS):
+        return _FEW_ROWS[: n_rows + 1]
     return DOCUMENT_WORK * np.arange(n_rows + 1, dtype=np.int64)
+
+
+def give_back_memory() -> None:
+    """Return to the system what has been freed, where the C library can be asked to (glibc).
+
+    It keeps freed arrays of up to 32 MB, for each thread, and takes fresh memory for larger ones.
+    """
+    if sys.platform == "linux" and (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)):
+        trim(0)
 
 
 def _cut_evenly(indptr: NDArray[np.int64], n_blocks: int) -> list[int]:

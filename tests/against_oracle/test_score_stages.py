@@ -396,7 +396,7 @@ def smallest_objective(documents, signs, offsets, cost, n_terms):
 @pytest.mark.parametrize("seed", SEEDS)
 def test_class_weights_reach_the_optimum(seed, cost):
     problem, documents, classes, scores = near_misses(seed)
-    weights = refinement.learn_class_weights(documents, classes, scores, 6, cost)
+    weights = refinement.learn_class_weights(documents, classes, scores.__getitem__, 6, cost)
     weighted = [oracle.weigh(x, [1.0] * 12) for x in oracle.to_documents(problem.X)]
     for c in range(6):
         xs, signs, offsets = pairs_of(c, weighted, classes, scores)
@@ -413,7 +413,7 @@ def test_class_weights_reach_the_optimum_at_a_large_cost_and_wide_scores():
     for seed in SEEDS:
         problem, documents, classes, scores = near_misses(seed)
         scores *= 10
-        weights = refinement.learn_class_weights(documents, classes, scores, 6, 30.0)
+        weights = refinement.learn_class_weights(documents, classes, scores.__getitem__, 6, 30.0)
         weighted = [oracle.weigh(x, [1.0] * 12) for x in oracle.to_documents(problem.X)]
         for c in range(6):
             pairs = pairs_of(c, weighted, classes, scores)
@@ -427,7 +427,7 @@ def test_the_default_stop_is_near_the_optimum(seed, monkeypatch):
     monkeypatch.setattr(refinement, "SMALLEST_WEIGHT", 1e-300)
     monkeypatch.setattr(refinement, "LOWEST_OFFSET", -np.inf)
     problem, documents, classes, scores = near_misses(seed)
-    weights = refinement.learn_class_weights(documents, classes, scores, 6, 1.0)
+    weights = refinement.learn_class_weights(documents, classes, scores.__getitem__, 6, 1.0)
     weighted = [oracle.weigh(x, [1.0] * 12) for x in oracle.to_documents(problem.X)]
     for c in range(6):
         xs, signs, offsets = pairs_of(c, weighted, classes, scores)
@@ -443,7 +443,9 @@ def test_one_class_without_offsets_is_liblinears_logistic_regression(seed, cost)
     problem, documents, _, _ = near_misses(seed)
     y = (problem.y > 1).astype(int)
     classes = np.column_stack([y, 1 - y])  # of two classes, each document has both
-    weights = refinement.learn_class_weights(documents, classes, np.zeros((60, 2)), 2, cost)
+    weights = refinement.learn_class_weights(
+        documents, classes, np.zeros((60, 2)).__getitem__, 2, cost
+    )
     weighted = [oracle.weigh(x, [1.0] * 12) for x in oracle.to_documents(problem.X)]
     dense = np.array([[x.get(t, 0.0) for t in range(12)] for x in weighted])
     for c in range(2):
@@ -468,7 +470,7 @@ def test_one_class_without_offsets_is_liblinears_logistic_regression(seed, cost)
 def test_pairs_below_the_lowest_offset_are_passed_over(monkeypatch):
     monkeypatch.setattr(refinement, "LOWEST_OFFSET", -2.0)
     problem, documents, classes, scores = near_misses(5)
-    weights = refinement.learn_class_weights(documents, classes, scores, 6, 1.0)
+    weights = refinement.learn_class_weights(documents, classes, scores.__getitem__, 6, 1.0)
     weighted = [oracle.weigh(x, [1.0] * 12) for x in oracle.to_documents(problem.X)]
     n_passed_over, n_own_below = 0, 0
     for c in range(6):

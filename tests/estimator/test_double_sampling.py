@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
 import longtail
 from longtail import DoubleSamplingClassifier
+from longtail.benchmark.speed import input_megabytes, model_arrays
+from longtail.benchmark.synthetic import draw_counts
 from longtail.features import FEATURE_NAMES, pair_features
 from tests.conftest import assert_same_predictions, load_shared
 
@@ -50,6 +54,49 @@ def test_more_than_the_data_allow(problem):
     everything = fit(problem, adversaries=10_000, candidates=10_000, examples_per_class=10_000)
     exact = fit(problem, adversaries=6, candidates=7, examples_per_class=60)
     assert_same_predictions(everything, exact, problem.X, 7)
+
+
+def traced_fit(data, **options):
+    """Fit twice, the second time with an eye on memory: the first compiles."""
+    classifier = DoubleSamplingClassifier(random_state=0, **options)
+    classifier.fit(data.X_train[:200], data.y_train[:200])
+    tracemalloc.start()
+    try:
+        classifier.fit(data.X_train, data.y_train)
+        return classifier, tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_pair_costs_twelve_numbers_of_32_bits():
+    data = draw_counts(400, n_test=1)
+    few, less = traced_fit(data, adversaries=100)
+    many, more = traced_fit(data, adversaries=200)
+    n_pairs = 100 * len(many.sample_)
+    assert len(few.sample_) == len(many.sample_)
+    # Ten differences, the class, and its place in the order of the classes.
+    assert 40 * n_pairs < more - less < 50 * n_pairs
+
+
+def test_memory_of_a_fit():
+    data = draw_counts(2000, n_test=1)
+    classifier, peak = traced_fit(data)
+    given = 1e6 * input_megabytes(data.X_train)
+    model = sum(model_arrays(classifier).values())
+    assert peak + given < 3 * given + model  # the input itself is not traced
+
+
+@pytest.mark.parametrize("n_jobs", [2, 3])
+def test_same_weights_for_any_threads(n_jobs):
+    data = draw_counts(400, n_test=1)
+    one, many = (
+        DoubleSamplingClassifier(adversaries=60, random_state=0, n_jobs=jobs)
+        for jobs in (None, n_jobs)
+    )
+    one.fit(data.X_train, data.y_train)
+    many.fit(data.X_train, data.y_train)
+    assert one.weights_ == many.weights_
+    assert len(one.sample_) * 60 > 2 * longtail.learning.PAIR_CHUNK  # more than one chunk
 
 
 def test_a_draw_that_comes_out_empty_is_repeated():

@@ -145,8 +145,10 @@ def test_class_weights_are_finite_sorted_and_the_same_for_any_threads(data, cost
     classes = np.column_stack([y, others])
     scores = pair_scores(documents, classes, collapse_score(profile, WEIGHTS))
     scores[:, 0] = own_scores(documents, y, profile, WEIGHTS)
-    one = learn_class_weights(documents, classes, scores, n_classes, cost)
-    other = learn_class_weights(documents, classes, scores, n_classes, cost, n_jobs=n_jobs)
+    one = learn_class_weights(documents, classes, scores.__getitem__, n_classes, cost)
+    other = learn_class_weights(
+        documents, classes, scores.__getitem__, n_classes, cost, n_jobs=n_jobs
+    )
     for name in ("indptr", "indices", "values", "constants"):
         assert np.isfinite(getattr(one, name)).all()
         assert np.array_equal(getattr(one, name), getattr(other, name))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -84,8 +86,7 @@ def test_classes_passed_over_are_not_found(search):
     n_classes = len(score.constants)
     if n_classes < 3:
         return
-    index = index_score(score, n_terms)
-    index.constants[::2] = -np.inf
+    index = replace(index_score(score, n_terms), passed=np.arange(0, n_classes, 2))
     found, _ = find_highest(documents, score, index, n_classes // 2)
     expected = brute_force(documents, score, n_classes)[0]
     for row, every in zip(found, expected, strict=True):
@@ -110,3 +111,27 @@ def test_ties_beyond_the_room_are_still_exact(room, monkeypatch):
     classes, scores = find_highest(documents, score, index_score(score, 2), 20)
     assert classes.tolist() == [list(range(20))] * 3
     assert scores.tolist() == [[3.0] * 20, [0.0] * 20, [3.0] * 20]
+
+
+@pytest.mark.parametrize("n_terms", [8000, 8191, 8192, 20_000])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_documents_of_very_many_terms_are_still_exact(n_terms, sign):
+    """Each term may lose a unit to rounding; with thousands of terms that must still fit."""
+    rng = np.random.default_rng(n_terms)
+    n_classes = 90
+    present = rng.random((n_classes, n_terms)) < rng.choice([0.03, 0.3], n_terms)
+    values = np.where(rng.random(present.shape) < 0.5, 1.0, sign * rng.random(present.shape))
+    matrix = sp.csr_array(present)
+    score = AdditiveScore(
+        matrix.indptr.astype(np.int64),
+        matrix.indices.astype(np.int32),
+        values[present].astype(np.float32),
+        rng.normal(size=n_classes),
+        rng.normal(size=n_classes),
+    )
+    rows = CountRows.from_matrix(1.0 + rng.integers(0, 3, (3, n_terms)))
+    documents = WeightedRows(rows, (rows.data / n_terms).astype(np.float32), np.ones(3))
+    found = find_highest(documents, score, index_score(score, n_terms), 20)
+    expected = brute_force(documents, score, 20)
+    assert np.array_equal(found[0], expected[0])
+    assert np.array_equal(found[1], expected[1])

@@ -64,7 +64,7 @@ def test_capped():
         {"indptr": lambda a: a[:-1]},
         {"indptr": lambda a: a[::-1]},
         {"classes": lambda a: a + 99},
-        {"values": lambda a: a[:-1]},
+        {"words": lambda a: a[:-1]},
         {"rows": lambda a: a + 1},
         {"rows": lambda a: a - 1},
         {"rows": lambda a: a[:-1]},
@@ -73,6 +73,7 @@ def test_capped():
         {"bytes": lambda a: a[:, :-1]},
         {"bytes": lambda a: a + 128},
         {"slopes": lambda a: a[:-1]},
+        {"passed": lambda a: np.append(a, 47)},
     ],
 )
 def test_validate_finds_damage(problem, damage):

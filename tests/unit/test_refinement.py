@@ -105,7 +105,7 @@ def test_what_is_learned_ranks_documents_right():
     documents = weigh_documents(CountRows.from_matrix(X), np.ones(3))
     classes = np.array([[0, 1], [0, 1], [1, 0], [1, 0]])
     scores = np.array([[-1.0, 1.0]] * 4)  # the statistics get every document wrong
-    weights = learn_class_weights(documents, classes, scores, 2, cost=30.0)
+    weights = learn_class_weights(documents, classes, scores.__getitem__, 2, cost=30.0)
     learned = scores + pair_scores(documents, classes, weights.as_score)
     assert np.all(learned[:, 0] > learned[:, 1])
     rows = as_dicts(weights)
@@ -116,7 +116,7 @@ def test_what_is_learned_ranks_documents_right():
 def test_pairs_that_the_score_gets_right_teach_little():
     documents, classes, scores = near_misses()
     scores[:, 0] += 40
-    weights = learn_class_weights(documents, classes, scores, 7, 1.0)
+    weights = learn_class_weights(documents, classes, scores.__getitem__, 7, 1.0)
     assert not len(weights.indices)
     assert weights.constants == pytest.approx(np.zeros(7), abs=1e-6)
 
@@ -124,7 +124,7 @@ def test_pairs_that_the_score_gets_right_teach_little():
 def test_a_class_without_own_documents_gets_no_weights():
     documents, classes, scores = near_misses(n_classes=7)
     classes[:, 1] = 7  # every document's candidate, nobody's class
-    weights = learn_class_weights(documents, classes, scores, 9, 1.0)
+    weights = learn_class_weights(documents, classes, scores.__getitem__, 9, 1.0)
     rows = as_dicts(weights)
     assert rows[7] == rows[8] == {}
     assert weights.constants[7] == weights.constants[8] == 0
@@ -134,12 +134,14 @@ def test_a_class_without_own_documents_gets_no_weights():
 def test_only_the_chosen_classes_are_fitted():
     documents, classes, scores = near_misses()
     chosen = np.array([True, False, False, True, True, False, False])
-    every = learn_class_weights(documents, classes, scores, 7, 1.0)
-    some = learn_class_weights(documents, classes, scores, 7, 1.0, chosen=chosen)
+    every = learn_class_weights(documents, classes, scores.__getitem__, 7, 1.0)
+    some = learn_class_weights(documents, classes, scores.__getitem__, 7, 1.0, chosen=chosen)
     for c, (mine, whole) in enumerate(zip(as_dicts(some), as_dicts(every), strict=True)):
         assert mine == (whole if chosen[c] else {})
         assert some.constants[c] == (every.constants[c] if chosen[c] else 0)
-    none = learn_class_weights(documents, classes, scores, 7, 1.0, chosen=np.zeros(7, bool))
+    none = learn_class_weights(
+        documents, classes, scores.__getitem__, 7, 1.0, chosen=np.zeros(7, bool)
+    )
     assert equal(none, ClassWeights.none(7))
 
 
@@ -147,8 +149,12 @@ def test_only_the_chosen_classes_are_fitted():
 def test_same_bits_for_any_threads(n_jobs):
     documents, classes, scores = near_misses()
     chosen = np.arange(7) != 2
-    one = learn_class_weights(documents, classes, scores, 7, 1.0, chosen=chosen, n_jobs=1)
-    other = learn_class_weights(documents, classes, scores, 7, 1.0, chosen=chosen, n_jobs=n_jobs)
+    one = learn_class_weights(
+        documents, classes, scores.__getitem__, 7, 1.0, chosen=chosen, n_jobs=1
+    )
+    other = learn_class_weights(
+        documents, classes, scores.__getitem__, 7, 1.0, chosen=chosen, n_jobs=n_jobs
+    )
     assert len(one.indices) > 50
     assert equal(one, other)
 
@@ -156,17 +162,18 @@ def test_same_bits_for_any_threads(n_jobs):
 def test_small_weights_are_dropped(monkeypatch):
     documents, classes, scores = near_misses()
     monkeypatch.setattr(refinement, "SMALLEST_WEIGHT", 1e-300)
-    every = as_dicts(learn_class_weights(documents, classes, scores, 7, 1.0))
+    every = as_dicts(learn_class_weights(documents, classes, scores.__getitem__, 7, 1.0))
     for threshold in (0.01, 0.3):
         monkeypatch.setattr(refinement, "SMALLEST_WEIGHT", threshold)
-        some = as_dicts(learn_class_weights(documents, classes, scores, 7, 1.0))
+        some = as_dicts(learn_class_weights(documents, classes, scores.__getitem__, 7, 1.0))
         assert some == [{t: v for t, v in row.items() if abs(v) >= threshold} for row in every]
         assert some != every
 
 
 def test_no_threshold_lists_each_term_once(monkeypatch):
     monkeypatch.setattr(refinement, "SMALLEST_WEIGHT", 0.0)
-    as_dicts(learn_class_weights(*near_misses(), 7, 1.0))
+    documents, classes, scores = near_misses()
+    as_dicts(learn_class_weights(documents, classes, scores.__getitem__, 7, 1.0))
 
 
 def test_more_weights_than_the_first_buffer_holds():
@@ -175,7 +182,7 @@ def test_more_weights_than_the_first_buffer_holds():
     X[2, ::2], X[3, 1::2] = 1, 1
     documents = weigh_documents(CountRows.from_matrix(X), np.ones(5000))
     classes = np.array([[0, 1], [1, 0], [2, 3], [3, 2]])
-    weights = learn_class_weights(documents, classes, np.zeros((4, 2)), 4, 1000.0)
+    weights = learn_class_weights(documents, classes, np.zeros((4, 2)).__getitem__, 4, 1000.0)
     rows = as_dicts(weights)
     for row, own in zip(rows, X, strict=True):
         assert row
@@ -192,7 +199,7 @@ def test_more_weights_than_the_first_buffer_holds():
 def test_documents_without_terms_move_the_constant_alone():
     documents = weigh_documents(CountRows.from_matrix(np.zeros((3, 4))), np.ones(4))
     classes = np.array([[0, 1], [0, 1], [0, 1]])
-    weights = learn_class_weights(documents, classes, np.zeros((3, 2)), 2, 1.0)
+    weights = learn_class_weights(documents, classes, np.zeros((3, 2)).__getitem__, 2, 1.0)
     assert as_dicts(weights) == [{}, {}]
     assert weights.constants[0] > 0  # class 0 wins every pair it has
     assert weights.constants[1] == 0  # no document of its own
@@ -249,11 +256,11 @@ def test_replace_classes(chosen):
 
 def test_refitting_the_chosen_classes_updates_only_those():
     documents, classes, scores = near_misses()
-    before = learn_class_weights(documents, classes, scores, 7, 1.0)
+    before = learn_class_weights(documents, classes, scores.__getitem__, 7, 1.0)
     chosen = np.arange(7) % 3 == 0
-    after = learn_class_weights(documents, classes, scores * 2, 7, 1.0, chosen=chosen)
+    after = learn_class_weights(documents, classes, (scores * 2).__getitem__, 7, 1.0, chosen=chosen)
     updated = as_dicts(before.replace_classes(after, chosen))
-    fresh = as_dicts(learn_class_weights(documents, classes, scores * 2, 7, 1.0))
+    fresh = as_dicts(learn_class_weights(documents, classes, (scores * 2).__getitem__, 7, 1.0))
     for c in range(7):
         assert updated[c] == (fresh if chosen[c] else as_dicts(before))[c]
         assert fresh[c] != as_dicts(before)[c]
@@ -262,8 +269,12 @@ def test_refitting_the_chosen_classes_updates_only_those():
 def test_documents_that_are_not_used_do_not_count():
     documents, classes, scores = near_misses()
     used = np.arange(len(classes)) % 3 > 0
-    some = learn_class_weights(documents, classes, scores, 7, 1.0, used=used)
+    some = learn_class_weights(documents, classes, scores.__getitem__, 7, 1.0, used=used)
     kept = np.flatnonzero(used)
-    alone = learn_class_weights(documents.take(kept), classes[kept], scores[kept], 7, 1.0)
+    alone = learn_class_weights(
+        documents.take(kept), classes[kept], scores[kept].__getitem__, 7, 1.0
+    )
     assert as_dicts(some) == as_dicts(alone)
-    assert as_dicts(some) != as_dicts(learn_class_weights(documents, classes, scores, 7, 1.0))
+    assert as_dicts(some) != as_dicts(
+        learn_class_weights(documents, classes, scores.__getitem__, 7, 1.0)
+    )

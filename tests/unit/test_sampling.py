@@ -20,6 +20,7 @@ def test_true_class_comes_first_and_adversaries_are_distinct_others():
         assert len(set(row)) == 3
         assert set(row) <= {0, 1, 2, 3}
     assert np.all(np.diff(sample.documents) > 0)
+    assert sample.classes.dtype == np.int32  # the largest part of a sample
 
 
 def test_small_classes_are_kept_whole_and_large_ones_thinned():

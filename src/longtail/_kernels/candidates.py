@@ -1,9 +1,13 @@
 """Exact highest-scored classes of a document, found through an approximate term-major index.
 
-A term that few classes have is a list of postings (`classes, values`). A term that many have is a
+A term that few classes have is a list of postings (`classes, words`). A term that many have is a
 row with one byte for each class: adding such a row is a loop of vector instructions, many times
-faster than scattered postings. The sums are approximate, by at most an error that is known for each
-document; what cannot be ruled out is scored exactly, class by class.
+faster than scattered postings. Sums are whole numbers of 16 bits, in a unit that each document has
+of its own, so that a vector holds as many of them as possible. They are wrong by at most a width
+that is known for each document; what cannot be ruled out is scored exactly, class by class.
+
+A byte stands for `low + byte * step`, a word (of a posting) likewise, and a class that lacks the
+term for 0; `low` and `step` are the term's.
 """
 
 from __future__ import annotations
@@ -11,26 +15,27 @@ from __future__ import annotations
 import numpy as np
 
 from longtail._kernels.features import document_norm, find_term
-from longtail._kernels.jit import kernel
+from longtail._kernels.jit import kernel, part, shift_right
 from longtail._kernels.sorting import nth_largest, sort_keys
 from longtail._kernels.statistics import term_frequency
 
-LEVELS = 127  # of a byte; the products of four rows with their weights then fit 16 bits
-_LARGEST = 65535.0 - 2.0 * LEVELS  # what they may sum up to before the weights are rounded
-_BLOCK = 2048  # classes whose sums stay in the fastest cache
-_CHUNK = 64  # classes compared with the lowest rank at once; this loop becomes vector instructions
+BYTE_LEVELS = 127  # the products of four bytes with their factors then fit 16 bits
+WORD_LEVELS = 65535
+_MIDDLE = 32768.0  # a sum of 0 would mean a class that is passed over, so all are moved up
+_MOST_TERMS = 8192  # of a document; with more, its unit is made coarser
+_BLOCK = 4096  # classes whose sums stay in the fastest cache
+CHUNK = 64  # classes of which one maximum is kept
 _ROUNDING = 2.0**-22  # relative error of a float32 operation, with room to spare
-_SMALLEST = 1e-35  # absolute error where numbers are too small for float32
-_LANES = 256  # groups of classes whose maxima give a first bound
+_SMALLEST = 1e-30  # unit below which float32 could not hold its inverse
 
 
-@kernel
+@part
 def comes_before(score, c, other_score, other):
     """Tell whether a class ranks before another: higher score, then lower class number."""
     return score > other_score or (score == other_score and c < other)
 
 
-@kernel
+@part
 def keep_best(score, c, size, scores, classes):
     """Insert a class into a ranking of `size` entries, best first; returns the new size.
 
@@ -73,29 +78,34 @@ def keep_rarest_terms(
     documents,
     counts,
     most,
+    keys,
     kept_indptr,
     kept_indices,
     kept_data,
     kept_weights,
     totals,
 ):
-    """Copy each document's rarest terms, as many as have together no more than `most` postings."""
+    """Copy each document's rarest terms, as many as have together no more than `most` postings.
+
+    `keys` is scratch for the longest document.
+    """
     size = 0
     for i in range(len(documents)):
-        start, stop = indptr[documents[i]], indptr[documents[i] + 1]
-        length, left = stop - start, most
-        keys, kept = np.empty(length, np.int64), np.zeros(length, np.bool_)
+        start = indptr[documents[i]]
+        length = indptr[documents[i] + 1] - start
         for j in range(length):
-            keys[j] = counts[indices[start + j]] * length + j  # ties in the order of terms
+            keys[j] = (np.int64(counts[indices[start + j]]) << 32) + j  # ties in the order of terms
         sort_keys(keys, length)
+        left, last_kept = most, np.int64(-1)
         for n in range(length):
-            if n > 0 and keys[n] // length > left:
+            count = keys[n] >> 32
+            if n > 0 and count > left:
                 break
-            left -= keys[n] // length
-            kept[keys[n] % length] = True
+            left -= count
+            last_kept = keys[n]
         totals[i] = 0.0
         for j in range(length):
-            if kept[j]:
+            if (np.int64(counts[indices[start + j]]) << 32) + j <= last_kept:
                 kept_indices[size], kept_data[size] = indices[start + j], data[start + j]
                 kept_weights[size] = weights[start + j]
                 totals[i] += weights[start + j]
@@ -124,150 +134,185 @@ def fill_index(
     rows,
     lows,
     steps,
-    index_indptr,
     first,
     last,
+    place,
     index_classes,
-    index_values,
+    index_words,
     bytes_,
 ):
-    """Fill the postings or the row of the terms `first` to `last - 1`; `rows` is -1 for postings.
+    """Fill postings or row of the terms `first` to `last - 1`; `rows` is -1 for postings.
 
-    A byte stands for `lows[term] + byte * steps[term]`, and a class without the term for 0.
+    `place` says where each term's postings begin, and afterwards where they end.
     """
-    place = index_indptr[first:last].copy()
+    n_classes = len(class_indptr) - 1
     for term in range(first, last):
         if rows[term] >= 0 and steps[term] > 0.0:
-            bytes_[rows[term], :] = np.uint8(np.rint(-lows[term] / steps[term]))
-    for c in range(len(class_indptr) - 1):
+            nothing = np.uint8(np.rint(-lows[term] / steps[term]))
+            for c in range(n_classes):
+                bytes_[rows[term], c] = nothing
+    for c in range(n_classes):
         stop = class_indptr[c + 1]
         for p in range(find_term(class_indices, class_indptr[c], stop, first), stop):
             term = class_indices[p]
             if term >= last:
                 break
+            level = 0.0
+            if steps[term] > 0.0:
+                level = np.rint((np.float64(values[p]) - lows[term]) / steps[term])
             if rows[term] < 0:
-                index_classes[place[term - first]] = c
-                index_values[place[term - first]] = values[p]
-                place[term - first] += 1
-            elif steps[term] > 0.0:
-                bytes_[rows[term], c] = np.uint8(np.rint((values[p] - lows[term]) / steps[term]))
+                index_classes[place[term]] = c
+                index_words[place[term]] = np.uint16(min(level, np.float64(WORD_LEVELS)))
+                place[term] += 1
+            else:
+                bytes_[rows[term], c] = np.uint8(min(level, np.float64(BYTE_LEVELS)))
 
 
-@kernel
-def sort_by_reach(n, reach, rows):
+@part
+def sort_by_reach(n, reach, starts):
     """Sort the first n rows by what they can add, largest first: groups of like size lose least."""
     for i in range(1, n):
-        r, row, j = reach[i], rows[i], i
+        r, start, j = reach[i], starts[i], i
         while j > 0 and reach[j - 1] < r:
-            reach[j], rows[j] = reach[j - 1], rows[j - 1]
+            reach[j], starts[j] = reach[j - 1], starts[j - 1]
             j -= 1
-        reach[j], rows[j] = r, row
+        reach[j], starts[j] = r, start
 
 
-@kernel
-def round_weights(n, reach, factors, units):
-    """Turn what a level of each row adds into whole factors of a unit for each four rows.
+@part
+def choose_unit(low, high, magnitude, n_terms):
+    """Return the unit of a document whose sums lie between `low` and `high`.
 
-    Returns the error of the sum: half a level of each row, and what rounding its factor loses.
+    The sums must fit 16 bits whatever is lost to rounding: at most one unit a term, and with very
+    many terms at most as much again as the sums themselves. It also keeps what float32 loses, which
+    grows with the magnitude of what is added, down to some units.
     """
-    error = 0.0
+    room = 32700.0 - n_terms if n_terms < _MOST_TERMS else 10000.0
+    unit = max((high - low) / (2.0 * room), _ROUNDING * (n_terms + 8) * magnitude / 16.0)
+    return max(unit, _SMALLEST)
+
+
+@part
+def add_postings(classes, words, start, stop, base, factor, sums):
+    """Add a term to the classes that have it; 16 bits of the product are its fraction."""
+    for p in range(start, stop):
+        sums[classes[p]] += np.uint16(base + ((factor * np.int64(words[p])) >> 16))
+
+
+@part
+def round_factors(n, reach, factors, shifts):
+    """Turn what a level of each row adds, in units, into whole factors of four rows at a time.
+
+    The factors of a group are as large as 16 bits allow; their sum is shifted right afterwards.
+    Returns the width of the error: a level of each row, and what rounding down loses.
+    """
+    width = 0.0
     for group in range(0, n, 4):
-        total = 0.0
+        total, scale, shift = 0.0, 1.0, 0
         for i in range(group, min(group + 4, n)):
-            total += reach[i]
-        unit = total * LEVELS / _LARGEST
-        units[group >> 2] = unit
+            total += reach[i] * BYTE_LEVELS
+        while shift < 15 and 2.0 * scale * total <= 65535.0:
+            scale *= 2.0
+            shift += 1
+        shifts[group >> 2] = shift
+        width += 1.0
         for i in range(group, group + 4):
             factors[i] = 0
-            if i < n and unit > 0.0:
-                factor = np.floor(reach[i] / unit + 0.5)
+            if i < n:
+                factor = np.floor(reach[i] * scale)
                 factors[i] = np.uint16(factor)
-                error += 0.5 * reach[i] + LEVELS * abs(reach[i] - factor * unit)
-    return error
+                width += 1.01 * reach[i] + BYTE_LEVELS * (reach[i] - factor / scale)
+    return width
 
 
-@kernel
-def add_rows(bytes_, rows, factors, units, n, begin, end, sums):
-    """Add the first n weighted rows of bytes, four at a time, to the sums of some classes."""
+@part
+def add_rows(bytes_, starts, factors, shifts, n, begin, end, sums):
+    """Add the first n weighted rows of bytes, four at a time, to the sums of some classes.
+
+    `starts` says where each row begins among all bytes.
+    """
     for g in range(0, n, 4):
-        a, b = bytes_[rows[g], begin:end], bytes_[rows[g + 1], begin:end]
+        a = bytes_[starts[g] + begin : starts[g] + end]
+        b = bytes_[starts[g + 1] + begin : starts[g + 1] + end]
+        fa, fb, shift = factors[g], factors[g + 1], shifts[g >> 2]
         if n - g <= 2:
-            add_two_rows(a, b, factors[g : g + 2], np.float32(units[g >> 2]), sums)
+            add_two_rows(a, b, fa, fb, shift, sums)
         else:
-            c, d = bytes_[rows[g + 2], begin:end], bytes_[rows[g + 3], begin:end]
-            add_four_rows(a, b, c, d, factors[g : g + 4], np.float32(units[g >> 2]), sums)
+            c = bytes_[starts[g + 2] + begin : starts[g + 2] + end]
+            d = bytes_[starts[g + 3] + begin : starts[g + 3] + end]
+            add_four_rows(a, b, c, d, fa, fb, factors[g + 2], factors[g + 3], shift, sums)
 
 
-@kernel
-def add_two_rows(a, b, factors, unit, sums):
-    """Add two weighted rows of bytes; 16-bit products, which fit by the choice of the factors."""
-    fa, fb = factors[0], factors[1]
+@part
+def add_two_rows(a, b, fa, fb, shift, sums):
+    """Add two weighted rows of bytes; products and sums fit 16 bits by the choice of factors."""
     for i in range(len(sums)):
-        sums[i] += unit * np.float32(np.uint16(fa * np.uint16(a[i]) + fb * np.uint16(b[i])))
+        total = np.uint16(fa * np.uint16(a[i]) + fb * np.uint16(b[i]))
+        sums[i] += shift_right(total, shift)
 
 
-@kernel
-def add_four_rows(a, b, c, d, factors, unit, sums):
+@part
+def add_four_rows(a, b, c, d, fa, fb, fc, fd, shift, sums):
     """Add four of them."""
-    fa, fb, fc, fd = factors[0], factors[1], factors[2], factors[3]
     for i in range(len(sums)):
-        total = (
+        total = np.uint16(
             fa * np.uint16(a[i])
             + fb * np.uint16(b[i])
             + fc * np.uint16(c[i])
             + fd * np.uint16(d[i])
         )
-        sums[i] += unit * np.float32(np.uint16(total))
+        sums[i] += shift_right(total, shift)
 
 
-@kernel
-def add_line(constants, slopes, total, shift, sums):
-    """Add to each class what no single term decides."""
+@part
+def start_sums(constants, slopes, per_unit, total, shift, sums):
+    """Set each class's sum to what no single term decides, in units."""
     for c in range(len(sums)):
-        sums[c] += constants[c] + total * slopes[c] + shift
+        sums[c] = np.uint16(np.int32(constants[c] * per_unit + slopes[c] * total + shift))
 
 
-@kernel
-def as_key(bits):
-    """Map the bits of a float32 to an integer of the same order, and back again."""
-    return np.int32(bits ^ ((bits >> np.int32(31)) & np.int32(0x7FFFFFFF)))
+@part
+def find_maxima(sums, maxima):
+    """Fill the largest sum of each chunk of classes."""
+    for chunk in range(len(maxima)):
+        largest = np.uint16(0)
+        for c in range(chunk * CHUNK, min((chunk + 1) * CHUNK, len(sums))):
+            largest = max(largest, sums[c])
+        maxima[chunk] = largest
 
 
-@kernel
-def find_bound(sums, lanes, wanted):
-    """Return a sum that at least `wanted` classes reach.
+@part
+def lower(bound, width):
+    """Return the bound less the width; at least 1, for 0 is a class passed over."""
+    return np.uint16(max(np.float64(bound) - np.ceil(width), 1.0))
 
-    Each lane takes the largest of every `len(lanes)`-th sum, so lanes are sums of different
-    classes. Integers are compared: largest floats do not become vector instructions.
+
+@part
+def note_reaching(sums, wanted, width, maxima, keys, kept, noted):
+    """Note the classes whose sum is at most `width` below the wanted-th highest; returns how many.
+
+    `noted` takes as many as it can hold. The maxima of chunks give a first bound, below which whole
+    chunks are skipped; what is left gives the bound itself.
     """
-    n_lanes = len(lanes)
-    lanes[:] = np.iinfo(np.int32).min
-    bits = sums.view(np.int32)
-    for start in range(0, len(bits), n_lanes):
-        part = bits[start : start + n_lanes]
-        for i in range(len(part)):
-            key = as_key(part[i])
-            lanes[i] = key if key > lanes[i] else lanes[i]
-    bound = np.empty(1, np.int32)
-    bound[0] = as_key(nth_largest(lanes, wanted))
-    return bound.view(np.float32)[0]
-
-
-@kernel
-def note_reaching(sums, cut, noted):
-    """Note the classes whose sum reaches the cut, as far as there is room; returns how many."""
+    find_maxima(sums, maxima)
+    cut = np.uint16(1)
+    if len(maxima) >= wanted:
+        cut = lower(nth_largest(maxima, len(maxima), wanted), width)
+    n_kept = np.int64(0)
+    for chunk in range(len(maxima)):
+        if maxima[chunk] >= cut:
+            for c in range(chunk * CHUNK, min((chunk + 1) * CHUNK, len(sums))):
+                if sums[c] >= cut:
+                    kept[n_kept], keys[n_kept] = c, sums[c]
+                    n_kept += 1
+    if n_kept > wanted:
+        cut = max(cut, lower(nth_largest(keys, n_kept, wanted), width))
     n = 0
-    for low in range(0, len(sums), _CHUNK):
-        high, hit = min(low + _CHUNK, len(sums)), False
-        for c in range(low, high):
-            hit |= sums[c] >= cut
-        if not hit:
-            continue
-        for c in range(low, high):
-            if sums[c] >= cut and sums[c] > -np.inf:
-                if n < len(noted):
-                    noted[n] = c
-                n += 1
+    for i in range(n_kept):
+        if sums[kept[i]] >= cut:
+            if n < len(noted):
+                noted[n] = kept[i]
+            n += 1
     return n
 
 
@@ -281,77 +326,104 @@ def note_classes(
     own,
     index_indptr,
     index_classes,
-    index_values,
+    index_words,
     index_rows,
     lows,
     steps,
-    peaks,
     bytes_,
     slopes,
     constants,
-    largest_slope,
-    largest_constant,
+    passed,
+    ranges,
     wanted,
     first,
     last,
+    sums,
+    maxima,
+    keys,
+    kept,
+    starts,
+    reach,
+    factors,
+    shifts,
     noted,
     n_noted,
 ):
     """Note every class that may be among the `wanted` highest of each document, ascending.
 
-    A class's sum is wrong by at most the error, so the wanted highest are among those whose sum is
-    at most twice the error below the wanted-th highest sum. `n_noted` counts all of them, `noted`
-    takes as many as it can hold.
+    `n_noted` counts all of them, `noted` takes as many as it can hold. `ranges` holds the lowest
+    and highest constant and slope. The eight arrays before `noted` are scratch.
     """
     n_classes = len(constants)
-    sums = np.zeros(n_classes, np.float32)
-    lanes = np.empty(min(n_classes, max(_LANES, 8 * wanted)), np.int32)
-    longest = 0
-    for i in range(first, last):
-        longest = max(longest, indptr[documents[i] + 1] - indptr[documents[i]])
-    rows, reach = np.zeros(longest + 4, np.int64), np.empty(longest + 4)
-    factors, units = np.zeros(longest + 4, np.uint16), np.empty(longest + 4)
     for i in range(first, last):
         start, stop = indptr[documents[i]], indptr[documents[i] + 1]
         total = totals[documents[i]]
-        n_rows, shift = 0, 0.0
-        magnitude = largest_constant + abs(total) * largest_slope
+        low = ranges[0] + min(total * ranges[2], total * ranges[3])
+        high = ranges[1] + max(total * ranges[2], total * ranges[3])
+        magnitude = max(abs(ranges[0]), abs(ranges[1]))
+        magnitude += abs(total) * max(abs(ranges[2]), abs(ranges[3]))
+        shift = 0.0
         for j in range(start, stop):
-            term = indices[j]
-            weight = np.float64(weights[j])
-            magnitude += weight * peaks[term]
+            term, weight = indices[j], np.float64(weights[j])
+            levels = WORD_LEVELS
             if index_rows[term] >= 0:
-                rows[n_rows], reach[n_rows] = index_rows[term], weight * steps[term]
+                levels = BYTE_LEVELS
                 shift += weight * lows[term]
+            lowest = weight * lows[term]
+            highest = lowest + weight * levels * steps[term]
+            low += lowest
+            high += highest
+            magnitude += max(-lowest, highest)
+        n_terms = stop - start
+        unit = choose_unit(low, high, magnitude, n_terms)
+        shift = _MIDDLE + (shift - 0.5 * (low + high)) / unit
+        start_sums(
+            constants,
+            slopes,
+            np.float32(1.0 / unit),
+            np.float32(total / unit),
+            np.float32(shift),
+            sums,
+        )
+        width = 4.0 + 2.0 * _ROUNDING * (n_terms + 8) * magnitude / unit
+        n_rows = np.int64(0)  # a plain 0 would have what it is passed to compiled twice
+        for j in range(start, stop):
+            term, weight = indices[j], np.float64(weights[j])
+            level = weight * steps[term] / unit
+            if index_rows[term] >= 0:
+                starts[n_rows], reach[n_rows] = index_rows[term] * n_classes, level
                 n_rows += 1
                 continue
-            light = np.float32(weight)
-            for p in range(index_indptr[term], index_indptr[term + 1]):
-                sums[index_classes[p]] += light * index_values[p]
-        sort_by_reach(n_rows, reach, rows)
-        error = round_weights(n_rows, reach, factors, units)
-        error += _ROUNDING * (stop - start + 8) * magnitude + _SMALLEST
+            factor = np.floor(65536.0 * level)
+            width += 2.0 + 1.01 * level + WORD_LEVELS * (level - factor / 65536.0)
+            add_postings(
+                index_classes,
+                index_words,
+                index_indptr[term],
+                index_indptr[term + 1],
+                np.int64(np.ceil(weight * lows[term] / unit)),
+                np.int64(factor),
+                sums,
+            )
+        sort_by_reach(n_rows, reach, starts)
+        width += round_factors(n_rows, reach, factors, shifts)
         for g in range(n_rows, (n_rows + 3) & ~3):
-            rows[g] = rows[0]  # its factor is zero
+            starts[g] = starts[0]  # its factor is zero
         for begin in range(0, n_classes, _BLOCK):
             end = min(begin + _BLOCK, n_classes)
-            block = sums[begin:end]
-            add_line(
-                constants[begin:end], slopes[begin:end], np.float32(total), np.float32(shift), block
-            )
-            add_rows(bytes_, rows, factors, units, n_rows, begin, end, block)
+            add_rows(bytes_, starts, factors, shifts, n_rows, begin, end, sums[begin:end])
+        for c in passed:
+            sums[c] = 0
         if own[i] >= 0:
-            sums[own[i]] = -np.inf
-        cut = find_bound(sums, lanes, wanted) - 2.0 * error
-        n_noted[i] = note_reaching(sums, np.float32(cut), noted[i])
-        sums[:] = 0.0
+            sums[own[i]] = 0
+        n_noted[i] = note_reaching(sums, wanted, width, maxima, keys, kept, noted[i])
 
 
 @kernel
 def rank_pairs(classes, scores, first, last, best, best_scores):
     """Fill the best classes of each row, best first; -1 is no class."""
     for i in range(first, last):
-        size = 0
+        size = np.int64(0)
         for column in range(classes.shape[1]):
             if classes[i, column] >= 0:
                 size = keep_best(

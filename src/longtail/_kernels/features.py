@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from longtail._kernels.jit import kernel
+from longtail._kernels.jit import kernel, part
 from longtail._kernels.statistics import term_frequency
 
 N_FEATURES = 10
@@ -20,7 +20,7 @@ CENTROID_DISTANCE = (
 )
 
 
-@kernel
+@part
 def find_term(indices, low, high, term):
     """Return the first position in [low, high) whose term is not below `term`."""
     while low < high:
@@ -32,7 +32,7 @@ def find_term(indices, low, high, term):
     return low
 
 
-@kernel
+@part
 def document_norm(indices, data, start, stop, idf, sublinear):
     """Return the length of the tf-idf weighted document."""
     squares = 0.0
@@ -42,7 +42,7 @@ def document_norm(indices, data, start, stop, idf, sublinear):
     return math.sqrt(squares)
 
 
-@kernel
+@part
 def add_term_features(count, length, idf, rarity, relative_length, features):
     """Add one shared term to the nine features that are sums over shared terms (Table 1)."""
     share = count / length
@@ -108,6 +108,93 @@ def fill_pair_features(
                 product += frequency * idf[term] * (centroid_sums[position] * idf[term])
             cosine = product / (norm * norms[c]) if product > 0.0 else 0.0
             out[CENTROID_DISTANCE] = 1.0 - cosine
+
+
+@kernel
+def fill_differences(
+    indptr,
+    indices,
+    data,
+    documents,
+    width,
+    starts,
+    pairs,
+    are_true,
+    class_indptr,
+    class_indices,
+    counts,
+    centroid_sums,
+    count_unit,
+    sublinear,
+    idf,
+    rarity,
+    lengths,
+    norms,
+    mean_length,
+    first,
+    last,
+    places,
+    terms,
+    features,
+    document_norms,
+    true,
+    differences,
+):
+    """Fill the features of pairs class by class: what each term of a class adds is computed once.
+
+    `pairs` are row * width + column, those of class c from `starts[c]`. Where `are_true`, those of
+    column 0, the true classes, fill `true[row]` and `document_norms[row]`; in a second call the
+    others fill `differences[row, column - 1]`, true - features. The bits are those of
+    `fill_pair_features`.
+
+    Scratch: `places` (n_terms,), all 0; `terms` (largest class, 10); `features` (10,).
+    """
+    for c in range(first, last):
+        if starts[c] == starts[c + 1]:
+            continue
+        begin, end = class_indptr[c], class_indptr[c + 1]
+        for j in range(begin, end):
+            term = class_indices[j]
+            places[term] = j - begin + 1
+            added = terms[j - begin]
+            for k in range(N_FEATURES):
+                added[k] = 0.0
+            add_term_features(
+                counts[j] * count_unit,
+                lengths[c],
+                idf[term],
+                rarity[term],
+                lengths[c] / mean_length,
+                added,
+            )
+            added[CENTROID_DISTANCE] = centroid_sums[j] * idf[term]  # no sum, so the place is free
+        for p in range(starts[c], starts[c + 1]):
+            row, column = pairs[p] // width, pairs[p] % width
+            if (column == 0) != are_true:
+                continue
+            start, stop = indptr[documents[row]], indptr[documents[row] + 1]
+            if are_true:
+                document_norms[row] = document_norm(indices, data, start, stop, idf, sublinear)
+            for k in range(N_FEATURES):
+                features[k] = 0.0
+            product = 0.0
+            for j in range(start, stop):
+                term = indices[j]
+                if places[term] > 0:
+                    added = terms[places[term] - 1]
+                    frequency = term_frequency(data[j], sublinear)
+                    product += frequency * idf[term] * added[CENTROID_DISTANCE]
+                    for k in range(N_FEATURES):
+                        features[k] += added[k]
+            cosine = product / (document_norms[row] * norms[c]) if product > 0.0 else 0.0
+            features[CENTROID_DISTANCE] = 1.0 - cosine
+            for k in range(N_FEATURES):
+                if are_true:
+                    true[row, k] = features[k]
+                else:
+                    differences[row, column - 1, k] = true[row, k] - features[k]
+        for j in range(begin, end):
+            places[class_indices[j]] = 0
 
 
 @kernel

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from longtail._kernels.jit import kernel
+from longtail._kernels.jit import kernel, part
 
 # What ended the loop.
 READ = 0
@@ -44,19 +44,19 @@ _LARGEST_EXACT_POWER = 22
 _POWERS_OF_TEN = np.array([float(10**exponent) for exponent in range(_LARGEST_EXACT_POWER + 1)])
 
 
-@kernel
+@part
 def _is_digit(byte):
     """Say whether a byte is one of 0 to 9."""
     return _ZERO <= byte <= _NINE
 
 
-@kernel
+@part
 def _is_blank(byte):
     """Say whether a byte separates tokens; the return of a Windows line end does."""
     return byte in (_SPACE, _TAB, _RETURN)
 
 
-@kernel
+@part
 def _skip_blanks(block, at, end):
     """Return the first place from ``at`` on that holds no blank."""
     while at < end and _is_blank(block[at]):
@@ -64,7 +64,7 @@ def _skip_blanks(block, at, end):
     return at
 
 
-@kernel
+@part
 def _skip_digits(block, at, end):
     """Return the first place from ``at`` on that holds no digit."""
     while at < end and _is_digit(block[at]):
@@ -72,7 +72,7 @@ def _skip_digits(block, at, end):
     return at
 
 
-@kernel
+@part
 def _find_byte(block, wanted, at, end):
     """Return the first place of a byte, ``end`` if there is none."""
     while at < end and block[at] != wanted:
@@ -80,7 +80,7 @@ def _find_byte(block, wanted, at, end):
     return at
 
 
-@kernel
+@part
 def _read_whole(block, at, end):
     """Return the whole number at ``at``, at most `_HUGE`, and the place after it."""
     number = np.int64(0)
@@ -93,7 +93,7 @@ def _read_whole(block, at, end):
     return number, at
 
 
-@kernel
+@part
 def _read_label(block, at, end):
     """Return the label at ``at`` and the place after it, which is ``at`` if there is none.
 
@@ -115,7 +115,7 @@ def _read_label(block, at, end):
     return (-number if negative else number), after
 
 
-@kernel
+@part
 def _read_exponent(block, at, end):
     """Return the exponent at ``at`` (0 if none), the place after it, and whether it is sound."""
     if at >= end or (block[at] != _LOWER_E and block[at] != _UPPER_E):
@@ -128,7 +128,7 @@ def _read_exponent(block, at, end):
     return (-number if negative else number), after, after > at
 
 
-@kernel
+@part
 def _read_count(block, at, end):
     """Return status, value and the place after the decimal number at ``at``.
 
@@ -171,7 +171,7 @@ def _read_count(block, at, end):
     return (COUNT_TOO_LARGE if value > LARGEST_COUNT else READ), value, after
 
 
-@kernel
+@part
 def _read_labels(block, at, end, first_label, last_label, n_labels, labels):
     """Store the labels that open a line; return status, place reached, number of labels stored.
 
@@ -200,7 +200,7 @@ def _read_labels(block, at, end, first_label, last_label, n_labels, labels):
     return READ, at, n_labels
 
 
-@kernel
+@part
 def _skip_query(block, at, end):
     """Return the place after svmlight's ``qid:...`` token, if there is one at ``at``."""
     if (
@@ -215,7 +215,7 @@ def _skip_query(block, at, end):
     return _skip_blanks(block, at, end)
 
 
-@kernel
+@part
 def _read_pairs(block, at, end, first_term, last_term, n_entries, indices, data):
     """Store the term:count pairs of a line; return status, place reached, number stored."""
     while at < end:

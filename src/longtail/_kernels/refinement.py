@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from longtail._kernels.jit import kernel
+from longtail._kernels.jit import kernel, part
 from longtail._kernels.sorting import sort_together
 
 # Newton's method for one dual variable, in a bracket: alone it cycles where the cost is large. Two
@@ -63,35 +63,49 @@ def solve_dual(alpha, log_odds, square, cost):
     return cost / (1.0 + math.exp(-r))
 
 
-@kernel
+@part
 def fit_class(
-    indptr, indices, weights, width, pairs, offsets, cost, tolerance, most_passes, buffer, alphas
+    indptr,
+    indices,
+    weights,
+    width,
+    start,
+    stop,
+    pairs,
+    offsets,
+    cost,
+    tolerance,
+    most_passes,
+    alphas,
+    squares,
+    resting,
+    buffer,
 ):
-    """Fit one class's weights into `buffer` (all zero before); returns its constant.
+    """Fit the weights of one class into `buffer` (all zero before); returns its constant.
 
     Minimises 1/2 |w|^2 + 1/2 b^2 + cost * sum log(1 + exp(-y (offset + w.x + b))) by dual
     coordinate descent. A pair whose dual variable moves less than a tenth of the tolerance rests
-    for the next pass.
+    for the next pass. The class's pairs are those from `start` to `stop - 1`.
     """
-    n_pairs = len(pairs)
-    squares = np.empty(n_pairs)
-    resting = np.zeros(n_pairs, np.bool_)
-    for k in range(n_pairs):
-        row = pairs[k] // width
+    for k in range(stop - start):
+        row = pairs[start + k] // width
         square = 1.0
         for j in range(indptr[row], indptr[row + 1]):
             square += weights[j] * weights[j]
         squares[k] = square
+        alphas[k] = 0.0
+        resting[k] = False
     constant = 0.0
     for _ in range(most_passes):
         largest = 0.0
-        for k in range(n_pairs):
+        for k in range(stop - start):
             if resting[k]:
                 resting[k] = False
                 continue
-            row = pairs[k] // width
-            sign = 1.0 if pairs[k] == row * width else -1.0
-            score = offsets[pairs[k]] + constant
+            pair = pairs[start + k]
+            row = pair // width
+            sign = 1.0 if pair == row * width else -1.0
+            score = offsets[pair] + constant
             for j in range(indptr[row], indptr[row + 1]):
                 score += weights[j] * buffer[indices[j]]
             alpha = solve_dual(alphas[k], sign * score - squares[k] * alphas[k], squares[k], cost)
@@ -108,12 +122,47 @@ def fit_class(
     return constant
 
 
+@part
+def is_near_miss(classes, offsets, chosen, used, lowest_offset, row, column):
+    """Tell whether a pair of a chosen class and a used document counts: its own, or close."""
+    return (
+        used[row]
+        and chosen[classes[row, column]]
+        and (column == 0 or offsets[row, column] >= lowest_offset)
+    )
+
+
+@kernel
+def count_near_misses(classes, offsets, chosen, used, lowest_offset, starts):
+    """Fill `starts` with where each class's pairs begin among all that count."""
+    for row in range(classes.shape[0]):
+        for column in range(classes.shape[1]):
+            if is_near_miss(classes, offsets, chosen, used, lowest_offset, row, column):
+                starts[classes[row, column] + 1] += 1
+    for c in range(len(starts) - 1):
+        starts[c + 1] += starts[c]
+
+
+@kernel
+def list_near_misses(classes, offsets, chosen, used, lowest_offset, place, pairs):
+    """List the pairs that count, class by class and in ascending order.
+
+    `place` is where each class's pairs begin, and changes to where they end.
+    """
+    width = classes.shape[1]
+    for row in range(classes.shape[0]):
+        for column in range(width):
+            if is_near_miss(classes, offsets, chosen, used, lowest_offset, row, column):
+                c = classes[row, column]
+                pairs[place[c]] = row * width + column
+                place[c] += 1
+
+
 @kernel
 def fit_classes(
     indptr,
     indices,
     weights,
-    n_terms,
     width,
     starts,
     pairs,
@@ -121,80 +170,65 @@ def fit_classes(
     cost,
     tolerance,
     most_passes,
-    lowest_offset,
     smallest_weight,
-    chosen,
-    used,
     first,
     last,
+    size,
+    alphas,
+    squares,
+    resting,
+    buffer,
+    terms,
+    values,
     sizes,
     constants,
 ):
-    """Fit the classes `first` to `last - 1` that are chosen; returns terms, weights, their number.
+    """Fit the classes `first` to `last - 1`, as far as there is room; returns the next class.
 
-    Only documents that are `used` count. `sizes` and `constants` are filled. Weights below
-    `smallest_weight` are dropped. A pair that is not the document's own is passed over where its
-    offset is below `lowest_offset`: it is no near miss.
+    A class none of whose pairs is a document's own learns nothing. Weights below `smallest_weight`
+    are dropped; the others follow the first `size` of `terms` and `values`. Scratch: `alphas`,
+    `squares` and `resting`, as long as the longest list of pairs, and `buffer` (n_terms,), all 0.
     """
-    buffer = np.zeros(n_terms)
-    capacity = 1024
-    terms = np.empty(capacity, np.int32)
-    values = np.empty(capacity, np.float32)
-    size = 0
     for c in range(first, last):
+        if size + len(buffer) > len(terms):
+            return c
         sizes[c] = 0
         constants[c] = 0.0
-        if not chosen[c]:
-            continue
-        near = np.empty(starts[c + 1] - starts[c], np.int64)
-        n_near, n_own = 0, 0
+        n_own = 0
         for place in range(starts[c], starts[c + 1]):
-            pair = pairs[place]
-            if not used[pair // width]:
-                continue
-            is_own = pair % width == 0
-            if is_own or offsets[pair] >= lowest_offset:
-                near[n_near] = pair
-                n_near += 1
-            if is_own:
+            if pairs[place] % width == 0:
                 n_own += 1
         if n_own == 0:
             continue
-        near = near[:n_near]
-        alphas = np.zeros(n_near)
         constants[c] = fit_class(
             indptr,
             indices,
             weights,
             width,
-            near,
+            starts[c],
+            starts[c + 1],
+            pairs,
             offsets,
             cost,
             tolerance,
             most_passes,
-            buffer,
             alphas,
+            squares,
+            resting,
+            buffer,
         )
         start = size
-        for pair in near:
-            row = pair // width
+        for place in range(starts[c], starts[c + 1]):
+            row = pairs[place] // width
             for j in range(indptr[row], indptr[row + 1]):
                 term = indices[j]
                 value = buffer[term]
                 buffer[term] = 0.0
                 if value == 0.0 or abs(value) < smallest_weight:
                     continue
-                if size == capacity:
-                    capacity *= 2
-                    grown_terms = np.empty(capacity, np.int32)
-                    grown_terms[:size] = terms
-                    terms = grown_terms
-                    grown_values = np.empty(capacity, np.float32)
-                    grown_values[:size] = values
-                    values = grown_values
                 terms[size] = term
                 values[size] = value
                 size += 1
         sort_together(terms, values, start, size)
         sizes[c] = size - start
-    return terms, values, size
+    return last

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from longtail._kernels.jit import kernel
+from longtail._kernels.jit import kernel, part
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
@@ -15,7 +15,7 @@ _MIX_2 = np.uint64(0x94D049BB133111EB)
 _TO_UNIT = 2.0**-53
 
 
-@kernel
+@part
 def mix(value):
     """Scramble 64 bits (the finaliser of SplitMix64: every input bit reaches every output bit)."""
     value = (value ^ (value >> np.uint64(30))) * _MIX_1
@@ -23,7 +23,7 @@ def mix(value):
     return value ^ (value >> np.uint64(31))
 
 
-@kernel
+@part
 def random_bits(seed, document, draw):
     """Return 64 random bits for one draw of one document."""
     value = mix(np.uint64(seed) + _GOLDEN)
@@ -31,7 +31,7 @@ def random_bits(seed, document, draw):
     return mix(value + np.uint64(draw) * _GOLDEN + _GOLDEN)
 
 
-@kernel
+@part
 def uniform(seed, document, draw):
     """Return a number in [0, 1), a multiple of 2^-53."""
     return (random_bits(seed, document, draw) >> np.uint64(11)) * _TO_UNIT

@@ -17,7 +17,7 @@ import math
 import numpy as np
 
 from longtail._kernels.features import find_term
-from longtail._kernels.jit import kernel
+from longtail._kernels.jit import kernel, part
 from longtail._kernels.statistics import term_frequency
 
 N_SCORE_FEATURES = 6
@@ -45,7 +45,7 @@ def weigh_rows(indptr, indices, data, term_weights, first, last, weights, totals
         totals[row] = total
 
 
-@kernel
+@part
 def unit_scale(data, start, stop, unit):
     """Return what turns a term frequency of a document into its fixed-point part of a class sum."""
     squares = 0.0
@@ -56,37 +56,39 @@ def unit_scale(data, start, stop, unit):
 
 
 @kernel
-def group_pairs(classes, n_classes, starts, pairs):
-    """List the pairs of each class in ascending order (a counting sort); -1 is no class."""
-    flat = classes.ravel()
-    for c in flat:
-        if c >= 0:
-            starts[c + 1] += 1
+def group_pairs(classes, n_classes, place, starts, pairs):
+    """List the pairs of each class in ascending order (a counting sort); -1 is no class.
+
+    classes (n_pairs,)    place (n_classes,), scratch    starts (n_classes + 1,), all 0 before
+    """
+    for pair in range(len(classes)):
+        if classes[pair] >= 0:
+            starts[classes[pair] + 1] += 1
     for c in range(n_classes):
         starts[c + 1] += starts[c]
-    place = starts[:-1].copy()
-    for pair in range(len(flat)):
-        c = flat[pair]
+        place[c] = starts[c]
+    for pair in range(len(classes)):
+        c = classes[pair]
         if c >= 0:
             pairs[place[c]] = pair
             place[c] += 1
 
 
-@kernel
+@part
 def spread(class_indices, values, start, stop, spread_values):
     """Spread a class's entries out over all terms."""
     for j in range(start, stop):
         spread_values[class_indices[j]] = values[j]
 
 
-@kernel
+@part
 def clear(class_indices, start, stop, spread_values):
     """Undo `spread`."""
     for j in range(start, stop):
         spread_values[class_indices[j]] = 0
 
 
-@kernel
+@part
 def leave_out(indices, data, start, stop, scale, sums, unit, idf, square, mass):
     """Return a class's squared length and mass without one of its documents; `sums` by term."""
     for j in range(start, stop):
@@ -99,7 +101,7 @@ def leave_out(indices, data, start, stop, scale, sums, unit, idf, square, mass):
     return square, mass
 
 
-@kernel
+@part
 def term_value(total, idf, background, cosine_factor, weights):
     """Return what a unit of a term's weight adds to the score of a class that has the term."""
     return (
@@ -109,7 +111,7 @@ def term_value(total, idf, background, cosine_factor, weights):
     )
 
 
-@kernel
+@part
 def class_parts(size, square, mass, weights):
     """Return cosine factor, slope and constant of a class: all of a score that no term decides."""
     norm = math.sqrt(max(square, SMALLEST_SQUARE))
@@ -142,14 +144,14 @@ def fill_score_features(
     background,
     first,
     last,
+    sums,
     features,
 ):
     """Fill the six features of each pair of the classes `first` to `last - 1`.
 
     Pair p belongs to document `documents[p // width]`, which is left out of its class `own[p //
-    width]`.
+    width]`. `sums` (n_terms,) is scratch, all 0.
     """
-    sums = np.zeros(len(idf), np.int64)
     for c in range(first, last):
         if starts[c] == starts[c + 1]:
             continue
@@ -179,13 +181,15 @@ def fill_score_features(
                 coverage += weights[j] * idf[term]
                 saturation += weights[j] * idf[term] * value / (value + HALF_SATURATION)
             norm = math.sqrt(max(square, SMALLEST_SQUARE))
-            out = features[pairs[place]]
-            out[COSINE] = product / norm
-            out[LIKELIHOOD] = likelihood - totals[row] * math.log(1.0 + max(mass, 0.0) / PRIOR_MASS)
-            out[SIZE] = math.log(max(size, SMALLEST_SIZE))
-            out[COVERAGE] = coverage
-            out[DAMPENED_COSINE] = product / norm**DAMPING
-            out[SATURATION] = saturation
+            pair = pairs[place]
+            features[pair, COSINE] = product / norm
+            features[pair, LIKELIHOOD] = likelihood - totals[row] * math.log(
+                1.0 + max(mass, 0.0) / PRIOR_MASS
+            )
+            features[pair, SIZE] = math.log(max(size, SMALLEST_SIZE))
+            features[pair, COVERAGE] = coverage
+            features[pair, DAMPENED_COSINE] = product / norm**DAMPING
+            features[pair, SATURATION] = saturation
         clear(class_indices, class_indptr[c], class_indptr[c + 1], sums)
 
 
@@ -213,14 +217,15 @@ def fill_contributions(
     places,
     first,
     last,
+    sums,
     contributions,
     constants,
 ):
     """Fill what each term adds to the score of each pair, and each pair's constant.
 
-    The terms of pair (i, column) stand at `places[i] + column * length` of `contributions`.
+    The terms of pair (i, column) stand at `places[i] + column * length` of `contributions`; `sums`
+    (n_terms,) is scratch, all 0.
     """
-    sums = np.zeros(len(idf), np.int64)
     for c in range(first, last):
         if starts[c] == starts[c + 1]:
             continue
@@ -294,8 +299,9 @@ def fill_own_scores(
     data,
     weights,
     totals,
-    starts,
     documents,
+    starts,
+    members,
     class_indptr,
     class_indices,
     class_sums,
@@ -308,15 +314,21 @@ def fill_own_scores(
     feature_weights,
     first,
     last,
+    sums,
     scores,
 ):
-    """Fill the score of each document of each class for that class without the document."""
-    sums = np.zeros(len(idf), np.int64)
+    """Fill the score of each document of each class for that class without the document.
+
+    `members[starts[c]:starts[c + 1]]` are the places in `documents` of those of class c; `sums`
+    (n_terms,) is scratch, all 0.
+    """
     for c in range(first, last):
         if starts[c] == starts[c + 1]:
             continue
         spread(class_indices, class_sums, class_indptr[c], class_indptr[c + 1], sums)
-        for row in documents[starts[c] : starts[c + 1]]:
+        for place in range(starts[c], starts[c + 1]):
+            i = members[place]
+            row = documents[i]
             start, stop = indptr[row], indptr[row + 1]
             scale = unit_scale(data, start, stop, unit)
             square, mass = leave_out(
@@ -333,11 +345,11 @@ def fill_own_scores(
                     score += weights[j] * term_value(
                         total * unit, idf[term], background[term], cosine_factor, feature_weights
                     )
-            scores[row] = score
+            scores[i] = score
         clear(class_indices, class_indptr[c], class_indptr[c + 1], sums)
 
 
-@kernel
+@part
 def row_product(indices, weights, start, stop, class_indices, values, low, high):
     """Return the sum over shared terms of document weight times class value."""
     product = 0.0
@@ -403,10 +415,13 @@ def fill_pair_scores_by_class(
     constants,
     first,
     last,
+    spread_values,
     scores,
 ):
-    """Fill the same scores class by class: much faster where every class has many documents."""
-    spread_values = np.zeros(indices.max() + 1 if len(indices) else 1, values.dtype)
+    """Fill the same scores class by class: much faster where every class has many documents.
+
+    `spread_values`, scratch, is all 0 and reaches to the last term of the documents.
+    """
     for c in range(first, last):
         if starts[c] == starts[c + 1]:
             continue
@@ -432,6 +447,8 @@ def step_term_weights(
     constants,
     learning_rate,
     decay,
+    scores,
+    factors,
     log_weights,
     steps,
 ):
@@ -439,13 +456,9 @@ def step_term_weights(
 
     Adaptive gradient steps on the logarithms of the term weights, document by document in the order
     given; `steps` sums up the squared gradients of each term. Returns the sum of the losses.
+    Scratch: `scores` (width,), and `factors`, as long as the longest document.
     """
     width = constants.shape[1]
-    scores = np.empty(width)
-    longest = 0
-    for row in documents:
-        longest = max(longest, indptr[row + 1] - indptr[row])
-    factors = np.empty(longest)
     loss = 0.0
     for i in range(len(documents)):
         first = indptr[documents[i]]

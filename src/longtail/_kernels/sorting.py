@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
-from longtail._kernels.jit import kernel
+import numpy as np
+
+from longtail._kernels.jit import kernel, part
+
+_COUNTED = 32_768  # words at once, so that their number fits 16 bits
+
+
+@part
+def count_reaching(words, n, bound):
+    """Count the first n words that reach a bound."""
+    total = np.int64(0)
+    for start in range(0, n, _COUNTED):
+        few = np.uint16(0)  # counted in as many bits as the words have: vector instructions again
+        for i in range(start, min(start + _COUNTED, n)):
+            few = np.uint16(few + np.uint16(words[i] >= bound))
+        total += np.int64(few)
+    return total
 
 
 @kernel
-def nth_largest(values, n):
-    """Return the n-th largest value, by quickselect; reorders the values."""
-    low, high = 0, len(values) - 1
-    while low < high:
-        pivot = values[(low + high) >> 1]
-        i, j = low, high
-        while i <= j:
-            while values[i] > pivot:
-                i += 1
-            while values[j] < pivot:
-                j -= 1
-            if i <= j:
-                values[i], values[j] = values[j], values[i]
-                i += 1
-                j -= 1
-        if n - 1 <= j:
-            high = j
-        elif n - 1 >= i:
-            low = i
-        else:
-            break
-    return values[n - 1]
+def nth_largest(words, n, nth):
+    """Return the nth largest of the first n 16-bit words; no branch depends on the data."""
+    found = 0
+    for bit in range(15, -1, -1):
+        if count_reaching(words, n, np.uint16(found | (1 << bit))) >= nth:
+            found |= 1 << bit
+    return found
 
 
 @kernel

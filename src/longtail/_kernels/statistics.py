@@ -11,23 +11,27 @@ import math
 
 import numpy as np
 
-from longtail._kernels.jit import kernel
+from longtail._kernels.jit import kernel, part
+from longtail._kernels.sorting import sort_keys
 
 
-@kernel
+@part
 def term_frequency(count, sublinear):
     """Return the count, or 1 + ln of a count above one (below, that would turn negative)."""
+    count = np.float64(count)  # the logarithm of a float32 would be one
     if sublinear and count > 1.0:
         return 1.0 + math.log(count)
     return count
 
 
 @kernel
-def count_class_terms(order, starts, indptr, indices, n_terms, first, last, sizes):
-    """Fill `sizes[first:last]` with the number of distinct terms of each class."""
-    last_seen = np.full(n_terms, -1, np.int64)
+def count_class_terms(order, starts, indptr, indices, first, last, last_seen, sizes):
+    """Fill `sizes[first:last]` with the number of distinct terms of each class.
+
+    `last_seen` (n_terms,) is scratch, all -1.
+    """
     for c in range(first, last):
-        size = 0
+        size = np.int64(0)
         for position in range(starts[c], starts[c + 1]):
             document = order[position]
             for j in range(indptr[document], indptr[document + 1]):
@@ -45,13 +49,15 @@ def fill_class_sums(
     indptr,
     indices,
     data,
-    n_terms,
     sublinear,
     count_unit,
     centroid_unit,
     first,
     last,
     class_indptr,
+    count_sum,
+    centroid_sum,
+    seen,
     class_indices,
     counts,
     centroid_sums,
@@ -59,12 +65,10 @@ def fill_class_sums(
     """Fill rows `first` to `last - 1` of the class matrix: terms, counts and centroid sums.
 
     Each document is rounded to the fixed-point unit by itself, so the sums are exact in any order.
+    `count_sum`, `centroid_sum` and `seen` (n_terms,) are scratch, all 0.
     """
-    count_sum = np.zeros(n_terms, np.int64)
-    centroid_sum = np.zeros(n_terms, np.int64)
-    seen = np.zeros(n_terms, np.bool_)
     for c in range(first, last):
-        size = 0
+        size = np.int64(0)
         start = class_indptr[c]
         for position in range(starts[c], starts[c + 1]):
             document = order[position]
@@ -81,7 +85,7 @@ def fill_class_sums(
                     size += 1
                 count_sum[term] += np.int64(np.rint(data[j] * count_unit))
                 centroid_sum[term] += np.int64(np.rint(term_frequency(data[j], sublinear) * scale))
-        class_indices[start : start + size].sort()
+        sort_keys(class_indices[start : start + size], size)
         for j in range(start, start + size):
             term = class_indices[j]
             counts[j] = count_sum[term]

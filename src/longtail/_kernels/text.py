@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from longtail._kernels.jit import kernel
+from longtail._kernels.jit import kernel, part
 from longtail._kernels.sorting import sort_keys
 
 SEPARATOR, LETTER, MARK = 0, 1, 2  # what a character does; a mark continues a word, starts none
@@ -37,7 +37,7 @@ _SHORTEST_PLURAL = 4  # letters; gas and was are none
 # ---- words
 
 
-@kernel
+@part
 def _decode(utf8, at):
     """Return the code point at a byte above 127, and how many bytes it takes."""
     lead = np.int64(utf8[at])
@@ -77,7 +77,7 @@ def cut_words(utf8, offsets, kinds, stems, words, bounds, indptr):
     """
     words[0] = SPACE
     bounds[0] = 0
-    start, end, n_words = 1, 1, 0
+    start, end, n_words = np.int64(1), np.int64(1), 0  # else _cut_plural is compiled twice
     for document in range(len(offsets) - 1):
         indptr[document] = n_words
         at, stop = offsets[document], offsets[document + 1]
@@ -109,7 +109,7 @@ def cut_words(utf8, offsets, kinds, stems, words, bounds, indptr):
     return end
 
 
-@kernel
+@part
 def _cut_plural(words, start, end):
     """Return where an English word ends without its plural ending; ies becomes y."""
     if end - start < _SHORTEST_PLURAL or words[end - 1] != _S:
@@ -131,7 +131,7 @@ def _cut_plural(words, start, end):
 # ---- units: words and character n-grams, as slices
 
 
-@kernel
+@part
 def _next_character(words, at):
     """Return where the character after this one begins."""
     at += 1
@@ -140,7 +140,7 @@ def _next_character(words, at):
     return at
 
 
-@kernel
+@part
 def _count_characters(words, start, end):
     """Return the number of characters in a stretch of bytes."""
     n_characters = 0
@@ -215,7 +215,7 @@ def cut_units(words, bounds, indptr, shortest, longest, n_bytes, starts, ends, u
 # ---- the table of words
 
 
-@kernel
+@part
 def _hash(text, start, end):
     """Return 32 bits that depend on every byte of a word."""
     value = _HASH_START
@@ -224,7 +224,7 @@ def _hash(text, start, end):
     return (value ^ (value >> _HALF)) & _LOW
 
 
-@kernel
+@part
 def _equal(text, start, end, terms, first, last):
     """Tell whether two slices hold the same bytes."""
     if end - start != last - first:
@@ -235,7 +235,7 @@ def _equal(text, start, end, terms, first, last):
     return start + step == end
 
 
-@kernel
+@part
 def _find_word(text, start, end, tag, slots, terms, firsts, lasts):
     """Return the slot that holds a word, or the free one where it belongs."""
     mask = np.uint64(len(slots) - 1)
@@ -249,7 +249,7 @@ def _find_word(text, start, end, tag, slots, terms, firsts, lasts):
     return slot
 
 
-@kernel
+@part
 def _number_in(slot):
     """Return the number that a slot of the table of words holds; -1 if it is free."""
     return np.int64(slot & _LOW) - 1
@@ -270,7 +270,7 @@ def grow_words(old, slots):
 # ---- the table of pairs
 
 
-@kernel
+@part
 def _find_pair(pair, pairs):
     """Return the row that holds a pair, or the free one where it belongs."""
     mask = np.int64(len(pairs) - 1)
@@ -449,7 +449,7 @@ def write_terms(terms, firsts, lasts, chosen, offsets, utf8):
             number, second = second, np.int64(-1)
 
 
-@kernel
+@part
 def _find_space(terms, start, end):
     """Return where the space of a pair is; `end` in a word or a character n-gram."""
     if terms[start] == GRAM:
@@ -460,14 +460,14 @@ def _find_space(terms, start, end):
     return place
 
 
-@kernel
+@part
 def _look_up_word(text, start, end, slots, terms, firsts, lasts):
     """Return the number of a word or character n-gram; -1 if the table lacks it."""
     tag = _hash(text, start, end)
     return _number_in(slots[_find_word(text, start, end, tag, slots, terms, firsts, lasts)])
 
 
-@kernel
+@part
 def _look_up_words(text, start, space, end, slots, terms, firsts, lasts):
     """Return the words of a pair as the table of pairs has them; -1 if one is no term."""
     left = _look_up_word(text, start, space, slots, terms, firsts, lasts)

@@ -48,7 +48,7 @@ def draw_counts(
     Returns
     -------
     CountDataset
-        Counts are float64, as the estimators want them, so that no copy is made.
+        Counts are float32, as the estimators want them, so that no copy is made.
 
     Examples
     --------
@@ -94,7 +94,7 @@ def _draw_documents(
     lengths = np.maximum(SHORTEST, rng.poisson(MEAN_LENGTH, len(y)))
     indptr = np.zeros(len(y) + 1, np.int64)
     # Room for documents without repeated terms; what is never written takes no memory.
-    indices, data = np.empty(lengths.sum(), np.int32), np.empty(lengths.sum())
+    indices, data = np.empty(lengths.sum(), np.int32), np.empty(lengths.sum(), np.float32)
     for start in range(0, len(y), CHUNK):
         part = slice(start, start + CHUNK)
         counts = _draw_chunk(y[part], lengths[part], n_classes, n_terms, rng)

@@ -13,7 +13,7 @@ fit, step by step:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Self, cast
 
@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from longtail.calibration import Calibrator, calibrate, find_threshold, fit_calibrator
 from longtail.candidates import (
+    INDEX_PARTS,
     RareTerms,
     ScoreIndex,
     cap_candidates,
@@ -35,6 +36,7 @@ from longtail.classifier.base import (
     TopK,
     check_documents_left,
     check_k,
+    fill_up,
 )
 from longtail.classifier.labels import check_known, check_same_kind
 from longtail.classifier.parts import Model, current_corpus
@@ -60,7 +62,8 @@ from longtail.scoring import (
     term_contributions,
     weigh_documents,
 )
-from longtail.statistics import ClassStatistics, CountRows, Floats, Integers
+from longtail.statistics import ClassStatistics, CountRows, Floats, Integers, index_dtype
+from longtail.threads import give_back_memory
 
 SAMPLED = 40_000  # documents that the shared score is learned on
 LISTED = 10_000  # of these, for the six feature weights
@@ -68,6 +71,7 @@ FIRST_CANDIDATES = 20  # rivals of each sampled document
 FEWEST_LISTED = 10  # with fewer documents the feature weights stay at their defaults
 HELD_OUT_SHARE, MOST_HELD_OUT = 0.15, 15_000
 MOST_RECENT = 256  # classes taught before the index is built anew
+MINED_AT_ONCE = 8_192  # documents; the scores of their candidates are not kept
 DOCUMENTS_AT_ONCE = 4_096  # scored for all recent classes
 CLASS_WEIGHTS = "class_weights"  # the last feature of an explanation: what the class has learned
 
@@ -196,12 +200,7 @@ class LongTailClassifier(CountClassifier):
         labels = self._labels(model)
         numbers, scores = self._rank(model, self._check_rows(X), len(labels))
         probabilities = calibrate(scores, model.calibrator)
-        n_kept = min(k, numbers.shape[1])
-        missing = ((0, 0), (0, k - n_kept))
-        return TopK(
-            labels[np.pad(numbers[:, :n_kept], missing)],
-            np.pad(probabilities[:, :n_kept], missing),
-        )
+        return TopK(labels[fill_up(numbers[:, :k], k, 0)], fill_up(probabilities[:, :k], k, 0.0))
 
     def threshold_for(self, precision: float) -> float:
         """Return the top-1 probability from which on predictions reach a precision.
@@ -284,37 +283,59 @@ class LongTailClassifier(CountClassifier):
     def _fit_model(
         self, rows: CountRows, numbers: Integers, classes: NDArray[Any]
     ) -> LongTailModel:
-        seed = draw_seed(self.random_state)
-        n_classes = len(classes)
-        statistics = self._sum(rows, classes[numbers], classes)
-        profile = Profile.of(statistics, statistics.corpus, background_shares(statistics))
+        seed, n_classes = draw_seed(self.random_state), len(classes)
         held_out = hold_out(
             numbers, n_classes, min(int(HELD_OUT_SHARE * len(numbers)), MOST_HELD_OUT), seed
         )
         sample = draw_documents(numbers, n_classes, SAMPLED, seed, without=held_out)
-        term_weights, feature_weights = self._learn_score(rows, numbers, profile, sample)
-        model = self._derive(
-            LongTailModel(
-                classes=classes,
-                statistics=statistics,
-                corpus=statistics.corpus,
-                current_corpus=statistics.corpus,
-                background=background_shares(statistics),
-                term_weights=term_weights,
-                feature_weights=feature_weights,
-                class_weights=ClassWeights.none(n_classes),
-                calibrator=Calibrator.identity(),
-                rare=RareTerms.of(statistics),
-                touched=np.zeros(n_classes, np.bool_),
-                score=None,  # type: ignore[arg-type]
-                index=None,  # type: ignore[arg-type]
-            )
-        )
+        model = self._begin(rows, numbers, classes, sample)
+        give_back_memory()
         documents = self._weigh(rows, model)
-        near_misses = self._mine(documents, numbers, model)
-        calibrator = self._calibrate(documents, near_misses, held_out, model)
+        near_misses = self._mine(documents, numbers, self._derive(model))
+        if len(held_out):
+            # Sums are exact: what is subtracted can be added again, so that statistics, score and
+            # index are in memory once.
+            apart = self._sum_numbered(rows.take(held_out), numbers[held_out], n_classes)
+            model = replace(model, statistics=model.statistics - apart)
+            give_back_memory()
+            calibrator = self._calibrate(documents, near_misses, held_out, self._collapse(model))
+            model = replace(model, statistics=model.statistics + apart, calibrator=calibrator)
+            del apart
+        model = self._collapse(model)
+        give_back_memory()
         class_weights = self._learn_class_weights(documents, near_misses, model)
-        return replace(model, class_weights=class_weights, calibrator=calibrator)
+        return self._index(replace(model, class_weights=class_weights))
+
+    def _begin(
+        self, rows: CountRows, numbers: Integers, classes: NDArray[Any], sample: Integers
+    ) -> LongTailModel:
+        """Sum the documents and learn the shared score; derived parts and corrections are left."""
+        statistics = self._sum_numbered(rows, numbers, len(classes))
+        background = background_shares(statistics)
+        term_weights, feature_weights = self._learn_score(
+            rows, numbers, Profile.of(statistics, statistics.corpus, background), sample
+        )
+        return LongTailModel(
+            classes=classes,
+            statistics=statistics,
+            corpus=statistics.corpus,
+            current_corpus=statistics.corpus,
+            background=background,
+            term_weights=term_weights,
+            feature_weights=feature_weights,
+            class_weights=ClassWeights.none(len(classes)),
+            calibrator=Calibrator.identity(),
+            rare=RareTerms.of(statistics),
+            touched=np.zeros(len(classes), np.bool_),
+            score=None,  # type: ignore[arg-type]
+            index=None,  # type: ignore[arg-type]
+        )
+
+    def _sum_numbered(self, rows: CountRows, numbers: Integers, n_classes: int) -> ClassStatistics:
+        """Sum documents by class number."""
+        return ClassStatistics.from_counts(
+            rows, numbers, n_classes, sublinear=self._sublinear, n_jobs=self.n_jobs
+        )
 
     def _learn_score(
         self, rows: CountRows, numbers: Integers, profile: Profile, sample: Integers
@@ -331,11 +352,12 @@ class LongTailClassifier(CountClassifier):
                 documents, *lists.take(part), profile, feature_weights, self.n_jobs
             ),
         )
-        reweighted = weigh_documents(rows, idf * term_weights, self.n_jobs)
-        feature_weights = self._learn_feature_weights(reweighted, lists, profile)
+        del documents  # as large as what takes their place
+        documents = weigh_documents(rows, idf * term_weights, self.n_jobs)
+        feature_weights = self._learn_feature_weights(documents, lists, profile)
         # Once more with the candidates that the score itself draws, as prediction will.
-        lists = self._draw_lists(reweighted, sample[:LISTED], numbers, profile, feature_weights)
-        return term_weights, self._learn_feature_weights(reweighted, lists, profile)
+        lists = self._draw_lists(documents, sample[:LISTED], numbers, profile, feature_weights)
+        return term_weights, self._learn_feature_weights(documents, lists, profile)
 
     def _draw_lists(
         self,
@@ -350,21 +372,20 @@ class LongTailClassifier(CountClassifier):
         Documents whose own class would not be among the candidates are left out: no weights can
         help them.
         """
-        n_classes, own = profile.statistics.n_classes, numbers[sample]
+        own = numbers[sample]
         score = collapse_score(profile, feature_weights, self.n_jobs)
-        rivals, _ = find_highest(
+        classes = self._find_rivals(
             documents,
+            sample,
+            own,
             score,
             index_score(score, profile.statistics.n_terms, self.n_jobs),
-            min(FIRST_CANDIDATES, n_classes - 1),
-            chosen=sample,
-            own=own,
-            rare=RareTerms.of(profile.statistics),
-            n_jobs=self.n_jobs,
+            RareTerms.of(profile.statistics),
+            FIRST_CANDIDATES,
         )
-        classes = np.column_stack([own.astype(rivals.dtype), rivals])
+        rivals = np.ascontiguousarray(classes[:, 1:])
         scores = pair_scores(documents, rivals, score, self.n_jobs, chosen=sample)
-        left_out = own_scores(documents.take(sample), own, profile, feature_weights, self.n_jobs)
+        left_out = own_scores(documents, own, profile, feature_weights, self.n_jobs, chosen=sample)
         reached = left_out >= scores.min(axis=1)
         return _Lists(sample[reached], classes[reached], own[reached])
 
@@ -388,17 +409,40 @@ class LongTailClassifier(CountClassifier):
         self, documents: WeightedRows, numbers: Integers, model: LongTailModel
     ) -> NDArray[Any]:
         """Return every document's own class and its candidates, shape (n_documents, 1 + q)."""
-        n_classes = len(model.classes)
-        rivals, _ = find_highest(
-            documents,
-            model.score,
-            model.index,
-            min(cap_candidates(self.candidates, n_classes), n_classes - 1),
-            own=numbers,
-            rare=model.rare,
-            n_jobs=self.n_jobs,
+        n_candidates = cap_candidates(self.candidates, len(model.classes))
+        every = np.arange(len(numbers))
+        return self._find_rivals(
+            documents, every, numbers, model.score, model.index, model.rare, n_candidates
         )
-        return np.column_stack([numbers.astype(rivals.dtype), rivals])
+
+    def _find_rivals(
+        self,
+        documents: WeightedRows,
+        chosen: Integers,
+        own: Integers,
+        score: AdditiveScore,
+        index: ScoreIndex,
+        rare: RareTerms,
+        n_rivals: int,
+    ) -> NDArray[Any]:
+        """Return the chosen documents' own classes, in column 0, and the highest-scored others."""
+        n_classes = len(score.constants)
+        n_rivals = min(n_rivals, n_classes - 1)
+        classes = np.empty((len(chosen), 1 + n_rivals), index_dtype(n_classes))
+        classes[:, 0] = own
+        for start in range(0, len(chosen), MINED_AT_ONCE):
+            part = slice(start, start + MINED_AT_ONCE)
+            classes[part, 1:], _ = find_highest(
+                documents,
+                score,
+                index,
+                n_rivals,
+                chosen=chosen[part],
+                own=own[part],
+                rare=rare,
+                n_jobs=self.n_jobs,
+            )
+        return classes
 
     def _score(
         self, documents: WeightedRows, near_misses: NDArray[Any], model: LongTailModel
@@ -423,7 +467,7 @@ class LongTailClassifier(CountClassifier):
         return learn_class_weights(
             documents,
             near_misses,
-            self._score(documents, near_misses, model),
+            lambda part: self._score(documents.part(part), near_misses[part], model),
             len(model.classes),
             self.C,
             chosen=classes,
@@ -440,26 +484,25 @@ class LongTailClassifier(CountClassifier):
     ) -> Calibrator:
         """Learn the corrections without the documents held out, and see how these then fare.
 
-        Their parts are taken out of the statistics as well, so they are as new as a test document;
-        only the candidates of the others are those found before.
+        The statistics of the model lack them as well, so they are as new as a test document; only
+        the candidates of the others are those found before.
         """
-        if not len(held_out):
-            return Calibrator.identity()
         used = np.ones(len(near_misses), np.bool_)
         used[held_out] = False
-        strangers, numbers = documents.take(held_out), near_misses[held_out, 0]
-        without = self._derive(
-            replace(
-                model,
-                statistics=model.statistics
-                - self._sum(strangers.rows, model.classes[numbers], model.classes),
-            )
+        candidates, _ = find_highest(
+            documents,
+            model.score,
+            index_score(model.score, model.statistics.n_terms, self.n_jobs),
+            cap_candidates(self.candidates, len(model.classes)),
+            chosen=held_out,
+            rare=model.rare,
+            n_jobs=self.n_jobs,
         )
-        class_weights = self._learn_class_weights(documents, near_misses, without, used=used)
-        ranked, scores = self._rank_weighted(
-            replace(without, class_weights=class_weights), strangers, len(model.classes)
-        )
-        return fit_calibrator(scores, ranked == numbers[:, None])
+        class_weights = self._learn_class_weights(documents, near_misses, model, used=used)
+        give_back_memory()
+        scores = self._score_fully(documents.take(held_out), candidates, model.score, class_weights)
+        ranked, scores = rank_pairs(candidates, scores, candidates.shape[1], self.n_jobs)
+        return fit_calibrator(scores, ranked == near_misses[held_out, :1])
 
     # ---- from parts to predictions
 
@@ -473,11 +516,19 @@ class LongTailClassifier(CountClassifier):
 
     def _derive(self, model: LongTailModel) -> LongTailModel:
         """Bring everything that follows from the statistics up to date."""
+        return self._index(self._collapse(model))
+
+    def _collapse(self, model: LongTailModel) -> LongTailModel:
+        """Bring the score up to date; the index stays as it is."""
         current = current_corpus(model.corpus, model.statistics)
         model = replace(model, current_corpus=current)
         score = collapse_score(self._profile(model), model.feature_weights, self.n_jobs)
-        index = index_score(score, model.statistics.n_terms, self.n_jobs)
-        return replace(model, score=score, index=index)
+        return replace(model, score=score)
+
+    def _index(self, model: LongTailModel) -> LongTailModel:
+        """Index the score."""
+        index = index_score(model.score, model.statistics.n_terms, self.n_jobs)
+        return replace(model, index=index)
 
     def _with_statistics(
         self,
@@ -520,8 +571,7 @@ class LongTailClassifier(CountClassifier):
         )
         left = model.statistics.class_sizes[~recent.superseded].sum()
         check_documents_left(int(left) + recent.statistics.n_documents)
-        constants = np.where(recent.superseded, -np.inf, model.score.constants)
-        index = replace(model.index, constants=constants.astype(np.float32))
+        index = replace(model.index, passed=np.flatnonzero(recent.superseded))
         return replace(model, recent=recent, index=index)
 
     def _fitted(self) -> LongTailModel:
@@ -665,11 +715,13 @@ class LongTailClassifier(CountClassifier):
         score = AdditiveScore(
             indptr=parts.statistics.indptr, indices=parts.statistics.indices, **unpack("score")
         )
-        if "index/rows" in file.arrays:
+        if "index/words" in file.arrays:
             index = ScoreIndex(**unpack("index"))
-            rare = RareTerms(file.array("rare/counts"), int(file.array("rare/most_postings")[0]))
-        else:  # a file of version 0.1 has another index; what it lacks is made anew
+        else:  # an older file has another index, so it is made anew
             index = index_score(score, parts.statistics.n_terms)
+        if "rare/counts" in file.arrays:
+            rare = RareTerms(file.array("rare/counts"), int(file.array("rare/most_postings")[0]))
+        else:
             rare = RareTerms.of(parts.statistics)
         return LongTailModel(
             classes=parts.classes,
@@ -708,5 +760,5 @@ _PARTS = {
         "held_out_right",
     ),
     "score": ("values", "slopes", "constants"),
-    "index": tuple(field.name for field in fields(ScoreIndex)),
+    "index": INDEX_PARTS,
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from longtail.candidates import (
+    INDEX_PARTS,
     ScoreIndex,
     cap_candidates,
     centroid_score,
@@ -21,8 +22,8 @@ from longtail.candidates import (
 from longtail.classifier.base import CountClassifier
 from longtail.classifier.parts import Model, current_corpus
 from longtail.explanation import ScoreParts, take_score_apart
-from longtail.features import CENTROID_DISTANCE, FEATURE_NAMES, pair_features, term_scores
-from longtail.learning import Scorer, check_positive, learn_scorer, pair_differences
+from longtail.features import CENTROID_DISTANCE, FEATURE_NAMES, term_scores
+from longtail.learning import Scorer, adversary_differences, check_positive, learn_scorer
 from longtail.persistence import ModelFile
 from longtail.sampling import (
     PairSample,
@@ -149,10 +150,9 @@ class DoubleSamplingClassifier(CountClassifier):
     def _fit_model(self, rows: CountRows, numbers: Integers, classes: NDArray[Any]) -> PaperModel:
         statistics = ClassStatistics.from_counts(rows, numbers, len(classes), n_jobs=self.n_jobs)
         sample = self._draw_sample(numbers, len(classes))
-        features = pair_features(
-            rows, statistics, sample.documents, sample.classes, n_jobs=self.n_jobs
-        )
-        scorer = learn_scorer(*pair_differences(features, sample.classes), C=self.C)
+        differences = adversary_differences(rows, statistics, sample, self.n_jobs)
+        scorer = learn_scorer(differences, None, self.C, self.n_jobs)
+        del differences  # the largest array of a fit makes room for the index
         return self._assemble(classes, statistics, statistics.corpus, scorer, sample)
 
     def _draw_sample(self, numbers: Integers, n_classes: int) -> PairSample:
@@ -214,7 +214,7 @@ class DoubleSamplingClassifier(CountClassifier):
         candidates, cosines = find_highest(
             documents, model.centroids, model.index, n_candidates, n_jobs=self.n_jobs
         )
-        counted = replace(documents, weights=np.ones(len(rows.data), np.float32))
+        counted = replace(documents, weights=np.ones_like(documents.weights))
         scores = pair_scores(counted, candidates, model.term_scores, self.n_jobs)
         scores += model.scorer.weights[CENTROID_DISTANCE] * (1.0 - cosines)
         return rank_pairs(candidates, scores, min(k, n_candidates), self.n_jobs)
@@ -239,12 +239,12 @@ class DoubleSamplingClassifier(CountClassifier):
             "centroids": model.centroids.values,
             "term_scores": model.term_scores.values,
         }
-        return arrays | {f"index/{name}": getattr(model.index, name) for name in _INDEX}
+        return arrays | {f"index/{name}": getattr(model.index, name) for name in INDEX_PARTS}
 
     def _unpack_learned(self, file: ModelFile, parts: Model) -> PaperModel:
         arrays = file.arrays
         scorer = Scorer(arrays["scorer/weights"], arrays["scorer/scales"])
-        if "centroids" not in arrays:  # a file of version 0.1: its index was another
+        if "index/words" not in arrays:  # an older file, whose index was another
             return self._assemble(parts.classes, parts.statistics, parts.corpus, scorer, None)
         return PaperModel(
             classes=parts.classes,
@@ -254,7 +254,7 @@ class DoubleSamplingClassifier(CountClassifier):
             scorer=scorer,
             sample=None,
             centroids=_as_score(parts.statistics, arrays["centroids"]),
-            index=ScoreIndex(**{name: file.array(f"index/{name}") for name in _INDEX}),
+            index=ScoreIndex(**{name: file.array(f"index/{name}") for name in INDEX_PARTS}),
             term_scores=_as_score(parts.statistics, arrays["term_scores"]),
         )
 
@@ -263,9 +263,6 @@ class DoubleSamplingClassifier(CountClassifier):
         for score in (model.centroids, model.term_scores):
             if len(score.values) != len(model.statistics.indices):
                 raise ValueError("a score does not fit its classes and terms.")
-
-
-_INDEX = tuple(field.name for field in fields(ScoreIndex))
 
 
 def _as_score(statistics: ClassStatistics, values: Floats) -> AdditiveScore:

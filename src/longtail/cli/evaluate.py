@@ -21,19 +21,14 @@ from longtail.cli.inputs import (
 )
 from longtail.cli.options import (
     AsJson,
-    BadRowsPath,
-    Delimiter,
-    Format,
-    Header,
     LabelColumn,
+    Layout,
     ModelPath,
     Quiet,
-    Quotes,
-    SkipBadRows,
     TablePath,
     TextColumns,
     Threads,
-    ZeroBased,
+    reads_table,
 )
 from longtail.cli.show import clear_errors, count, print_json, print_table, progress, say
 
@@ -44,6 +39,7 @@ if TYPE_CHECKING:
 _Table = tuple[str, tuple[str, ...], list[tuple[str, ...]]]
 
 
+@reads_table
 def evaluate(
     model: ModelPath,
     file: TablePath,
@@ -64,31 +60,15 @@ def evaluate(
     confusions: Annotated[
         int, typer.Option("--confusions", min=0, help="How many confused classes to list.")
     ] = 10,
-    format: Format = None,
-    header: Header = True,
-    delimiter: Delimiter = None,
-    quotes: Quotes = None,
-    zero_based: ZeroBased = False,
-    skip_bad_rows: SkipBadRows = False,
-    bad_rows: BadRowsPath = None,
+    *,
+    layout: Layout,
     threads: Threads = -1,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
     """Compare predictions with the labels of a table: accuracy, calibration, confusions."""
     with clear_errors():
-        source = Source(
-            file,
-            text,
-            label,
-            format,
-            header,
-            delimiter,
-            quotes,
-            zero_based,
-            skip_bad_rows,
-            bad_rows,
-        )
+        source = Source(file, text, label, layout)
         if not 0 < precision < 1:
             raise ValueError(f"--precision must be between 0 and 1, such as 0.9; got {precision}.")
         if figure_format not in ("png", "svg"):

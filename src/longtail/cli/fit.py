@@ -12,35 +12,26 @@ from longtail.cli.files import check_writable
 from longtail.cli.inputs import Source, check_columns, read_documents
 from longtail.cli.options import (
     AsJson,
-    BadRowsPath,
-    Delimiter,
-    Format,
-    Header,
     LabelColumn,
+    Layout,
     Quiet,
-    Quotes,
     Seed,
-    SkipBadRows,
     TablePath,
     TextColumns,
     Threads,
-    ZeroBased,
+    reads_table,
 )
 from longtail.cli.show import Update, clear_errors, count, print_json, progress, say
 
 
+@reads_table
 def fit(
     file: TablePath,
     out: Annotated[Path, typer.Option("--out", "-o", metavar="MODEL", help="The model file.")],
     text: TextColumns = None,
     label: LabelColumn = None,
-    format: Format = None,
-    header: Header = True,
-    delimiter: Delimiter = None,
-    quotes: Quotes = None,
-    zero_based: ZeroBased = False,
-    skip_bad_rows: SkipBadRows = False,
-    bad_rows: BadRowsPath = None,
+    *,
+    layout: Layout,
     discard_changes: Annotated[
         bool,
         typer.Option("--discard-changes", help="Replace a model and drop what it was taught."),
@@ -66,18 +57,7 @@ def fit(
     A table of text gives a model of texts; an svmlight file gives a model of counts.
     """
     with clear_errors():
-        source = Source(
-            file,
-            text,
-            label,
-            format,
-            header,
-            delimiter,
-            quotes,
-            zero_based,
-            skip_bad_rows,
-            bad_rows,
-        )
+        source = Source(file, text, label, layout)
         check_columns(source, labelled=True)
         given = {"ngrams": ngrams, "char_ngrams": char_ngrams, "min_df": min_df}
         settings = {name: value for name, value in given.items() if value is not None}

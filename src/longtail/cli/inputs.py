@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from longtail.cli.files import BadRows
+from longtail.cli.options import Layout
 from longtail.cli.show import count, note
 
 if TYPE_CHECKING:
@@ -24,13 +25,7 @@ class Source:
     path: str
     text: list[str] | None
     label: str | None
-    format: str | None
-    header: bool
-    delimiter: str | None
-    quotes: bool | None
-    zero_based: bool
-    skip_bad_rows: bool
-    bad_rows: Path | None
+    layout: Layout
     keep: list[str] = field(default_factory=list)
 
     @property
@@ -43,7 +38,7 @@ class Source:
         """Whether the table holds counts; the others hold text."""
         from longtail.datasets.tables import find_format
 
-        return find_format(self.path, self.format) == "svmlight"
+        return find_format(self.path, self.layout.format) == "svmlight"
 
 
 @dataclass(frozen=True)
@@ -69,11 +64,11 @@ def read_documents(
     `n_terms` fits counts to a model: terms that it does not have are left out.
     """
     check_columns(source, labelled)
-    if not (source.skip_bad_rows or source.bad_rows):
+    if not (source.layout.skip_bad_rows or source.layout.bad_rows):
         yield _counted(source, _chunks(source, None, labelled, n_terms), update)
         return
     stem = "standard-input" if source.path == "-" else Path(source.path).name
-    with BadRows(source.bad_rows or Path(f"{stem}.bad-rows.csv")) as report:
+    with BadRows(source.layout.bad_rows or Path(f"{stem}.bad-rows.csv")) as report:
         try:
             yield _counted(source, _chunks(source, report, labelled, n_terms), update)
         finally:
@@ -105,7 +100,7 @@ def _chunks(
     if source.holds_counts:
         for counts in read_count_chunks(
             source.path,
-            zero_based=source.zero_based,
+            zero_based=source.layout.zero_based,
             labelled=labelled,
             n_terms=n_terms,
             on_bad_row=report,
@@ -118,10 +113,10 @@ def _chunks(
         source.text or [],
         source.label if labelled else None,
         source.keep,
-        source.format,
-        source.header,
-        source.delimiter,
-        source.quotes,
+        source.layout.format,
+        source.layout.header,
+        source.layout.delimiter,
+        source.layout.quotes,
         report,
     )
     for chunk in read_text_chunks(table):

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from functools import wraps
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
@@ -37,38 +41,6 @@ LabelColumn = Annotated[
         "--label", metavar="COLUMN", help="Column with the class.", rich_help_panel=_COLUMNS
     ),
 ]
-Format = Annotated[
-    str | None,
-    typer.Option(
-        "--format",
-        help="csv, tsv, jsonl, parquet or svmlight; by the file's ending when left out.",
-        rich_help_panel=_COLUMNS,
-    ),
-]
-Header = Annotated[
-    bool,
-    typer.Option(
-        "--header/--no-header",
-        help="Whether the first row names the columns; without, they are numbered from 1.",
-        rich_help_panel=_COLUMNS,
-    ),
-]
-Delimiter = Annotated[
-    str | None,
-    typer.Option(
-        "--delimiter",
-        help="What separates fields; a comma in CSV, a tab in TSV.",
-        rich_help_panel=_COLUMNS,
-    ),
-]
-Quotes = Annotated[
-    bool | None,
-    typer.Option(
-        "--quotes/--no-quotes",
-        help="Whether fields may stand in double quotes; in CSV they may, in TSV not.",
-        rich_help_panel=_COLUMNS,
-    ),
-]
 ZeroBased = Annotated[
     bool,
     typer.Option(
@@ -77,24 +49,85 @@ ZeroBased = Annotated[
         rich_help_panel=_COLUMNS,
     ),
 ]
-SkipBadRows = Annotated[
-    bool,
-    typer.Option(
-        "--skip-bad-rows",
-        help="Pass over rows that cannot be used, count them, and list them in a file.",
-        rich_help_panel=_COLUMNS,
-    ),
-]
-BadRowsPath = Annotated[
-    Path | None,
-    typer.Option(
-        "--bad-rows",
-        metavar="FILE",
-        help="Where to list them; FILE.bad-rows.csv in this folder by default.",
-        rich_help_panel=_COLUMNS,
-    ),
-]
 By = Annotated[str | None, typer.Option("--by", metavar="NAME", help="Who; kept in the log.")]
 ClassName = Annotated[
     str | None, typer.Option("--class", metavar="CLASS", help="The class of the text given.")
 ]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How the rows of a table are read: the options of every command that reads one."""
+
+    format: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            help="csv, tsv, jsonl, parquet or svmlight; by the file's ending when left out.",
+            rich_help_panel=_COLUMNS,
+        ),
+    ] = None
+    header: Annotated[
+        bool,
+        typer.Option(
+            "--header/--no-header",
+            help="Whether the first row names the columns; without, they are numbered from 1.",
+            rich_help_panel=_COLUMNS,
+        ),
+    ] = True
+    delimiter: Annotated[
+        str | None,
+        typer.Option(
+            "--delimiter",
+            help="What separates fields; a comma in CSV, a tab in TSV.",
+            rich_help_panel=_COLUMNS,
+        ),
+    ] = None
+    quotes: Annotated[
+        bool | None,
+        typer.Option(
+            "--quotes/--no-quotes",
+            help="Whether fields may stand in double quotes; in CSV they may, in TSV not.",
+            rich_help_panel=_COLUMNS,
+        ),
+    ] = None
+    zero_based: ZeroBased = False
+    skip_bad_rows: Annotated[
+        bool,
+        typer.Option(
+            "--skip-bad-rows",
+            help="Pass over rows that cannot be used, count them, and list them in a file.",
+            rich_help_panel=_COLUMNS,
+        ),
+    ] = False
+    bad_rows: Annotated[
+        Path | None,
+        typer.Option(
+            "--bad-rows",
+            metavar="FILE",
+            help="Where to list them; FILE.bad-rows.csv in this folder by default.",
+            rich_help_panel=_COLUMNS,
+        ),
+    ] = None
+
+
+def reads_table(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of `Layout` in place of its parameter `layout`."""
+    hints = get_type_hints(Layout, include_extras=True)
+    options = [
+        Parameter(option.name, Parameter.KEYWORD_ONLY, default=option.default, annotation=hint)
+        for option, hint in zip(fields(Layout), hints.values(), strict=True)
+    ]
+
+    @wraps(command)
+    def reads(**given: Any) -> None:
+        layout = Layout(**{option.name: given.pop(option.name) for option in options})
+        command(layout=layout, **given)
+
+    parameters: list[Parameter] = []
+    for parameter in signature(command, eval_str=True).parameters.values():
+        own = parameter.replace(kind=Parameter.KEYWORD_ONLY)
+        parameters += options if parameter.name == "layout" else [own]
+    reads.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    reads.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return reads

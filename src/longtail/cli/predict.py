@@ -20,24 +20,20 @@ from longtail.cli.inputs import (
 )
 from longtail.cli.options import (
     AsJson,
-    BadRowsPath,
-    Delimiter,
-    Format,
-    Header,
+    Layout,
     ModelPath,
     Quiet,
-    Quotes,
-    SkipBadRows,
     TablePath,
     TextColumns,
     Threads,
-    ZeroBased,
+    reads_table,
 )
 from longtail.cli.show import clear_errors, count, note, plain, progress
 
 _WRITTEN = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl"}
 
 
+@reads_table
 def predict(
     model: ModelPath,
     file: TablePath,
@@ -62,13 +58,8 @@ def predict(
         list[str] | None,
         typer.Option("--keep", metavar="COLUMN", help="A column to copy; give it again for more."),
     ] = None,
-    format: Format = None,
-    header: Header = True,
-    delimiter: Delimiter = None,
-    quotes: Quotes = None,
-    zero_based: ZeroBased = False,
-    skip_bad_rows: SkipBadRows = False,
-    bad_rows: BadRowsPath = None,
+    *,
+    layout: Layout,
     threads: Threads = -1,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -78,19 +69,7 @@ def predict(
     Documents are read and written in chunks, so the table may be larger than memory.
     """
     with clear_errors():
-        source = Source(
-            file,
-            text,
-            None,
-            format,
-            header,
-            delimiter,
-            quotes,
-            zero_based,
-            skip_bad_rows,
-            bad_rows,
-            keep or [],
-        )
+        source = Source(file, text, None, layout, keep or [])
         written = _find_written(out, "jsonl" if as_json else out_format)
         classifier = load_model(model, threads)
         check_kind(classifier, source)

@@ -20,19 +20,14 @@ from longtail.cli.inputs import (
 )
 from longtail.cli.options import (
     AsJson,
-    BadRowsPath,
     By,
     ClassName,
-    Delimiter,
-    Format,
-    Header,
     LabelColumn,
+    Layout,
     ModelPath,
     Quiet,
-    Quotes,
-    SkipBadRows,
     TextColumns,
-    ZeroBased,
+    reads_table,
 )
 from longtail.cli.show import clear_errors, count, print_json, progress, say
 
@@ -48,6 +43,7 @@ _Content = Annotated[
 ]
 
 
+@reads_table
 def teach(
     model: ModelPath,
     content: _Content = None,
@@ -69,13 +65,8 @@ def teach(
     by: By = None,
     text: TextColumns = None,
     label_column: LabelColumn = None,
-    format: Format = None,
-    header: Header = True,
-    delimiter: Delimiter = None,
-    quotes: Quotes = None,
-    zero_based: ZeroBased = False,
-    skip_bad_rows: SkipBadRows = False,
-    bad_rows: BadRowsPath = None,
+    *,
+    layout: Layout,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -96,24 +87,14 @@ def teach(
             numbers = [said[1]]
             sentence = said[0]
         else:
-            source = Source(
-                content,
-                text,
-                label_column,
-                format,
-                header,
-                delimiter,
-                quotes,
-                zero_based,
-                skip_bad_rows,
-                bad_rows,
-            )
+            source = Source(content, text, label_column, layout)
             sentence, numbers = _change_documents(
                 teacher, teacher.teach, "taught", source, label, by, quiet
             )
         _report(teacher, sentence, numbers, as_json, quiet)
 
 
+@reads_table
 def forget(
     model: ModelPath,
     content: _Content,
@@ -121,13 +102,8 @@ def forget(
     by: By = None,
     text: TextColumns = None,
     label_column: LabelColumn = None,
-    format: Format = None,
-    header: Header = True,
-    delimiter: Delimiter = None,
-    quotes: Quotes = None,
-    zero_based: ZeroBased = False,
-    skip_bad_rows: SkipBadRows = False,
-    bad_rows: BadRowsPath = None,
+    *,
+    layout: Layout,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -136,18 +112,7 @@ def forget(
     Give them as they were fitted or taught. A class with none left disappears.
     """
     with clear_errors():
-        source = Source(
-            content or "-",
-            text,
-            label_column,
-            format,
-            header,
-            delimiter,
-            quotes,
-            zero_based,
-            skip_bad_rows,
-            bad_rows,
-        )
+        source = Source(content or "-", text, label_column, layout)
         teacher = _open(model)
         sentence, numbers = _change_documents(
             teacher, teacher.forget, "forgotten", source, label, by, quiet
@@ -199,7 +164,7 @@ def _change_documents(
     if label is not None:
         if source.label or source.text:
             raise ValueError("--class names the class of one text; --text and --label of a table.")
-        document = one_document(model, source.path, source.zero_based)
+        document = one_document(model, source.path, source.layout.zero_based)
         return f"{count(1, 'document')} of {label} {done}.", [
             change(document, [as_label(model, label)], by=by)
         ]

@@ -1,0 +1,87 @@
+"""How kernels are compiled: each once, and parts of kernels are left to kernels."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import json
+import pkgutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import longtail
+import longtail._kernels
+
+FIT_AND_PREDICT = """
+import json, sys
+import numpy as np
+from scipy.sparse import csr_array
+from longtail import DoubleSamplingClassifier, LongTailClassifier
+
+X = csr_array(np.random.default_rng(0).poisson(0.4, (300, 40)))
+y = np.arange(300) % 12
+classifier = {"long_tail": LongTailClassifier, "paper": DoubleSamplingClassifier}[sys.argv[1]]
+classifier = classifier(random_state=0).fit(X, y)
+classifier.predict_topk(X[:5], 3)
+counts = {}
+for name, module in list(sys.modules.items()):
+    if name.startswith("longtail._kernels."):
+        for value in vars(module).values():
+            if getattr(value, "__module__", None) == name and hasattr(value, "signatures"):
+                if "no_cpython_wrapper" not in value.targetoptions:
+                    counts[value.__name__] = len(value.signatures)
+print(json.dumps(counts))
+"""
+
+
+@pytest.mark.parametrize("classifier", ["long_tail", "paper"])
+def test_a_fit_needs_one_version_of_each_kernel(classifier: str):
+    # Arguments of another type, such as int32 for int64, would have it compiled once more.
+    process = subprocess.run(
+        [sys.executable, "-c", FIT_AND_PREDICT, classifier],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    counts = json.loads(process.stdout)
+    assert {name: n for name, n in counts.items() if n > 1} == {}
+    assert sum(counts.values()) > 10
+
+
+def is_part(name: str, module: str) -> bool:
+    value: Any = getattr(importlib.import_module(f"longtail._kernels.{module}"), name, None)
+    return "no_cpython_wrapper" in getattr(value, "targetoptions", {})
+
+
+def names_used(path: Path) -> list[tuple[str, str]]:
+    """Return (name, room of kernels) of whatever a file takes from the kernels."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    used, rooms = [], {}
+    for node in imports:
+        if node.module == "longtail._kernels":
+            rooms.update({alias.asname or alias.name: alias.name for alias in node.names})
+        elif str(node.module).startswith("longtail._kernels."):
+            room = str(node.module).rsplit(".", 1)[1]
+            used += [(alias.name, room) for alias in node.names]
+    for node in ast.walk(tree):
+        match node:
+            case ast.Attribute(value=ast.Name(id=name), attr=attribute) if name in rooms:
+                used.append((attribute, rooms[name]))
+    return used
+
+
+def test_parts_are_called_from_kernels_alone():
+    # Called from Python, a part crashes the interpreter: it has no wrapper.
+    source, kernels = Path(longtail.__path__[0]), Path(longtail._kernels.__path__[0])
+    tests = Path(__file__).parent.parent
+    files = [*source.rglob("*.py"), *tests.rglob("*.py")]
+    used = {use for path in files if path.parent != kernels for use in names_used(path)}
+    assert ("note_classes", "candidates") in used
+    assert [use for use in sorted(used) if is_part(*use)] == []
+    rooms = [room.name for room in pkgutil.iter_modules(longtail._kernels.__path__)]
+    assert any(is_part("term_frequency", room) for room in rooms)
