@@ -174,7 +174,8 @@ def _caches() -> tuple[list[str], int]:
     for module in modules:
         for kernel in vars(module).values():
             stats = getattr(kernel, "stats", None)
-            if getattr(kernel, "__module__", None) == module.__name__ and stats is not None:
+            own = getattr(kernel, "__module__", None) == module.__name__
+            if own and stats is not None and stats.cache_path is not None:  # parts have no cache
                 folders.add(str(stats.cache_path))
                 n_compiled += sum(stats.cache_misses.values())
     return sorted(folders), n_compiled
