@@ -35,7 +35,7 @@ from longtail.statistics import (
 from longtail.threads import even_indptr, run_blocks
 
 UNIT = 2.0**-CENTROID_BITS
-PAIRS_PER_CLASS = 4  # from here on it pays to spread a class out over all terms (measured)
+PAIRS_PER_CLASS = 1 / 8  # from here on it pays to spread a class out over all terms (measured)
 
 # s_ct is the sum of term t over the length-normalised documents of class c, P_t its share of all
 # classes' sums.
