@@ -222,6 +222,8 @@ def test_an_interrupted_fit_leaves_no_file(files, tmp_path):
         [sys.executable, "-m", "longtail", "fit", str(fifo), *COLUMNS, "-o", str(out / "model")],
         stderr=subprocess.PIPE,
         text=True,
+        # A shell starts what runs in the background with this signal ignored.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     with fifo.open("w") as file:  # opens when the command reads, which then waits for more
         file.write("genus,body\nOvis,sheep\n")
