@@ -8,6 +8,7 @@ array of documents x classes is ever built: one row of sums serves each block of
 from __future__ import annotations
 
 import numbers
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
@@ -16,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from longtail._kernels import candidates as kernels
-from longtail.scoring import AdditiveScore, WeightedRows, pair_scores
+from longtail.scoring import AdditiveScore, WeightedRows, corrected_scores, pair_scores
 from longtail.statistics import (
     ClassStatistics,
     Corpus,
@@ -32,8 +33,11 @@ from longtail.threads import even_indptr, run_blocks
 # A term that more than this share of the classes has becomes a row of bytes. At one in sixteen a
 # row takes twice the memory of its postings and is added several times faster.
 DENSE_SHARE = 1 / 16
-BLOCK = 16_384  # documents searched at once; classes are then read one after the other
-ROOM = 1 << 20  # classes noted at once
+BLOCK = 32_768  # documents searched at once; classes are then read one after the other
+ROOM = 1 << 21  # classes noted at once
+
+# Given documents and the classes noted for each, returns the best of them with their scores.
+Rank = Callable[[Integers, NDArray[Any]], tuple[NDArray[Any], Floats]]
 
 
 @dataclass(frozen=True)
@@ -61,31 +65,25 @@ class RareTerms:
         return cls(counts.astype(index_dtype(statistics.n_classes)), statistics.n_classes)
 
     def keep(self, documents: WeightedRows, chosen: Integers) -> WeightedRows:
-        """Return the chosen documents with their rarest terms, weights as they are."""
+        """Return the same rows; all but the rarest terms of the chosen ones weigh nothing.
+
+        The weights of rows that are not chosen are undefined.
+        """
         rows = documents.rows
-        lengths = rows.indptr[chosen + 1] - rows.indptr[chosen]
-        size = int(lengths.sum())
-        indptr, totals = np.zeros(len(chosen) + 1, np.int64), np.empty(len(chosen))
-        indices, data = np.empty(size, rows.indices.dtype), np.empty(size, rows.data.dtype)
-        weights = np.empty(size, documents.weights.dtype)
+        weights, totals = np.empty_like(documents.weights), np.empty_like(documents.totals)
+        longest = int((rows.indptr[chosen + 1] - rows.indptr[chosen]).max(initial=0))
         kernels.keep_rarest_terms(
             rows.indptr,
             rows.indices,
-            rows.data,
             documents.weights,
             chosen,
             self.counts,
             self.most_postings,
-            np.empty(lengths.max(initial=0), np.int64),
-            indptr,
-            indices,
-            data,
+            np.empty(longest, np.int64),
             weights,
             totals,
         )
-        kept = slice(indptr[-1])
-        few = CountRows(indptr, indices[kept], data[kept], rows.n_terms)
-        return WeightedRows(few, weights[kept], totals)
+        return WeightedRows(rows, weights, totals)
 
     def grow_terms(self, n_terms: int) -> RareTerms:
         """Make room for terms that no class has."""
@@ -288,29 +286,110 @@ def find_highest(
     """
     chosen = np.arange(documents.rows.n_documents) if chosen is None else chosen
     own = np.full(len(chosen), -1, np.int64) if own is None else own
-    classes: NDArray[Any] = np.empty((len(chosen), n_candidates), index_dtype(len(index.constants)))
-    scores = np.empty((len(chosen), n_candidates))
-    for start in range(0, len(chosen) if n_candidates else 0, BLOCK):
-        part = slice(start, start + BLOCK)
-        rows, numbers = documents, chosen[part]
-        if rare is not None:
-            rows, numbers = rare.keep(documents, numbers), np.arange(len(numbers))
-        _find_block(rows, score, index, numbers, own[part], n_jobs, classes[part], scores[part])
-    return classes, scores
+    found = _empty_ranking(len(chosen), n_candidates, len(score.constants))
+
+    for part in _cut(len(chosen) if n_candidates else 0):
+        few = documents if rare is None else rare.keep(documents, chosen[part])
+
+        def rank(
+            numbers: Integers, noted: NDArray[Any], few: WeightedRows = few
+        ) -> tuple[NDArray[Any], Floats]:
+            scores = pair_scores(few, noted, score, n_jobs, chosen=numbers)
+            return rank_pairs(noted, scores, n_candidates, n_jobs)
+
+        _search(
+            few,
+            index,
+            chosen[part],
+            own[part],
+            n_candidates,
+            rank,
+            n_jobs,
+            *(array[part] for array in found),
+        )
+    return found
 
 
-def _find_block(
+def find_best(
     documents: WeightedRows,
     score: AdditiveScore,
     index: ScoreIndex,
+    n_candidates: int,
+    correction: AdditiveScore,
+    k: int,
+    *,
+    rare: RareTerms,
+    n_jobs: int | None = None,
+) -> tuple[NDArray[Any], Floats]:
+    """Return the best of each document's candidates by score and correction, best first.
+
+    The candidates are those of `find_highest` with the same arguments.
+
+    Parameters
+    ----------
+    documents, score, index, n_candidates, rare, n_jobs
+        As in `find_highest`.
+    correction : AdditiveScore
+        What each class has learned; its slopes are 0.
+    k : int
+        How many, at most `n_candidates`.
+
+    Returns
+    -------
+    classes : ndarray of shape (n_documents, k), int32 or int64
+        Class numbers; ties go to the lower one.
+    scores : ndarray of shape (n_documents, k), float64
+        Score by all terms plus correction.
+    """
+    every = np.arange(documents.rows.n_documents)
+    found = _empty_ranking(len(every), k, len(score.constants))
+    for part in _cut(len(every)):
+        few = rare.keep(documents, every[part])
+
+        def rank(
+            numbers: Integers, noted: NDArray[Any], few: WeightedRows = few
+        ) -> tuple[NDArray[Any], Floats]:
+            scores = corrected_scores(documents, few, numbers, noted, score, correction, n_jobs)
+            return _rank_twice(noted, *scores, n_candidates, k, n_jobs)
+
+        own = np.full(len(every[part]), -1)
+        _search(
+            few,
+            index,
+            every[part],
+            own,
+            n_candidates,
+            rank,
+            n_jobs,
+            *(array[part] for array in found),
+        )
+    return found
+
+
+def _cut(n_documents: int) -> list[slice]:
+    """Cut documents into blocks of bounded size."""
+    return [slice(start, start + BLOCK) for start in range(0, n_documents, BLOCK)]
+
+
+def _empty_ranking(n_documents: int, width: int, n_classes: int) -> tuple[NDArray[Any], Floats]:
+    """Return room for classes and their scores."""
+    shape = n_documents, width
+    return np.empty(shape, index_dtype(n_classes)), np.empty(shape)
+
+
+def _search(
+    documents: WeightedRows,
+    index: ScoreIndex,
     chosen: Integers,
     own: Integers,
+    wanted: int,
+    rank: Rank,
     n_jobs: int | None,
     classes: NDArray[Any],
     scores: Floats,
 ) -> None:
-    """Note what may be among the highest, score that exactly and select; fills the last two."""
-    wanted, width = classes.shape[1], 2 * classes.shape[1] + 12
+    """Note what may be among the `wanted` highest, and let `rank` decide; fills the last two."""
+    width = 2 * wanted + 12
     left = np.arange(len(chosen))
     while len(left):
         # Ties and near ties may need more room; that is rare, so it is made when it is needed.
@@ -322,10 +401,9 @@ def _find_block(
             fits = n_noted <= width
             overflown.append(part[~fits])
             part, noted = part[fits], noted[fits]
-            noted_scores = pair_scores(documents, noted, score, n_jobs, chosen=chosen[part])
-            classes[part], scores[part] = rank_pairs(noted, noted_scores, wanted, n_jobs)
+            classes[part], scores[part] = rank(chosen[part], noted)
         left = np.concatenate(overflown)
-        width = min(8 * width, len(score.constants))
+        width = min(8 * width, len(index.constants))
 
 
 def _note(
@@ -409,6 +487,33 @@ def rank_pairs(
         n_jobs,
     )
     return best, best_scores
+
+
+def _rank_twice(
+    classes: NDArray[Any],
+    scores: Floats,
+    corrected: Floats,
+    n_candidates: int,
+    k: int,
+    n_jobs: int | None,
+) -> tuple[NDArray[Any], Floats]:
+    """Return the k best by corrected score among the candidates, the best by score."""
+    best = np.empty((len(classes), k), classes.dtype), np.empty((len(classes), k))
+    run_blocks(
+        lambda first, last: kernels.rank_twice(
+            classes,
+            scores,
+            corrected,
+            first,
+            last,
+            np.empty(n_candidates, np.int64),
+            np.empty(n_candidates),
+            *best,
+        ),
+        even_indptr(len(classes)),
+        n_jobs,
+    )
+    return best
 
 
 def centroid_score(statistics: ClassStatistics, corpus: Corpus) -> AdditiveScore:

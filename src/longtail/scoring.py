@@ -396,7 +396,7 @@ def pair_scores(
     """
     chosen = np.arange(documents.rows.n_documents) if chosen is None else chosen
     scores = np.full(classes.shape, -np.inf)
-    if classes.size < PAIRS_PER_CLASS * len(score.constants):
+    if _are_few(classes, len(score.constants)):
         run_blocks(
             lambda first, last: kernels.fill_pair_scores(
                 *_document_arrays(documents), chosen, classes, *score.arrays, first, last, scores
@@ -425,6 +425,85 @@ def pair_scores(
         n_jobs,
     )
     return scores
+
+
+def corrected_scores(
+    documents: WeightedRows,
+    few: WeightedRows,
+    chosen: Integers,
+    classes: NDArray[Any],
+    score: AdditiveScore,
+    correction: AdditiveScore,
+    n_jobs: int | None = None,
+) -> tuple[Floats, Floats]:
+    """Score pairs twice in one pass: by a few terms, and by all with the correction of the class.
+
+    Both are the bits of `pair_scores`; documents and classes are fetched once instead of three
+    times.
+
+    Parameters
+    ----------
+    documents : WeightedRows
+        All documents.
+    few : WeightedRows
+        The same rows, with weights of 0 for most terms.
+    chosen : ndarray of shape (n_chosen,)
+        Row numbers.
+    classes : ndarray of shape (n_chosen, width)
+        Class numbers; -1 for none, which scores -inf.
+    score, correction : AdditiveScore
+        Of the classes; the slopes of the correction are 0.
+    n_jobs : int or None
+        Number of threads.
+
+    Returns
+    -------
+    scores, corrected : ndarrays of shape (n_chosen, width), float64
+        Score of the few terms; score and correction of all terms.
+    """
+    scores, corrected = np.full(classes.shape, -np.inf), np.full(classes.shape, -np.inf)
+    document_arrays = (*_document_arrays(documents), few.weights, few.totals, chosen)
+    class_arrays = (
+        *score.arrays,
+        correction.indptr,
+        correction.indices,
+        correction.values,
+        correction.constants,
+    )
+    if _are_few(classes, len(score.constants)):
+        run_blocks(
+            lambda first, last: kernels.fill_corrected_scores(
+                *document_arrays, classes, *class_arrays, first, last, scores, corrected
+            ),
+            even_indptr(len(chosen)),
+            n_jobs,
+        )
+        return scores, corrected
+    starts, pairs = group_pairs(classes, len(score.constants))
+    outputs = scores.ravel(), corrected.ravel()
+    n_terms = int(documents.rows.indices.max(initial=0)) + 1
+    run_blocks(
+        lambda first, last: kernels.fill_corrected_scores_by_class(
+            *document_arrays,
+            classes.shape[1],
+            starts,
+            pairs,
+            *class_arrays,
+            first,
+            last,
+            np.zeros(2 * n_terms, score.values.dtype),
+            *outputs,
+        ),
+        starts,
+        n_jobs,
+    )
+    return scores, corrected
+
+
+def _are_few(classes: NDArray[Any], n_classes: int) -> bool:
+    """Tell whether there are too few pairs to spread each class out over all terms."""
+    enough = PAIRS_PER_CLASS * n_classes
+    return bool(classes.size < enough or np.count_nonzero(classes >= 0) < enough)
 
 
 def _document_arrays(documents: WeightedRows) -> tuple[Any, ...]:

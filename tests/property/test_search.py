@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -10,8 +11,8 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from longtail import candidates
-from longtail.candidates import find_highest, index_score
+from longtail import candidates, scoring
+from longtail.candidates import RareTerms, find_best, find_highest, index_score
 from longtail.scoring import AdditiveScore, WeightedRows, pair_scores
 from longtail.statistics import CountRows
 
@@ -91,6 +92,71 @@ def test_classes_passed_over_are_not_found(search):
     expected = brute_force(documents, score, n_classes)[0]
     for row, every in zip(found, expected, strict=True):
         assert row.tolist() == [c for c in every if c % 2][: n_classes // 2]
+
+
+def keep_rarest(documents, counts, most):
+    """The slow way: terms by rising number of classes, until the next one is one too many."""
+    rows, weights = documents.rows, np.zeros_like(documents.weights)
+    for start, stop in pairwise(rows.indptr):
+        left = most
+        for n, j in enumerate(sorted(range(start, stop), key=lambda j: counts[rows.indices[j]])):
+            if n > 0 and counts[rows.indices[j]] > left:
+                break
+            left -= counts[rows.indices[j]]
+            weights[j] = documents.weights[j]
+    return weights
+
+
+@quick
+@given(searches(), st.sampled_from([0, 40, 300, 10**6]))
+def test_the_rarest_terms_are_kept(search, most):
+    documents, score, n_terms = search
+    counts = np.bincount(score.indices, minlength=n_terms).astype(np.int32)
+    every = np.arange(documents.rows.n_documents)
+    few = RareTerms(counts, most).keep(documents, every)
+    assert np.array_equal(few.weights, keep_rarest(documents, counts, most))
+    sums = [few.weights[a:b].astype(np.float64).sum() for a, b in pairwise(few.rows.indptr)]
+    assert np.allclose(few.totals, sums)
+    alone = RareTerms(counts, most).keep(documents, every[2:3])  # others stay undefined
+    part = slice(*few.rows.indptr[2:4])
+    assert np.array_equal(alone.weights[part], few.weights[part])
+
+
+@quick
+@given(
+    searches(),
+    st.sampled_from([1, 3, 20, 5000]),
+    st.sampled_from([1, 4, 5000]),
+    st.sampled_from([0.0, np.inf]),
+    st.integers(1, 2),
+)
+def test_one_pass_over_the_pairs_equals_three(search, q, k, pairs_per_class, n_jobs):
+    """Search by the rarest terms, then score and correction of all: the same bits."""
+    documents, score, n_terms = search
+    n_classes = len(score.constants)
+    q = min(q, n_classes)
+    rng = np.random.default_rng(q)
+    matrix = sp.random_array((n_classes, n_terms), density=0.3, format="csr", rng=rng)
+    correction = AdditiveScore(
+        matrix.indptr.astype(np.int64),
+        matrix.indices.astype(np.int32),
+        rng.normal(size=matrix.nnz).astype(np.float32),
+        np.zeros(n_classes),
+        rng.normal(size=n_classes),
+    )
+    index, rare = index_score(score, n_terms), RareTerms(rng.integers(0, 9, n_terms), 20)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(scoring, "PAIRS_PER_CLASS", pairs_per_class)
+        found, scores = find_best(
+            documents, score, index, q, correction, min(k, q), rare=rare, n_jobs=n_jobs
+        )
+    few = rare.keep(documents, np.arange(documents.rows.n_documents))
+    expected, _ = brute_force(few, score, q)
+    corrected = pair_scores(documents, expected, score)
+    corrected += pair_scores(documents, expected, correction)
+    order = np.lexsort((expected, -corrected))[:, : min(k, q)]
+    assert np.array_equal(found, np.take_along_axis(expected, order, axis=1))
+    assert np.array_equal(scores, np.take_along_axis(corrected, order, axis=1))
 
 
 @pytest.mark.parametrize("room", [1, 64, 1 << 20])

@@ -71,28 +71,16 @@ def weigh_for_cosine(indptr, indices, data, sublinear, idf, first, last, weights
 
 @kernel
 def keep_rarest_terms(
-    indptr,
-    indices,
-    data,
-    weights,
-    documents,
-    counts,
-    most,
-    keys,
-    kept_indptr,
-    kept_indices,
-    kept_data,
-    kept_weights,
-    totals,
+    indptr, indices, weights, documents, counts, most, keys, few_weights, few_totals
 ):
-    """Copy each document's rarest terms, as many as have together no more than `most` postings.
+    """Copy the weights of each document's rarest terms, 0 for the others; and their sums.
 
-    `keys` is scratch for the longest document.
+    Kept are as many as have together no more than `most` postings. `keys` is scratch for the
+    longest document.
     """
-    size = 0
-    for i in range(len(documents)):
-        start = indptr[documents[i]]
-        length = indptr[documents[i] + 1] - start
+    for row in documents:
+        start = indptr[row]
+        length = indptr[row + 1] - start
         for j in range(length):
             keys[j] = (np.int64(counts[indices[start + j]]) << 32) + j  # ties in the order of terms
         sort_keys(keys, length)
@@ -103,14 +91,12 @@ def keep_rarest_terms(
                 break
             left -= count
             last_kept = keys[n]
-        totals[i] = 0.0
+        few_totals[row] = 0.0
         for j in range(length):
+            few_weights[start + j] = 0.0
             if (np.int64(counts[indices[start + j]]) << 32) + j <= last_kept:
-                kept_indices[size], kept_data[size] = indices[start + j], data[start + j]
-                kept_weights[size] = weights[start + j]
-                totals[i] += weights[start + j]
-                size += 1
-        kept_indptr[i + 1] = size
+                few_weights[start + j] = weights[start + j]
+                few_totals[row] += weights[start + j]
 
 
 @kernel
@@ -195,8 +181,9 @@ def choose_unit(low, high, magnitude, n_terms):
 @part
 def add_postings(classes, words, start, stop, base, factor, sums):
     """Add a term to the classes that have it; 16 bits of the product are its fraction."""
-    for p in range(start, stop):
-        sums[classes[p]] += np.uint16(base + ((factor * np.int64(words[p])) >> 16))
+    some, levels = classes[start:stop], words[start:stop]  # so that no place can be negative
+    for p in range(len(some)):
+        sums[some[p]] += np.uint16(base + ((factor * np.int64(levels[p])) >> 16))
 
 
 @part
@@ -362,9 +349,12 @@ def note_classes(
         high = ranges[1] + max(total * ranges[2], total * ranges[3])
         magnitude = max(abs(ranges[0]), abs(ranges[1]))
         magnitude += abs(total) * max(abs(ranges[2]), abs(ranges[3]))
-        shift = 0.0
+        shift, n_terms = 0.0, 0
         for j in range(start, stop):
             term, weight = indices[j], np.float64(weights[j])
+            if weight == 0.0:
+                continue
+            n_terms += 1
             levels = WORD_LEVELS
             if index_rows[term] >= 0:
                 levels = BYTE_LEVELS
@@ -374,7 +364,6 @@ def note_classes(
             low += lowest
             high += highest
             magnitude += max(-lowest, highest)
-        n_terms = stop - start
         unit = choose_unit(low, high, magnitude, n_terms)
         shift = _MIDDLE + (shift - 0.5 * (low + high)) / unit
         start_sums(
@@ -389,6 +378,8 @@ def note_classes(
         n_rows = np.int64(0)  # a plain 0 would have what it is passed to compiled twice
         for j in range(start, stop):
             term, weight = indices[j], np.float64(weights[j])
+            if weight == 0.0:
+                continue
             level = weight * steps[term] / unit
             if index_rows[term] >= 0:
                 starts[n_rows], reach[n_rows] = index_rows[term] * n_classes, level
@@ -429,3 +420,27 @@ def rank_pairs(classes, scores, first, last, best, best_scores):
                 size = keep_best(
                     scores[i, column], classes[i, column], size, best_scores[i], best[i]
                 )
+
+
+@kernel
+def rank_twice(
+    classes, scores, corrected, first, last, candidates, candidate_scores, best, best_scores
+):
+    """Fill the best classes of each row by corrected score among the candidates, the best by score.
+
+    -1 is no class, and classes ascend, so their columns break ties like they do. `candidates` and
+    `candidate_scores` are scratch, as long as there are candidates.
+    """
+    for i in range(first, last):
+        n_candidates = np.int64(0)
+        for column in range(classes.shape[1]):
+            if classes[i, column] >= 0:
+                n_candidates = keep_best(
+                    scores[i, column], np.int64(column), n_candidates, candidate_scores, candidates
+                )
+        size = np.int64(0)
+        for n in range(n_candidates):
+            column = candidates[n]
+            size = keep_best(
+                corrected[i, column], classes[i, column], size, best_scores[i], best[i]
+            )

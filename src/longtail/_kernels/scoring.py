@@ -398,6 +398,16 @@ def fill_pair_scores(
                 scores[i, column] = constants[c] + totals[row] * slopes[c] + product
 
 
+@part
+def spread_product(indices, weights, spread_values):
+    """Return the sum of document weight times class value; the class is spread out."""
+    product = 0.0
+    for j in range(len(indices)):
+        place = np.uint64(indices[j])  # unsigned: no check for negative places
+        product += np.float64(weights[j]) * np.float64(spread_values[place])
+    return product
+
+
 @kernel
 def fill_pair_scores_by_class(
     indptr,
@@ -430,11 +440,158 @@ def fill_pair_scores_by_class(
         spread(class_indices, values, low, high, spread_values)
         for place in range(starts[c], starts[c + 1]):
             row = documents[pairs[place] // width]
-            product = 0.0
-            for j in range(indptr[row], indptr[row + 1]):
-                product += np.float64(weights[j]) * spread_values[indices[j]]
+            entries = slice(indptr[row], indptr[row + 1])
+            product = spread_product(indices[entries], weights[entries], spread_values)
             scores[pairs[place]] = constants[c] + totals[row] * slopes[c] + product
         clear(class_indices, low, high, spread_values)
+
+
+@part
+def two_products(indices, few_weights, weights, start, stop, class_indices, values, low, high):
+    """Return the sums over shared terms of few weights and of weights times class value."""
+    few_product, product = 0.0, 0.0
+    for j in range(start, stop):
+        low = find_term(class_indices, low, high, indices[j])
+        if low == high:
+            break
+        if class_indices[low] == indices[j]:
+            few_product += np.float64(few_weights[j]) * values[low]
+            product += np.float64(weights[j]) * values[low]
+    return few_product, product
+
+
+@kernel
+def fill_corrected_scores(
+    indptr,
+    indices,
+    weights,
+    totals,
+    few_weights,
+    few_totals,
+    documents,
+    classes,
+    class_indptr,
+    class_indices,
+    values,
+    slopes,
+    constants,
+    correction_indptr,
+    correction_indices,
+    corrections,
+    correction_constants,
+    first,
+    last,
+    scores,
+    corrected,
+):
+    """Fill two scores of each document with each class of its row; -1 is no class.
+
+    `scores` is by the few weights, `corrected` by all weights and with the class's correction.
+    """
+    for i in range(first, last):
+        row = documents[i]
+        start, stop = indptr[row], indptr[row + 1]
+        for column in range(classes.shape[1]):
+            c = classes[i, column]
+            if c < 0:
+                continue
+            few_product, product = two_products(
+                indices,
+                few_weights,
+                weights,
+                start,
+                stop,
+                class_indices,
+                values,
+                class_indptr[c],
+                class_indptr[c + 1],
+            )
+            correction = row_product(
+                indices,
+                weights,
+                start,
+                stop,
+                correction_indices,
+                corrections,
+                correction_indptr[c],
+                correction_indptr[c + 1],
+            )
+            scores[i, column] = constants[c] + few_totals[row] * slopes[c] + few_product
+            score = constants[c] + totals[row] * slopes[c] + product
+            corrected[i, column] = score + (correction_constants[c] + correction)
+
+
+@part
+def spread_products(indices, weights, few_weights, spread_values):
+    """Return the products of few weights and weights with values, of weights with corrections."""
+    few_product, product, correction = 0.0, 0.0, 0.0
+    for j in range(len(indices)):
+        place = np.uint64(2) * np.uint64(indices[j])
+        weight, value = np.float64(weights[j]), np.float64(spread_values[place])
+        few_product += np.float64(few_weights[j]) * value
+        product += weight * value
+        correction += weight * np.float64(spread_values[place + np.uint64(1)])
+    return few_product, product, correction
+
+
+@kernel
+def fill_corrected_scores_by_class(
+    indptr,
+    indices,
+    weights,
+    totals,
+    few_weights,
+    few_totals,
+    documents,
+    width,
+    starts,
+    pairs,
+    class_indptr,
+    class_indices,
+    values,
+    slopes,
+    constants,
+    correction_indptr,
+    correction_indices,
+    corrections,
+    correction_constants,
+    first,
+    last,
+    spread_values,
+    scores,
+    corrected,
+):
+    """Fill the same scores class by class.
+
+    `spread_values`, scratch, is all 0 and reaches to the last term of the documents: value and
+    correction of a term lie side by side, so that both cost one look.
+    """
+    n_terms = len(spread_values) >> 1
+    for c in range(first, last):
+        if starts[c] == starts[c + 1]:
+            continue
+        low, correction_low = class_indptr[c], correction_indptr[c]
+        high = find_term(class_indices, low, class_indptr[c + 1], n_terms)
+        correction_high = find_term(
+            correction_indices, correction_low, correction_indptr[c + 1], n_terms
+        )
+        for j in range(low, high):
+            spread_values[2 * class_indices[j]] = values[j]
+        for j in range(correction_low, correction_high):
+            spread_values[2 * correction_indices[j] + 1] = corrections[j]
+        for place in range(starts[c], starts[c + 1]):
+            row = documents[pairs[place] // width]
+            entries = slice(indptr[row], indptr[row + 1])
+            few_product, product, correction = spread_products(
+                indices[entries], weights[entries], few_weights[entries], spread_values
+            )
+            scores[pairs[place]] = constants[c] + few_totals[row] * slopes[c] + few_product
+            score = constants[c] + totals[row] * slopes[c] + product
+            corrected[pairs[place]] = score + (correction_constants[c] + correction)
+        for j in range(low, high):
+            spread_values[2 * class_indices[j]] = 0
+        for j in range(correction_low, correction_high):
+            spread_values[2 * correction_indices[j] + 1] = 0
 
 
 @kernel

@@ -7,7 +7,7 @@ brute force, which must find the same classes with the same bits.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -38,7 +38,9 @@ class Search:
         """The documents with the terms that are searched for."""
         if self.rare is None:
             return self.documents
-        return self.rare.keep(self.documents, np.arange(self.documents.rows.n_documents))
+        return _without_zeros(
+            self.rare.keep(self.documents, np.arange(self.documents.rows.n_documents))
+        )
 
     def run(self, n_threads: int) -> tuple[Integers, Floats]:
         """Search as the prediction does."""
@@ -57,14 +59,32 @@ def capture_search(classifier: Any, X: Any) -> Search:
     captured: list[Search] = []
 
     def around(
-        function: Any, documents: Any, score: Any, index: Any, n_candidates: int, **options: Any
+        function: Any,
+        documents: Any,
+        score: Any,
+        index: Any,
+        n_candidates: int,
+        *rest: Any,
+        **options: Any,
     ) -> Any:
         captured.append(Search(documents, score, index, n_candidates, options.get("rare")))
-        return function(documents, score, index, n_candidates, **options)
+        return function(documents, score, index, n_candidates, *rest, **options)
 
-    with replaced(long_tail, "find_highest", around), replaced(paper, "find_highest", around):
+    with replaced(long_tail, "find_best", around), replaced(paper, "find_highest", around):
         classifier.predict(X)
     return captured[0]
+
+
+def _without_zeros(documents: WeightedRows) -> WeightedRows:
+    """Leave out the terms that weigh nothing."""
+    rows, weighing = documents.rows, documents.weights > 0
+    few = replace(
+        rows,
+        indptr=running_total(weighing)[rows.indptr],
+        indices=rows.indices[weighing],
+        data=rows.data[weighing],
+    )
+    return WeightedRows(few, documents.weights[weighing], documents.totals)
 
 
 def count_reads(search: Search) -> dict[str, float]:
@@ -84,7 +104,7 @@ def count_reads(search: Search) -> dict[str, float]:
     def around_note(
         function: Any, documents: WeightedRows, index: ScoreIndex, chosen: Integers, *rest: Any
     ) -> Any:
-        rows = documents.rows.take(chosen)
+        rows = _without_zeros(documents.take(chosen)).rows
         n_rows = np.diff(running_total(index.rows[rows.indices] >= 0)[rows.indptr])
         # Rows of bytes are added four at a time; the last four may hold one several times.
         counts["byte_entries_read"] += int((-(-n_rows // 4) * 4).sum()) * n_classes

@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple
 
 from longtail import candidates
-from longtail.classifier import DoubleSamplingClassifier, LongTailClassifier, long_tail, paper
+from longtail.classifier import DoubleSamplingClassifier, LongTailClassifier, paper
 from longtail.classifier.base import CountClassifier
 from longtail.statistics import ClassStatistics, CountRows
 
@@ -67,10 +67,8 @@ PREDICT_STAGES: dict[str, tuple[Stage, ...]] = {
         Stage("weighing", LongTailClassifier, "_weigh"),
         Stage("rarest terms", candidates.RareTerms, "keep"),
         Stage("search", candidates, "_note"),
-        Stage("exact search scores", candidates, "pair_scores"),
-        Stage("ranking", candidates, "rank_pairs"),
-        Stage("scores and corrections", long_tail, "pair_scores"),
-        Stage("ranking", long_tail, "rank_pairs"),
+        Stage("scores and corrections", candidates, "corrected_scores"),
+        Stage("ranking", candidates, "_rank_twice"),
     ),
     "DoubleSamplingClassifier": (
         Stage("validation", CountClassifier, "_check_rows"),

@@ -26,6 +26,7 @@ from longtail.candidates import (
     RareTerms,
     ScoreIndex,
     cap_candidates,
+    find_best,
     find_highest,
     index_score,
     rank_pairs,
@@ -622,19 +623,20 @@ class LongTailClassifier(CountClassifier):
     ) -> tuple[Integers, Floats]:
         """Rank the candidates of weighed documents by score and correction."""
         n_candidates = cap_candidates(self.candidates, len(self._labels(model)))
+        k = min(k, n_candidates)
         if model.recent is None:
-            candidates, _ = find_highest(
+            return find_best(
                 documents,
                 model.score,
                 model.index,
                 n_candidates,
+                model.class_weights.as_score,
+                k,
                 rare=model.rare,
                 n_jobs=self.n_jobs,
             )
-            scores = self._score_fully(documents, candidates, model.score, model.class_weights)
-        else:
-            candidates, scores = self._find_with_recent(model, documents, n_candidates)
-        return rank_pairs(candidates, scores, min(k, n_candidates), self.n_jobs)
+        candidates, scores = self._find_with_recent(model, documents, n_candidates)
+        return rank_pairs(candidates, scores, k, self.n_jobs)
 
     def _score_fully(
         self,
