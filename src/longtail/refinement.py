@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from longtail._kernels import refinement as kernels
 from longtail.candidates import check_index
-from longtail.scoring import AdditiveScore, WeightedRows
-from longtail.statistics import Floats, Integers, index_dtype, running_total, take_rows
+from longtail.scoring import AdditiveScore, WeightedRows, group_pairs
+from longtail.statistics import Floats, Integers, running_total, take_rows
 from longtail.threads import even_indptr, give_back_memory, run_blocks
 
 TOLERANCE = 0.05  # largest move of a dual variable, as a share of the cost, in the last pass
@@ -222,13 +222,10 @@ def _list_near_misses(
     used: NDArray[np.bool_],
 ) -> tuple[Integers, NDArray[Any]]:
     """List the pairs `row * width + column` that each class learns from, and where it begins."""
-    starts = np.zeros(len(chosen) + 1, np.int64)
-    kernels.count_near_misses(classes, offsets, chosen, used, LOWEST_OFFSET, starts)
-    pairs = np.empty(starts[-1], index_dtype(classes.size))
-    kernels.list_near_misses(
-        classes, offsets, chosen, used, LOWEST_OFFSET, starts[:-1].copy(), pairs
-    )
-    return starts, pairs
+    close = offsets >= LOWEST_OFFSET
+    close[:, 0] = True  # the document's own class
+    close &= chosen[classes] & used[:, None]
+    return group_pairs(np.where(close, classes, -1), len(chosen))
 
 
 def _join(pieces: dict[int, NDArray[Any]]) -> NDArray[Any]:

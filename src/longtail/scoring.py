@@ -324,30 +324,13 @@ def own_scores(
     chosen: Integers | None = None,
 ) -> Floats:
     """Score each chosen document, or all, for its own class, without the document itself."""
-    rows = documents.rows
-    chosen = np.arange(rows.n_documents) if chosen is None else chosen
-    scores = np.empty(len(chosen))
-    starts, members = group_pairs(own[:, None], profile.statistics.n_classes)
-    run_blocks(
-        lambda first, last: kernels.fill_own_scores(
-            rows.indptr,
-            rows.indices,
-            rows.data,
-            documents.weights,
-            documents.totals,
-            chosen,
-            starts,
-            members,
-            *profile.class_arrays,
-            feature_weights,
-            first,
-            last,
-            profile.zero_sums(),
-            scores,
-        ),
-        starts,
-        n_jobs,
-    )
+    chosen = np.arange(documents.rows.n_documents) if chosen is None else chosen
+    own = np.ascontiguousarray(own, np.int64)  # one type, so that the kernel is compiled once
+    features = score_features(documents, chosen, own[:, None], own, profile, n_jobs)[:, 0]
+    # Column by column: the bits of a product of matrices depend on how many rows there are.
+    scores = np.zeros(len(chosen))
+    for column, weight in zip(features.T, feature_weights, strict=True):
+        scores += column * weight
     return scores
 
 

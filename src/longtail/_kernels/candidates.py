@@ -259,6 +259,14 @@ def start_sums(constants, slopes, per_unit, total, shift, sums):
 
 
 @part
+def start_even_sums(shift, sums):
+    """Do the same where constants and slopes are all 0, without reading them."""
+    start = np.uint16(np.int32(shift))
+    for c in range(len(sums)):
+        sums[c] = start
+
+
+@part
 def find_maxima(sums, maxima):
     """Fill the largest sum of each chunk of classes."""
     for chunk in range(len(maxima)):
@@ -342,6 +350,7 @@ def note_classes(
     and highest constant and slope. The eight arrays before `noted` are scratch.
     """
     n_classes = len(constants)
+    is_even = ranges[0] == ranges[1] == ranges[2] == ranges[3] == 0.0
     for i in range(first, last):
         start, stop = indptr[documents[i]], indptr[documents[i] + 1]
         total = totals[documents[i]]
@@ -366,14 +375,17 @@ def note_classes(
             magnitude += max(-lowest, highest)
         unit = choose_unit(low, high, magnitude, n_terms)
         shift = _MIDDLE + (shift - 0.5 * (low + high)) / unit
-        start_sums(
-            constants,
-            slopes,
-            np.float32(1.0 / unit),
-            np.float32(total / unit),
-            np.float32(shift),
-            sums,
-        )
+        if is_even:
+            start_even_sums(np.float32(shift), sums)
+        else:
+            start_sums(
+                constants,
+                slopes,
+                np.float32(1.0 / unit),
+                np.float32(total / unit),
+                np.float32(shift),
+                sums,
+            )
         width = 4.0 + 2.0 * _ROUNDING * (n_terms + 8) * magnitude / unit
         n_rows = np.int64(0)  # a plain 0 would have what it is passed to compiled twice
         for j in range(start, stop):

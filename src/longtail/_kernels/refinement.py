@@ -122,42 +122,6 @@ def fit_class(
     return constant
 
 
-@part
-def is_near_miss(classes, offsets, chosen, used, lowest_offset, row, column):
-    """Tell whether a pair of a chosen class and a used document counts: its own, or close."""
-    return (
-        used[row]
-        and chosen[classes[row, column]]
-        and (column == 0 or offsets[row, column] >= lowest_offset)
-    )
-
-
-@kernel
-def count_near_misses(classes, offsets, chosen, used, lowest_offset, starts):
-    """Fill `starts` with where each class's pairs begin among all that count."""
-    for row in range(classes.shape[0]):
-        for column in range(classes.shape[1]):
-            if is_near_miss(classes, offsets, chosen, used, lowest_offset, row, column):
-                starts[classes[row, column] + 1] += 1
-    for c in range(len(starts) - 1):
-        starts[c + 1] += starts[c]
-
-
-@kernel
-def list_near_misses(classes, offsets, chosen, used, lowest_offset, place, pairs):
-    """List the pairs that count, class by class and in ascending order.
-
-    `place` is where each class's pairs begin, and changes to where they end.
-    """
-    width = classes.shape[1]
-    for row in range(classes.shape[0]):
-        for column in range(width):
-            if is_near_miss(classes, offsets, chosen, used, lowest_offset, row, column):
-                c = classes[row, column]
-                pairs[place[c]] = row * width + column
-                place[c] += 1
-
-
 @kernel
 def fit_classes(
     indptr,

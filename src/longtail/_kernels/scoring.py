@@ -292,63 +292,6 @@ def fill_values(
                 )
 
 
-@kernel
-def fill_own_scores(
-    indptr,
-    indices,
-    data,
-    weights,
-    totals,
-    documents,
-    starts,
-    members,
-    class_indptr,
-    class_indices,
-    class_sums,
-    unit,
-    sizes,
-    squares,
-    masses,
-    idf,
-    background,
-    feature_weights,
-    first,
-    last,
-    sums,
-    scores,
-):
-    """Fill the score of each document of each class for that class without the document.
-
-    `members[starts[c]:starts[c + 1]]` are the places in `documents` of those of class c; `sums`
-    (n_terms,) is scratch, all 0.
-    """
-    for c in range(first, last):
-        if starts[c] == starts[c + 1]:
-            continue
-        spread(class_indices, class_sums, class_indptr[c], class_indptr[c + 1], sums)
-        for place in range(starts[c], starts[c + 1]):
-            i = members[place]
-            row = documents[i]
-            start, stop = indptr[row], indptr[row + 1]
-            scale = unit_scale(data, start, stop, unit)
-            square, mass = leave_out(
-                indices, data, start, stop, scale, sums, unit, idf, squares[c], masses[c]
-            )
-            cosine_factor, slope, constant = class_parts(
-                sizes[c] - 1, square, mass, feature_weights
-            )
-            score = constant + totals[row] * slope
-            for j in range(start, stop):
-                term = indices[j]
-                total = sums[term] - np.int64(np.rint(term_frequency(data[j], True) * scale))
-                if total > 0:
-                    score += weights[j] * term_value(
-                        total * unit, idf[term], background[term], cosine_factor, feature_weights
-                    )
-            scores[i] = score
-        clear(class_indices, class_indptr[c], class_indptr[c + 1], sums)
-
-
 @part
 def row_product(indices, weights, start, stop, class_indices, values, low, high):
     """Return the sum over shared terms of document weight times class value."""
