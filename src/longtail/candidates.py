@@ -71,7 +71,6 @@ class RareTerms:
         """
         rows = documents.rows
         weights, totals = np.empty_like(documents.weights), np.empty_like(documents.totals)
-        longest = int((rows.indptr[chosen + 1] - rows.indptr[chosen]).max(initial=0))
         kernels.keep_rarest_terms(
             rows.indptr,
             rows.indices,
@@ -79,7 +78,7 @@ class RareTerms:
             chosen,
             self.counts,
             self.most_postings,
-            np.empty(longest, np.int64),
+            np.empty(rows.longest, np.int64),
             weights,
             totals,
         )
@@ -286,28 +285,16 @@ def find_highest(
     """
     chosen = np.arange(documents.rows.n_documents) if chosen is None else chosen
     own = np.full(len(chosen), -1, np.int64) if own is None else own
-    found = _empty_ranking(len(chosen), n_candidates, len(score.constants))
+    if not chosen.size * n_candidates:
+        shape = len(chosen), n_candidates
+        return np.empty(shape, index_dtype(len(score.constants))), np.empty(shape)
+    few = documents if rare is None else rare.keep(documents, chosen)
 
-    for part in _cut(len(chosen) if n_candidates else 0):
-        few = documents if rare is None else rare.keep(documents, chosen[part])
+    def rank(numbers: Integers, noted: NDArray[Any]) -> tuple[NDArray[Any], Floats]:
+        scores = pair_scores(few, noted, score, n_jobs, chosen=numbers)
+        return rank_pairs(noted, scores, n_candidates, n_jobs)
 
-        def rank(
-            numbers: Integers, noted: NDArray[Any], few: WeightedRows = few
-        ) -> tuple[NDArray[Any], Floats]:
-            scores = pair_scores(few, noted, score, n_jobs, chosen=numbers)
-            return rank_pairs(noted, scores, n_candidates, n_jobs)
-
-        _search(
-            few,
-            index,
-            chosen[part],
-            own[part],
-            n_candidates,
-            rank,
-            n_jobs,
-            *(array[part] for array in found),
-        )
-    return found
+    return _search(few, index, chosen, own, n_candidates, _room(n_candidates), rank, n_jobs)
 
 
 def find_best(
@@ -342,39 +329,19 @@ def find_best(
         Score by all terms plus correction.
     """
     every = np.arange(documents.rows.n_documents)
-    found = _empty_ranking(len(every), k, len(score.constants))
-    for part in _cut(len(every)):
-        few = rare.keep(documents, every[part])
+    few = rare.keep(documents, every)
 
-        def rank(
-            numbers: Integers, noted: NDArray[Any], few: WeightedRows = few
-        ) -> tuple[NDArray[Any], Floats]:
-            scores = corrected_scores(documents, few, numbers, noted, score, correction, n_jobs)
-            return _rank_twice(noted, *scores, n_candidates, k, n_jobs)
+    def rank(numbers: Integers, noted: NDArray[Any]) -> tuple[NDArray[Any], Floats]:
+        scores = corrected_scores(documents, few, numbers, noted, score, correction, n_jobs)
+        return _rank_twice(noted, *scores, n_candidates, k, n_jobs)
 
-        own = np.full(len(every[part]), -1)
-        _search(
-            few,
-            index,
-            every[part],
-            own,
-            n_candidates,
-            rank,
-            n_jobs,
-            *(array[part] for array in found),
-        )
-    return found
+    own = np.full(len(every), -1)
+    return _search(few, index, every, own, n_candidates, _room(n_candidates), rank, n_jobs)
 
 
-def _cut(n_documents: int) -> list[slice]:
-    """Cut documents into blocks of bounded size."""
-    return [slice(start, start + BLOCK) for start in range(0, n_documents, BLOCK)]
-
-
-def _empty_ranking(n_documents: int, width: int, n_classes: int) -> tuple[NDArray[Any], Floats]:
-    """Return room for classes and their scores."""
-    shape = n_documents, width
-    return np.empty(shape, index_dtype(n_classes)), np.empty(shape)
+def _room(wanted: int) -> int:
+    """Return how many classes are noted for a document; ties and near ties may need more."""
+    return 2 * wanted + 12
 
 
 def _search(
@@ -383,27 +350,37 @@ def _search(
     chosen: Integers,
     own: Integers,
     wanted: int,
+    room: int,
     rank: Rank,
     n_jobs: int | None,
-    classes: NDArray[Any],
-    scores: Floats,
-) -> None:
-    """Note what may be among the `wanted` highest, and let `rank` decide; fills the last two."""
-    width = 2 * wanted + 12
-    left = np.arange(len(chosen))
-    while len(left):
-        # Ties and near ties may need more room; that is rare, so it is made when it is needed.
-        n_fitting = max(1, ROOM // width)
-        overflown = []
-        for start in range(0, len(left), n_fitting):
-            part = left[start : start + n_fitting]
-            noted, n_noted = _note(documents, index, chosen[part], own[part], wanted, width, n_jobs)
-            fits = n_noted <= width
-            overflown.append(part[~fits])
-            part, noted = part[fits], noted[fits]
-            classes[part], scores[part] = rank(chosen[part], noted)
-        left = np.concatenate(overflown)
-        width = min(8 * width, len(index.constants))
+) -> tuple[NDArray[Any], Floats]:
+    """Note what may be among the `wanted` highest, and let `rank` decide."""
+    at_once = max(1, min(BLOCK, ROOM // room))
+    found = []
+    for start in range(0, len(chosen), at_once):
+        part = slice(start, start + at_once)
+        numbers, passed_over = chosen[part], own[part]
+        noted, n_noted = _note(documents, index, numbers, passed_over, wanted, room, n_jobs)
+        fits = n_noted <= room
+        if fits.all():
+            found.append(rank(numbers, noted))
+            continue
+        inside = rank(numbers[fits], noted[fits])
+        more = min(8 * room, len(index.constants))
+        numbers, passed_over = numbers[~fits], passed_over[~fits]
+        outside = _search(documents, index, numbers, passed_over, wanted, more, rank, n_jobs)
+        found.append((_merge(fits, inside[0], outside[0]), _merge(fits, inside[1], outside[1])))
+    if len(found) == 1:
+        return found[0]
+    classes, scores = zip(*found, strict=True)
+    return np.concatenate(classes), np.concatenate(scores)
+
+
+def _merge(first: NDArray[np.bool_], rows: NDArray[Any], other_rows: NDArray[Any]) -> NDArray[Any]:
+    """Put rows together, from `rows` where `first` is true."""
+    merged = np.empty((len(first), rows.shape[1]), rows.dtype)
+    merged[first], merged[~first] = rows, other_rows
+    return merged
 
 
 def _note(
@@ -417,7 +394,6 @@ def _note(
 ) -> tuple[NDArray[Any], Integers]:
     """Return the classes that may be among the highest, -1 where there are fewer, and how many."""
     rows = documents.rows
-    longest = int(np.diff(rows.indptr).max())
     noted = np.full((len(chosen), width), -1, index_dtype(len(index.constants)))
     n_noted = np.zeros(len(chosen), np.int64)
     run_blocks(
@@ -432,7 +408,7 @@ def _note(
             wanted,
             first,
             last,
-            *_make_scratch(len(index.constants), longest),
+            *_make_scratch(len(index.constants), rows.longest),
             noted,
             n_noted,
         ),

@@ -51,6 +51,11 @@ class CountRows:
         """Number of documents."""
         return len(self.indptr) - 1
 
+    @cached_property
+    def longest(self) -> int:
+        """Most terms that a document has."""
+        return int(np.diff(self.indptr).max(initial=0))
+
     def entries(self, documents: Integers) -> Integers:
         """Return where the entries of the given documents stand, document by document."""
         lengths = np.diff(self.indptr)[documents]

@@ -33,6 +33,16 @@ def find_term(indices, low, high, term):
 
 
 @part
+def seek_term(indices, low, high, term):
+    """Do the same where the term is near `low`: in steps that double, and back between the last."""
+    step = 1
+    while low + step < high and indices[low + step] < term:
+        low += step
+        step += step
+    return find_term(indices, low, min(low + step, high), term)
+
+
+@part
 def document_norm(indices, data, start, stop, idf, sublinear):
     """Return the length of the tf-idf weighted document."""
     squares = 0.0

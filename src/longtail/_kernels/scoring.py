@@ -16,7 +16,7 @@ import math
 
 import numpy as np
 
-from longtail._kernels.features import find_term
+from longtail._kernels.features import find_term, seek_term
 from longtail._kernels.jit import kernel, part
 from longtail._kernels.statistics import term_frequency
 
@@ -297,7 +297,7 @@ def row_product(indices, weights, start, stop, class_indices, values, low, high)
     """Return the sum over shared terms of document weight times class value."""
     product = 0.0
     for j in range(start, stop):
-        low = find_term(class_indices, low, high, indices[j])
+        low = seek_term(class_indices, low, high, indices[j])
         if low == high:
             break
         if class_indices[low] == indices[j]:
@@ -394,7 +394,7 @@ def two_products(indices, few_weights, weights, start, stop, class_indices, valu
     """Return the sums over shared terms of few weights and of weights times class value."""
     few_product, product = 0.0, 0.0
     for j in range(start, stop):
-        low = find_term(class_indices, low, high, indices[j])
+        low = seek_term(class_indices, low, high, indices[j])
         if low == high:
             break
         if class_indices[low] == indices[j]:
