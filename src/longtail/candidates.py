@@ -78,7 +78,7 @@ class RareTerms:
             chosen,
             self.counts,
             self.most_postings,
-            np.empty(rows.longest, np.int64),
+            np.empty(rows.most_terms, np.int64),
             weights,
             totals,
         )
@@ -408,7 +408,7 @@ def _note(
             wanted,
             first,
             last,
-            *_make_scratch(len(index.constants), rows.longest),
+            *_make_scratch(len(index.constants), rows.most_terms),
             noted,
             n_noted,
         ),
@@ -418,9 +418,9 @@ def _note(
     return noted, n_noted
 
 
-def _make_scratch(n_classes: int, longest: int) -> tuple[NDArray[Any], ...]:
-    """Return what the search writes to while it runs; `longest` is the most terms of a document."""
-    n_chunks, n_terms = -(-n_classes // kernels.CHUNK), longest + 4
+def _make_scratch(n_classes: int, most_terms: int) -> tuple[NDArray[Any], ...]:
+    """Return what the search writes to; what is never written to takes no memory."""
+    n_chunks, n_terms = -(-n_classes // kernels.CHUNK), most_terms + 4
     return (
         np.empty(n_classes, np.uint16),
         np.empty(n_chunks, np.uint16),

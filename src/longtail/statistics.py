@@ -9,6 +9,7 @@ the corpus, the sums do not.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -51,10 +52,10 @@ class CountRows:
         """Number of documents."""
         return len(self.indptr) - 1
 
-    @cached_property
-    def longest(self) -> int:
-        """Most terms that a document has."""
-        return int(np.diff(self.indptr).max(initial=0))
+    @property
+    def most_terms(self) -> int:
+        """A bound on how many terms a document has: each has a term once."""
+        return min(len(self.indices), self.n_terms)
 
     def entries(self, documents: Integers) -> Integers:
         """Return where the entries of the given documents stand, document by document."""
@@ -85,19 +86,18 @@ class CountRows:
             If a count is negative, NaN or infinite.
         """
         matrix: Any = X if isinstance(X, sp.csr_array | sp.csr_matrix) else sp.csr_array(X)
-        data = _narrow(matrix.data)
-        _check_counts(data)
-        if not matrix.has_canonical_format or np.any(data < SMALLEST_COUNT):
+        smallest, largest = _check_counts(matrix.data)
+        if not matrix.has_canonical_format or smallest < SMALLEST_COUNT:
             matrix = sp.csr_array(matrix, dtype=np.float64, copy=True)
             matrix.sum_duplicates()
             matrix.data[matrix.data < SMALLEST_COUNT] = 0.0
             matrix.eliminate_zeros()
-            data = _narrow(matrix.data)
+            largest = float(matrix.data.max(initial=0.0))
         n_terms = int(matrix.shape[1])
         return cls(
             indptr=matrix.indptr.astype(np.int64, copy=False),
             indices=matrix.indices.astype(index_dtype(n_terms), copy=False),
-            data=data,
+            data=_narrow(matrix.data, largest),
             n_terms=n_terms,
         )
 
@@ -516,32 +516,31 @@ def check_class_numbers(y: ArrayLike, n_classes: int, n_documents: int) -> Integ
     return numbers.astype(np.int64, copy=False)
 
 
-def _narrow(data: NDArray[Any]) -> NDArray[Any]:
+def _check_counts(data: NDArray[Any]) -> tuple[float, float]:
+    """Return the smallest and the largest count; refuse negative ones, NaN and infinity."""
+    if not len(data):
+        return np.inf, 0.0
+    smallest, largest = float(data.min()), float(data.max())  # NaN where there is one
+    if not (math.isfinite(smallest) and math.isfinite(largest)):
+        raise ValueError(
+            "X contains NaN or infinity; counts must be finite. Replace such values first."
+        )
+    if smallest < 0:
+        raise ValueError(
+            f"Negative values in data passed to X: the smallest is {smallest:g}, but counts are "
+            "not negative. Give raw term counts, or weights that are at least 0."
+        )
+    return smallest, largest
+
+
+def _narrow(data: NDArray[Any], largest: float) -> NDArray[Any]:
     """Return counts as float32 where they are whole numbers that it holds, else as float64.
 
     Not wherever it holds them: kernels are compiled for each type, and 0.5 and 0.1 ask for one.
     """
-    if data.dtype.kind not in "biuf":
-        data = data.astype(np.float64)
-    if data.dtype.kind == "f" and not _are_whole(data):
-        return data.astype(np.float64, copy=False)
-    fits = not len(data) or data.max() <= LARGEST_NARROW_COUNT
-    return data.astype(np.float32 if fits else np.float64, copy=False)
-
-
-def _check_counts(data: NDArray[Any]) -> None:
-    """Refuse counts that are negative, NaN or infinite."""
-    if not len(data):
-        return
-    if not np.isfinite(data).all():
-        raise ValueError(
-            "X contains NaN or infinity; counts must be finite. Replace such values first."
-        )
-    if data.min() < 0:
-        raise ValueError(
-            f"Negative values in data passed to X: the smallest is {data.min():g}, but counts are "
-            "not negative. Give raw term counts, or weights that are at least 0."
-        )
+    if largest <= LARGEST_NARROW_COUNT and (data.dtype.kind in "biu" or _are_whole(data)):
+        return data.astype(np.float32, copy=False)
+    return data.astype(np.float64, copy=False)
 
 
 def _are_whole(data: NDArray[Any]) -> bool:
