@@ -64,23 +64,29 @@ class RareTerms:
         counts = count_terms(statistics.indices, statistics.n_terms)
         return cls(counts.astype(index_dtype(statistics.n_classes)), statistics.n_classes)
 
-    def keep(self, documents: WeightedRows, chosen: Integers) -> WeightedRows:
+    def keep(
+        self, documents: WeightedRows, chosen: Integers, n_jobs: int | None = None
+    ) -> WeightedRows:
         """Return the same rows; all but the rarest terms of the chosen ones weigh nothing.
 
         The weights of rows that are not chosen are undefined.
         """
         rows = documents.rows
         weights, totals = np.empty_like(documents.weights), np.empty_like(documents.totals)
-        kernels.keep_rarest_terms(
-            rows.indptr,
-            rows.indices,
-            documents.weights,
-            chosen,
-            self.counts,
-            self.most_postings,
-            np.empty(rows.most_terms, np.int64),
-            weights,
-            totals,
+        run_blocks(
+            lambda first, last: kernels.keep_rarest_terms(
+                rows.indptr,
+                rows.indices,
+                documents.weights,
+                chosen[first:last],
+                self.counts,
+                self.most_postings,
+                np.empty(rows.most_terms, np.int64),
+                weights,
+                totals,
+            ),
+            even_indptr(len(chosen)),
+            n_jobs,
         )
         return WeightedRows(rows, weights, totals)
 
@@ -288,7 +294,7 @@ def find_highest(
     if not chosen.size * n_candidates:
         shape = len(chosen), n_candidates
         return np.empty(shape, index_dtype(len(score.constants))), np.empty(shape)
-    few = documents if rare is None else rare.keep(documents, chosen)
+    few = documents if rare is None else rare.keep(documents, chosen, n_jobs)
 
     def rank(numbers: Integers, noted: NDArray[Any]) -> tuple[NDArray[Any], Floats]:
         scores = pair_scores(few, noted, score, n_jobs, chosen=numbers)
@@ -329,7 +335,7 @@ def find_best(
         Score by all terms plus correction.
     """
     every = np.arange(documents.rows.n_documents)
-    few = rare.keep(documents, every)
+    few = rare.keep(documents, every, n_jobs)
 
     def rank(numbers: Integers, noted: NDArray[Any]) -> tuple[NDArray[Any], Floats]:
         scores = corrected_scores(documents, few, numbers, noted, score, correction, n_jobs)
