@@ -16,7 +16,7 @@ from scipy.special import expit
 from sklearn.isotonic import IsotonicRegression
 
 from longtail._kernels.refinement import fill_offsets
-from longtail.statistics import Floats
+from longtail.counts import Floats
 
 FEWEST_DOCUMENTS = 50  # with fewer held-out documents the softmax stays as it is
 LARGEST_LOG_ODDS = 50.0  # where there is no other candidate

@@ -17,17 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from longtail._kernels import candidates as kernels
+from longtail.counts import CountRows, Floats, Integers, count_terms, index_dtype, running_total
 from longtail.scoring import AdditiveScore, WeightedRows, corrected_scores, pair_scores
-from longtail.statistics import (
-    ClassStatistics,
-    Corpus,
-    CountRows,
-    Floats,
-    Integers,
-    count_terms,
-    index_dtype,
-    running_total,
-)
+from longtail.statistics import ClassStatistics, Corpus
 from longtail.threads import even_indptr, run_blocks
 
 # A term that more than this share of the classes has becomes a row of bytes. At one in sixteen a

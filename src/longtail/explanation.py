@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from longtail.counts import CountRows, Floats, Integers
 from longtail.features import CENTROID_DISTANCE, FEATURE_NAMES, pair_features
 from longtail.scoring import AdditiveScore, WeightedRows
-from longtail.statistics import ClassStatistics, Corpus, CountRows, Floats, Integers
+from longtail.statistics import ClassStatistics, Corpus
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from longtail._kernels import features as kernels
-from longtail.statistics import ClassStatistics, Corpus, CountRows, Floats
+from longtail.counts import CountRows, Floats
+from longtail.statistics import ClassStatistics, Corpus
 from longtail.threads import even_indptr, run_blocks
 
 

@@ -18,10 +18,11 @@ from scipy.optimize import minimize
 from longtail._kernels import features as feature_kernels
 from longtail._kernels import learning as pair_kernels
 from longtail._kernels import scoring as kernels
+from longtail.counts import CountRows, Floats, Integers
 from longtail.features import FEATURES
 from longtail.sampling import PairSample
 from longtail.scoring import Contributions, group_pairs
-from longtail.statistics import ClassStatistics, CountRows, Floats, Integers
+from longtail.statistics import ClassStatistics
 from longtail.threads import run_blocks
 
 PAIR_CHUNK = 1 << 14  # pairs summed up by themselves; fixed, so that sums are the same bits

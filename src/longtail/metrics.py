@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from longtail.statistics import Floats, Integers
+from longtail.counts import Floats, Integers
 
 # Bands of class size in training: name, smallest size, largest size.
 FREQUENCY_BANDS: tuple[tuple[str, int, int | None], ...] = (

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from longtail._kernels import refinement as kernels
 from longtail.candidates import check_index
+from longtail.counts import Floats, Integers, running_total, take_rows
 from longtail.scoring import AdditiveScore, WeightedRows, group_pairs
-from longtail.statistics import Floats, Integers, running_total, take_rows
 from longtail.threads import even_indptr, give_back_memory, run_blocks
 
 TOLERANCE = 0.05  # largest move of a dual variable, as a share of the cost, in the last pass

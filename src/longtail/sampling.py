@@ -15,7 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
 from longtail._kernels import sampling as kernels
-from longtail.statistics import Floats, Integers, check_class_numbers, index_dtype
+from longtail.counts import Floats, Integers, index_dtype
+from longtail.statistics import check_class_numbers
 from longtail.threads import even_indptr, run_blocks
 
 

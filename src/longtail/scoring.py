@@ -21,17 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from longtail._kernels import scoring as kernels
+from longtail.counts import CountRows, Floats, Integers, index_dtype, running_total
 from longtail.features import Feature
-from longtail.statistics import (
-    CENTROID_BITS,
-    ClassStatistics,
-    Corpus,
-    CountRows,
-    Floats,
-    Integers,
-    index_dtype,
-    running_total,
-)
+from longtail.statistics import CENTROID_BITS, ClassStatistics, Corpus
 from longtail.threads import even_indptr, run_blocks
 
 UNIT = 2.0**-CENTROID_BITS

@@ -13,6 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from longtail import refinement
 from longtail._kernels import refinement as refinement_kernels
 from longtail.candidates import find_highest, index_score
+from longtail.counts import CountRows
 from longtail.learning import learn_term_weights, listwise_loss
 from longtail.scoring import (
     AdditiveScore,
@@ -26,7 +27,7 @@ from longtail.scoring import (
     term_contributions,
     weigh_documents,
 )
-from longtail.statistics import ClassStatistics, CountRows
+from longtail.statistics import ClassStatistics
 from tests import oracle_score as oracle
 from tests.conftest import make_problem
 

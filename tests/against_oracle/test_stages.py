@@ -8,10 +8,11 @@ import scipy.sparse as sp
 
 from longtail import DoubleSamplingClassifier
 from longtail.candidates import centroid_score, find_highest, index_score, weigh_for_cosine
+from longtail.counts import CountRows
 from longtail.features import FEATURE_NAMES, pair_features
 from longtail.learning import Scorer, adversary_differences, learn_scorer, pair_differences
 from longtail.sampling import PairSample
-from longtail.statistics import CENTROID_BITS, ClassStatistics, CountRows
+from longtail.statistics import CENTROID_BITS, ClassStatistics
 from tests import oracle
 from tests.conftest import make_problem
 

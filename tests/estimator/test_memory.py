@@ -10,7 +10,8 @@ from scipy.sparse import csr_array
 
 from longtail import LongTailClassifier
 from longtail.classifier.parts import pack_model
-from longtail.statistics import LARGEST_NARROW_COUNT, ClassStatistics, CountRows
+from longtail.counts import LARGEST_NARROW_COUNT, CountRows
+from longtail.statistics import ClassStatistics
 
 
 def make_documents(n_documents, n_classes, n_terms=4000, length=60, seed=0):

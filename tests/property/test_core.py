@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 import longtail
 from longtail import DoubleSamplingClassifier
 from longtail.candidates import centroid_score, find_highest, index_score, weigh_for_cosine
+from longtail.counts import CountRows
 from longtail.features import pair_features
 from longtail.learning import pair_differences
 from longtail.sampling import draw_pairs
-from longtail.statistics import ClassStatistics, CountRows
+from longtail.statistics import ClassStatistics
 
 # Kernels compile on first use, which no deadline survives.
 settings.register_profile(

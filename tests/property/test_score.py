@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from longtail.candidates import find_highest, index_score
+from longtail.counts import CountRows
 from longtail.refinement import learn_class_weights
 from longtail.scoring import (
     Profile,
@@ -19,7 +20,7 @@ from longtail.scoring import (
     term_contributions,
     weigh_documents,
 )
-from longtail.statistics import ClassStatistics, CountRows
+from longtail.statistics import ClassStatistics
 
 WEIGHTS = np.array([3.0, 0.7, 0.2, -0.4, 1.5, 0.9])
 # Kernels compile on first use, which no deadline survives.

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from longtail import candidates, scoring
 from longtail.candidates import RareTerms, find_best, find_highest, index_score
+from longtail.counts import CountRows
 from longtail.scoring import AdditiveScore, WeightedRows, pair_scores
-from longtail.statistics import CountRows
 
 quick = settings(max_examples=60, deadline=None)
 

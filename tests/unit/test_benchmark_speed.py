@@ -24,7 +24,7 @@ from longtail.benchmark.stages import (
     time_stages,
 )
 from longtail.benchmark.synthetic import draw_class_sizes, draw_counts, zipf
-from longtail.statistics import CountRows
+from longtail.counts import CountRows
 from tests.conftest import make_problem
 from tests.unit.benchmark_data import write_counts
 

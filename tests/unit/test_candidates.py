@@ -12,7 +12,8 @@ from longtail.candidates import (
     index_score,
     weigh_for_cosine,
 )
-from longtail.statistics import ClassStatistics, CountRows
+from longtail.counts import CountRows
+from longtail.statistics import ClassStatistics
 
 
 def search(X, y, n_classes, documents, q, **options):

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from sklearn.svm import LinearSVC
 
 from longtail import learning
+from longtail.counts import CountRows
 from longtail.features import pair_features
 from longtail.learning import (
     Objective,
@@ -19,7 +20,7 @@ from longtail.learning import (
     svm_objective,
 )
 from longtail.sampling import draw_pairs
-from longtail.statistics import ClassStatistics, CountRows
+from longtail.statistics import ClassStatistics
 from longtail.threads import SMALL_WORK
 from tests import oracle
 from tests.conftest import make_problem

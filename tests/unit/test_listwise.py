@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from longtail.counts import CountRows
 from longtail.learning import learn_listwise, learn_term_weights, listwise_loss
 from longtail.sampling import draw_documents, hold_out
 from longtail.scoring import Contributions
-from longtail.statistics import CountRows
 from tests import oracle_score as oracle
 
 

@@ -5,9 +5,9 @@ import pytest
 
 from longtail import refinement
 from longtail._kernels import refinement as kernels
+from longtail.counts import CountRows
 from longtail.refinement import ClassWeights, learn_class_weights
 from longtail.scoring import group_pairs, pair_scores, weigh_documents
-from longtail.statistics import CountRows
 from tests import oracle_score as oracle
 from tests.conftest import make_problem
 

@@ -7,6 +7,7 @@ import pytest
 
 from longtail import scoring
 from longtail._kernels import scoring as kernels
+from longtail.counts import CountRows
 from longtail.scoring import (
     SCORE_FEATURE_NAMES,
     SCORE_FEATURES,
@@ -19,7 +20,7 @@ from longtail.scoring import (
     term_contributions,
     weigh_documents,
 )
-from longtail.statistics import ClassStatistics, CountRows
+from longtail.statistics import ClassStatistics
 
 COVERAGE = np.eye(6)[SCORE_FEATURE_NAMES.index("coverage")]
 WEIGHTS = np.array([3.0, 0.7, 0.2, -0.4, 1.5, 0.9])

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from longtail.statistics import ClassStatistics, CountRows, index_dtype
+from longtail.counts import CountRows, index_dtype
+from longtail.statistics import ClassStatistics
 from tests.conftest import make_problem
 
 

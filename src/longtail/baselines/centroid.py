@@ -17,7 +17,8 @@ from longtail.candidates import (
     weigh_for_cosine,
 )
 from longtail.classifier import TopK
-from longtail.statistics import ClassStatistics, CountRows
+from longtail.counts import CountRows
+from longtail.statistics import ClassStatistics
 
 
 class NearestCentroid(ClassifierMixin, BaseEstimator):

@@ -18,7 +18,7 @@ from sklearn.utils import check_random_state
 
 from longtail._kernels import fastxml as kernels
 from longtail.baselines.base import Baseline, Ranking
-from longtail.statistics import Floats, Integers, running_total
+from longtail.counts import Floats, Integers, running_total
 from longtail.threads import even_indptr, run_blocks
 
 # The stopping rules of the authors' program for a separator.

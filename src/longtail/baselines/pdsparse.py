@@ -22,8 +22,8 @@ from longtail._kernels import pdsparse as kernels
 from longtail.baselines.base import Baseline, Ranking
 from longtail.baselines.fastxml import Rows, check_at_least, check_positive
 from longtail.baselines.postings import Postings
+from longtail.counts import Floats, Integers, running_total
 from longtail.sampling import draw_seed
-from longtail.statistics import Floats, Integers, running_total
 from longtail.threads import run_blocks
 
 SMALLEST_CHANGE = 1e-4  # of a dual variable, as a share of C, below which a pass was the last

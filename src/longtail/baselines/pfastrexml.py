@@ -17,7 +17,7 @@ from scipy.sparse import csr_array
 from longtail._kernels import fastxml as kernels
 from longtail.baselines.base import Ranking
 from longtail.baselines.fastxml import FastXML, Rows, check_positive
-from longtail.statistics import Floats, Integers
+from longtail.counts import Floats, Integers
 from longtail.threads import run_blocks
 
 

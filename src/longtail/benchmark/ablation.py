@@ -14,6 +14,7 @@ import numpy as np
 from longtail import LongTailClassifier
 from longtail.benchmark.measure import Measurement, Progress, measure
 from longtail.classifier.long_tail import LongTailModel
+from longtail.counts import CountRows, Floats, Integers
 from longtail.datasets import CountDataset
 from longtail.learning import learn_listwise
 from longtail.refinement import ClassWeights
@@ -23,7 +24,6 @@ from longtail.scoring import (
     pair_scores,
     score_features,
 )
-from longtail.statistics import CountRows, Floats, Integers
 
 
 class WithoutClassWeights(LongTailClassifier):

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from longtail import metrics
+from longtail.counts import Floats
 from longtail.metrics import Confusion, FrequencyBand, PrecisionCurve, ReliabilityBin
-from longtail.statistics import Floats
 
 TOP = (1, 3, 5, 10, 20)  # depths of the ranking that are reported
 

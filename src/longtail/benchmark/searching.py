@@ -18,8 +18,8 @@ from longtail._kernels.brute_force import search_all
 from longtail.benchmark.stages import replaced, time_stages
 from longtail.candidates import RareTerms, ScoreIndex, find_highest
 from longtail.classifier import long_tail, paper
+from longtail.counts import Floats, Integers, running_total
 from longtail.scoring import AdditiveScore, WeightedRows
-from longtail.statistics import Floats, Integers, running_total
 from longtail.threads import run_blocks
 
 

@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 from longtail import candidates
 from longtail.classifier import DoubleSamplingClassifier, LongTailClassifier, paper
 from longtail.classifier.base import CountClassifier
-from longtail.statistics import ClassStatistics, CountRows
+from longtail.counts import CountRows
+from longtail.statistics import ClassStatistics
 
 
 class Stage(NamedTuple):

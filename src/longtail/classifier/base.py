@@ -28,9 +28,10 @@ from longtail.classifier.labels import (
     find_labels,
 )
 from longtail.classifier.parts import Model, pack_model, plain, plain_parts
+from longtail.counts import CountRows, Floats, Integers
 from longtail.explanation import Explanation, ScoreParts, explain_score
 from longtail.persistence import ModelFile, pack_texts, write_model
-from longtail.statistics import ClassStatistics, CountRows, Floats, Integers
+from longtail.statistics import ClassStatistics
 
 _PLAIN = (sp.csr_array, sp.csr_matrix, np.ndarray)  # counts of these kinds need no conversion
 TEACHING = threading.RLock()  # two calls that teach at once must not lose each other's documents

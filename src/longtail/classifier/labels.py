@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from longtail.statistics import Integers
+from longtail.counts import Integers
 
 
 def check_no_missing_label(y: ArrayLike) -> None:

@@ -42,6 +42,7 @@ from longtail.classifier.base import (
 from longtail.classifier.labels import check_known, check_same_kind
 from longtail.classifier.parts import Model, current_corpus
 from longtail.classifier.recent import Recent, change_classes, settle
+from longtail.counts import CountRows, Floats, Integers, index_dtype
 from longtail.explanation import ScoreParts, take_additive_apart
 from longtail.learning import check_positive, learn_listwise, learn_term_weights
 from longtail.persistence import ModelFile
@@ -63,7 +64,7 @@ from longtail.scoring import (
     term_contributions,
     weigh_documents,
 )
-from longtail.statistics import ClassStatistics, CountRows, Floats, Integers, index_dtype
+from longtail.statistics import ClassStatistics
 from longtail.threads import give_back_memory
 
 SAMPLED = 40_000  # documents that the shared score is learned on

@@ -21,6 +21,7 @@ from longtail.candidates import (
 )
 from longtail.classifier.base import CountClassifier
 from longtail.classifier.parts import Model, current_corpus
+from longtail.counts import CountRows, Floats, Integers
 from longtail.explanation import ScoreParts, take_score_apart
 from longtail.features import CENTROID_DISTANCE, FEATURE_NAMES, term_scores
 from longtail.learning import Scorer, adversary_differences, check_positive, learn_scorer
@@ -32,7 +33,7 @@ from longtail.sampling import (
     draw_pairs,
 )
 from longtail.scoring import AdditiveScore, pair_scores
-from longtail.statistics import ClassStatistics, Corpus, CountRows, Floats, Integers
+from longtail.statistics import ClassStatistics, Corpus
 
 _MOST_DRAWS = 1000
 

@@ -15,9 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from longtail.classifier.labels import look_up
+from longtail.counts import Floats, Integers
 from longtail.refinement import ClassWeights
 from longtail.scoring import AdditiveScore
-from longtail.statistics import ClassStatistics, Corpus, Floats, Integers
+from longtail.statistics import ClassStatistics, Corpus
 
 if TYPE_CHECKING:
     from longtail.classifier.long_tail import LongTailModel

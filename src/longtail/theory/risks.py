@@ -16,9 +16,9 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
+from longtail.counts import CountRows
 from longtail.features import FEATURE_NAMES, pair_features
 from longtail.sampling import PairSample, retention_probabilities
-from longtail.statistics import CountRows
 from longtail.theory.bounds import (
     Bound,
     SampleSizes,
