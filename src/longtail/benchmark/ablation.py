@@ -72,7 +72,9 @@ class WithoutLeaveOneOut(LongTailClassifier):
         lists = super()._draw_lists(documents, sample, numbers, profile, feature_weights)
         return lists._replace(own=np.full_like(lists.own, -1))
 
-    def _score(self, documents: Any, near_misses: Any, model: LongTailModel) -> Floats:
+    def _score(
+        self, documents: Any, near_misses: Any, model: LongTailModel, profile: Any
+    ) -> Floats:
         return pair_scores(documents, near_misses, model.score, self.n_jobs)
 
 

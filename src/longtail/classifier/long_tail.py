@@ -447,12 +447,16 @@ class LongTailClassifier(CountClassifier):
         return classes
 
     def _score(
-        self, documents: WeightedRows, near_misses: NDArray[Any], model: LongTailModel
+        self,
+        documents: WeightedRows,
+        near_misses: NDArray[Any],
+        model: LongTailModel,
+        profile: Profile,
     ) -> Floats:
         """Score documents for their own class, without themselves, and for its rivals."""
         scores = pair_scores(documents, near_misses, model.score, self.n_jobs)
         scores[:, 0] = own_scores(
-            documents, near_misses[:, 0], self._profile(model), model.feature_weights, self.n_jobs
+            documents, near_misses[:, 0], profile, model.feature_weights, self.n_jobs
         )
         return scores
 
@@ -466,10 +470,11 @@ class LongTailClassifier(CountClassifier):
         used: NDArray[np.bool_] | None = None,
     ) -> ClassWeights:
         """Learn the correction of each class, or of some, on all documents, or on some."""
+        profile = self._profile(model)  # once for all parts: it looks at every class
         return learn_class_weights(
             documents,
             near_misses,
-            lambda part: self._score(documents.part(part), near_misses[part], model),
+            lambda part: self._score(documents.part(part), near_misses[part], model, profile),
             len(model.classes),
             self.C,
             chosen=classes,
