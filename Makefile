@@ -40,5 +40,5 @@ $(VENV)/cli: pyproject.toml constraints.txt
 
 $(VENV)/dev: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(PIP) -e '.[dev]'
+	$(PIP) -e '.[dev]' -e bench
 	touch $@ $(VENV)/cli

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from longtail import TextClassifier, load, metrics
+from longtail import TextClassifier, load
+from longtail import metrics
 from longtail.datasets import load_wordnet
 
 folder = Path(tempfile.mkdtemp())

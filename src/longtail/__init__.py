@@ -6,13 +6,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from longtail.classifier import (
-        DoubleSamplingClassifier,
-        LongTailClassifier,
-        TextClassifier,
-        TopK,
-    )
-    from longtail.persistence import ModelFileError
+    from longtail.estimators.double_sampling import DoubleSamplingClassifier
+    from longtail.estimators.long_tail import LongTailClassifier
+    from longtail.estimators.text import TextClassifier
+    from longtail.exceptions import ModelFileError
+    from longtail.results import TopK
     from longtail.teaching import Teacher, load
 
 __version__ = "0.1.0"
@@ -29,12 +27,12 @@ __all__ = [
 
 # Public name -> room; loaded on first use, so that `import longtail` costs next to nothing.
 _ROOMS = {
-    "DoubleSamplingClassifier": "longtail.classifier",
-    "LongTailClassifier": "longtail.classifier",
-    "ModelFileError": "longtail.persistence",
+    "DoubleSamplingClassifier": "longtail.estimators",
+    "LongTailClassifier": "longtail.estimators",
+    "ModelFileError": "longtail.store",
     "Teacher": "longtail.teaching",
-    "TextClassifier": "longtail.classifier",
-    "TopK": "longtail.classifier",
+    "TextClassifier": "longtail.estimators",
+    "TopK": "longtail.estimators",
     "load": "longtail.teaching",
 }
 

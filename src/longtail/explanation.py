@@ -6,51 +6,19 @@ score.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from longtail.counts import CountRows, Floats, Integers
-from longtail.features import CENTROID_DISTANCE, FEATURE_NAMES, pair_features
-from longtail.scoring import AdditiveScore, WeightedRows
-from longtail.statistics import ClassStatistics, Corpus
-
-
-@dataclass(frozen=True)
-class Explanation:
-    """Why a document scores as it does for one class.
-
-    Attributes
-    ----------
-    label : object
-        The class explained.
-    score : float
-        Its score for the document.
-    features : mapping of str to float
-        What each feature contributes; they add up to the score.
-    terms : mapping of term to float
-        What the most important terms contribute, largest absolute contribution first.
-    rest : float
-        What all other terms contribute together.
-    constant : float
-        The class's own part, that no term contributes. Terms + rest + constant add up to the score.
-    runner_up : object or None
-        The best other candidate.
-    runner_up_score : float
-        Its score; -inf where there is none.
-    """
-
-    label: Any
-    score: float
-    features: Mapping[str, float]
-    terms: Mapping[Hashable, float]
-    rest: float
-    constant: float
-    runner_up: Any
-    runner_up_score: float
+from longtail.results import Explanation
+from longtail.scoring.linear import LinearScorer
+from longtail.scoring.paper import CENTROID_DISTANCE, FEATURE_NAMES, pair_features
+from longtail.scoring.weighting import WeightedDocuments
+from longtail.sparse import CountMatrix, Floats, Integers
+from longtail.statistics.classes import ClassStatistics
+from longtail.statistics.corpus import Corpus
 
 
 @dataclass(frozen=True)
@@ -63,8 +31,8 @@ class ScoreParts:
     constant: float
 
 
-def take_score_apart(
-    rows: CountRows,
+def split_paper_score(
+    rows: CountMatrix,
     document: int,
     class_number: int,
     statistics: ClassStatistics,
@@ -94,12 +62,12 @@ def take_score_apart(
     )
 
 
-def take_additive_apart(
-    documents: WeightedRows,
+def split_linear_score(
+    documents: WeightedDocuments,
     class_number: int,
     features: Floats,
-    score: AdditiveScore,
-    correction: AdditiveScore,
+    score: LinearScorer,
+    correction: LinearScorer,
 ) -> ScoreParts:
     """Split an additive score and its correction for the only document given.
 
@@ -125,7 +93,7 @@ def take_additive_apart(
 
 
 def shared_terms(
-    rows: CountRows, document: int, class_number: int, statistics: ClassStatistics
+    rows: CountMatrix, document: int, class_number: int, statistics: ClassStatistics
 ) -> tuple[NDArray[Any], Integers, Integers]:
     """Return the terms that document and class share, and where each stands in either matrix."""
     start, stop = rows.indptr[document], rows.indptr[document + 1]

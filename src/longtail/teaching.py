@@ -1,7 +1,7 @@
 """Teaching: a model file that people correct, with effect at once and nothing lost.
 
 In: a model file, and documents to teach or forget, classes to rename, merge or remove. Out: the
-model with these changes, and a log of them beside the file (`longtail.changes`). The file itself is
+model with these changes, and a log of them beside the file (`longtail.store.journal`). The file itself is
 only rewritten by `Teacher.compact`; `load` opens it and replays the log.
 
 A change is applied to a copy of the model first, as it will be read back; then it is written to the
@@ -28,7 +28,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.utils.validation import validate_data
 
-from longtail.changes import (
+from longtail.estimators.loading import load as load_file
+from longtail.estimators.text import TextClassifier
+from longtail.exceptions import ModelFileError
+from longtail.store.journal import (
     Change,
     ChangeLog,
     End,
@@ -40,9 +43,8 @@ from longtail.changes import (
     read_log,
     unpack_counts,
 )
-from longtail.classifier import TextClassifier
-from longtail.classifier import load as load_file
-from longtail.persistence import ModelFileError, read_checksum, sync_folder
+from longtail.store.reading import read_checksum
+from longtail.store.writing import sync_folder
 
 __all__ = ["Teacher", "load"]
 
@@ -68,7 +70,7 @@ def load(path: str | os.PathLike[str], *, verify: bool = True) -> Any:
 
     Raises
     ------
-    longtail.persistence.ModelFileError
+    longtail.exceptions.ModelFileError
         If anything is wrong with the file or its log, or the log belongs to another model.
 
     Warns

@@ -10,24 +10,21 @@ import scipy.sparse as sp
 from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
 
-from longtail import refinement
-from longtail._kernels import refinement as refinement_kernels
-from longtail.candidates import find_highest, index_score
-from longtail.counts import CountRows
-from longtail.learning import learn_term_weights, listwise_loss
-from longtail.scoring import (
-    AdditiveScore,
+from longtail._kernels import residuals as refinement_kernels
+from longtail.retrieval.index import build_index
+from longtail.retrieval.search import search
+from longtail.scoring.features import leave_one_out_scores, score_features, term_contributions
+from longtail.scoring.linear import LinearScorer, build_scorer, score_pairs
+from longtail.scoring.weighting import (
     Profile,
-    WeightedRows,
-    background_shares,
-    collapse_score,
-    own_scores,
-    pair_scores,
-    score_features,
-    term_contributions,
-    weigh_documents,
+    WeightedDocuments,
+    estimate_collection_model,
+    weight_documents,
 )
-from longtail.statistics import ClassStatistics
+from longtail.sparse import CountMatrix
+from longtail.statistics.classes import ClassStatistics
+from longtail.training import residuals as refinement
+from longtail.training.listwise import fit_term_weights, listwise_loss
 from tests import oracle_score as oracle
 from tests.conftest import make_problem
 
@@ -45,7 +42,7 @@ class Setting:
     X: np.ndarray
     y: np.ndarray
     n_classes: int
-    documents: WeightedRows
+    documents: WeightedDocuments
     profile: Profile
     background: np.ndarray
     counts: list[oracle.Document]
@@ -76,14 +73,14 @@ def build(seed, kind="integer"):
     X = np.vstack([X, np.zeros(25)])  # class 7 has an empty document and nothing else
     X *= 1.0 if kind == "integer" else 0.37
     statistics = ClassStatistics.from_counts(X, y, n_classes, sublinear=True)
-    background = background_shares(statistics)
+    background = estimate_collection_model(statistics)
     term_weights = statistics.corpus.idf * FACTORS
     counts = oracle.to_documents(X)
     return Setting(
         X,
         y,
         n_classes,
-        weigh_documents(CountRows.from_matrix(X), term_weights),
+        weight_documents(CountMatrix.from_matrix(X), term_weights),
         Profile.of(statistics, statistics.corpus, background),
         background,
         counts,
@@ -182,11 +179,11 @@ def test_contributions(seed, left_out):
 @pytest.mark.parametrize("seed", SEEDS)
 def test_collapsed_and_own_scores(seed, kind):
     s = build(seed, kind)
-    score = collapse_score(s.profile, WEIGHTS)
-    collapsed = pair_scores(s.documents, s.every, score)
+    score = build_scorer(s.profile, WEIGHTS)
+    collapsed = score_pairs(s.documents, s.every, score)
     features = score_features(s.documents, s.rows, s.every, s.foreign, s.profile)
     np.testing.assert_allclose(collapsed, features @ WEIGHTS, rtol=1e-5, atol=1e-5)
-    mine = own_scores(s.documents, s.y, s.profile, WEIGHTS)
+    mine = leave_one_out_scores(s.documents, s.y, s.profile, WEIGHTS)
     features = score_features(s.documents, s.rows, s.y[:, None], s.y, s.profile)
     np.testing.assert_allclose(mine, features[:, 0] @ WEIGHTS, rtol=1e-5, atol=1e-5)
     for i, x in enumerate(s.weighted):
@@ -202,10 +199,10 @@ def test_collapsed_and_own_scores(seed, kind):
 @pytest.mark.parametrize("seed", SEEDS)
 def test_highest_classes_of_a_real_score(seed, q, exclude):
     s = build(seed)
-    score = collapse_score(s.profile, WEIGHTS)
+    score = build_scorer(s.profile, WEIGHTS)
     own = s.y if exclude else None
-    classes, scores = find_highest(s.documents, score, index_score(score, 25), q, own=own)
-    every = pair_scores(s.documents, s.every, score)
+    classes, scores = search(s.documents, score, build_index(score, 25), q, own=own)
+    every = score_pairs(s.documents, s.every, score)
     for i in range(len(s.X)):
         if exclude:
             every[i, s.y[i]] = -np.inf
@@ -224,7 +221,7 @@ def whole_number_search(seed, n_classes=9, n_terms=12, n_documents=40):
     )
     values[:, 0] = 0  # a term that no class has
     matrix = sp.csr_array(values.astype(np.float32))
-    score = AdditiveScore(
+    score = LinearScorer(
         matrix.indptr.astype(np.int64),
         matrix.indices,
         matrix.data,
@@ -233,8 +230,8 @@ def whole_number_search(seed, n_classes=9, n_terms=12, n_documents=40):
     )
     X = rng.integers(0, 3, (n_documents, n_terms)).astype(float)
     X[0] = 0
-    rows = CountRows.from_matrix(X)
-    documents = WeightedRows(rows, rows.data.astype(np.float32), X.sum(axis=1))
+    rows = CountMatrix.from_matrix(X)
+    documents = WeightedDocuments(rows, rows.data.astype(np.float32), X.sum(axis=1))
     as_dicts = [
         {t: float(v) for t, v in enumerate(row) if v} for row in values
     ]  # zeros are no postings
@@ -245,13 +242,13 @@ def whole_number_search(seed, n_classes=9, n_terms=12, n_documents=40):
 @pytest.mark.parametrize("seed", SEEDS)
 def test_highest_classes_exactly(seed, n_classes):
     documents, as_dicts, score, values = whole_number_search(seed, n_classes)
-    index = index_score(score, 12)
+    index = build_index(score, 12)
     rng = np.random.default_rng(seed)
     chosen = rng.permutation(40)[:25]
     own = rng.integers(-1, n_classes, 25)
     for q in sorted({1, n_classes // 2, n_classes - 1}):
         options = {"chosen": chosen, "own": own}
-        classes, scores = find_highest(documents, score, index, q, **options)
+        classes, scores = search(documents, score, index, q, **options)
         for place, i in enumerate(chosen):
             expected = oracle.highest(
                 as_dicts[i],
@@ -262,14 +259,14 @@ def test_highest_classes_exactly(seed, n_classes):
                 own[place],
             )
             assert list(zip(classes[place], scores[place], strict=True)) == expected
-        again = find_highest(documents, score, index, q, n_jobs=2, **options)
+        again = search(documents, score, index, q, n_jobs=2, **options)
         assert np.array_equal(classes, again[0])
         assert np.array_equal(scores, again[1])
 
 
 def test_highest_classes_of_all_documents_with_no_class_passed_over():
     documents, as_dicts, score, values = whole_number_search(11)
-    classes, scores = find_highest(documents, score, index_score(score, 12), 9)
+    classes, scores = search(documents, score, build_index(score, 12), 9)
     for i, x in enumerate(as_dicts):
         expected = oracle.highest(x, values, score.slopes.tolist(), score.constants.tolist(), 9)
         assert list(zip(classes[i], scores[i], strict=True)) == expected
@@ -300,7 +297,7 @@ def test_term_weights(seed, n_epochs):
     others = [[c for c in range(s.n_classes) if c != s.y[i]][:4] for i in chosen]
     classes = np.column_stack([s.y[chosen], np.array(others)])
     parts = term_contributions(s.documents, chosen, classes, s.y[chosen], s.profile, WEIGHTS)
-    learned = learn_term_weights(
+    learned = fit_term_weights(
         s.documents.rows, chosen, lambda _: parts, learning_rate=0.2, decay=0.05, n_epochs=n_epochs
     )
     as_parts = oracle_parts(s.documents.rows, chosen, parts)
@@ -331,17 +328,17 @@ def test_offsets(width, scale):
     scores[0] = 0.0
     scores[1, 0], scores[1, 1] = 1e6, -1e6
     offsets = np.full((20, width), np.nan, np.float32)
-    refinement_kernels.fill_offsets(scores, 0, 20, offsets)
+    refinement_kernels.fill_log_odds(scores, 0, 20, offsets)
     assert np.isfinite(offsets).all()
     for row, computed in zip(scores.tolist(), offsets, strict=True):
         assert computed == pytest.approx(oracle.log_odds(row), rel=1e-6, abs=1e-6)
 
 
-def near_misses(seed, width=4, n_documents=60, n_classes=6, n_terms=12):
+def hard_negatives(seed, width=4, n_documents=60, n_classes=6, n_terms=12):
     """Weighted documents with their class, candidates and scores."""
     rng = np.random.default_rng(seed)
     problem = make_problem(seed, n_documents, n_classes, n_terms)
-    documents = weigh_documents(CountRows.from_matrix(problem.X), np.ones(n_terms))
+    documents = weight_documents(CountMatrix.from_matrix(problem.X), np.ones(n_terms))
     candidates = [
         rng.permutation([c for c in range(n_classes) if c != true])[: width - 1]
         for true in problem.y
@@ -396,8 +393,8 @@ def smallest_objective(documents, signs, offsets, cost, n_terms):
 @pytest.mark.parametrize("cost", [0.05, 1.0, 20.0])
 @pytest.mark.parametrize("seed", SEEDS)
 def test_class_weights_reach_the_optimum(seed, cost):
-    problem, documents, classes, scores = near_misses(seed)
-    weights = refinement.learn_class_weights(documents, classes, scores.__getitem__, 6, cost)
+    problem, documents, classes, scores = hard_negatives(seed)
+    weights = refinement.fit_residuals(documents, classes, scores.__getitem__, 6, cost)
     weighted = [oracle.weigh(x, [1.0] * 12) for x in oracle.to_documents(problem.X)]
     for c in range(6):
         xs, signs, offsets = pairs_of(c, weighted, classes, scores)
@@ -412,9 +409,9 @@ def test_class_weights_reach_the_optimum(seed, cost):
 @pytest.mark.usefixtures("to_the_end")
 def test_class_weights_reach_the_optimum_at_a_large_cost_and_wide_scores():
     for seed in SEEDS:
-        problem, documents, classes, scores = near_misses(seed)
+        problem, documents, classes, scores = hard_negatives(seed)
         scores *= 10
-        weights = refinement.learn_class_weights(documents, classes, scores.__getitem__, 6, 30.0)
+        weights = refinement.fit_residuals(documents, classes, scores.__getitem__, 6, 30.0)
         weighted = [oracle.weigh(x, [1.0] * 12) for x in oracle.to_documents(problem.X)]
         for c in range(6):
             pairs = pairs_of(c, weighted, classes, scores)
@@ -427,8 +424,8 @@ def test_class_weights_reach_the_optimum_at_a_large_cost_and_wide_scores():
 def test_the_default_stop_is_near_the_optimum(seed, monkeypatch):
     monkeypatch.setattr(refinement, "SMALLEST_WEIGHT", 1e-300)
     monkeypatch.setattr(refinement, "LOWEST_OFFSET", -np.inf)
-    problem, documents, classes, scores = near_misses(seed)
-    weights = refinement.learn_class_weights(documents, classes, scores.__getitem__, 6, 1.0)
+    problem, documents, classes, scores = hard_negatives(seed)
+    weights = refinement.fit_residuals(documents, classes, scores.__getitem__, 6, 1.0)
     weighted = [oracle.weigh(x, [1.0] * 12) for x in oracle.to_documents(problem.X)]
     for c in range(6):
         xs, signs, offsets = pairs_of(c, weighted, classes, scores)
@@ -441,12 +438,10 @@ def test_the_default_stop_is_near_the_optimum(seed, monkeypatch):
 @pytest.mark.parametrize("cost", [0.1, 1.0, 10.0, 100.0])
 @pytest.mark.parametrize("seed", SEEDS)
 def test_one_class_without_offsets_is_liblinears_logistic_regression(seed, cost):
-    problem, documents, _, _ = near_misses(seed)
+    problem, documents, _, _ = hard_negatives(seed)
     y = (problem.y > 1).astype(int)
     classes = np.column_stack([y, 1 - y])  # of two classes, each document has both
-    weights = refinement.learn_class_weights(
-        documents, classes, np.zeros((60, 2)).__getitem__, 2, cost
-    )
+    weights = refinement.fit_residuals(documents, classes, np.zeros((60, 2)).__getitem__, 2, cost)
     weighted = [oracle.weigh(x, [1.0] * 12) for x in oracle.to_documents(problem.X)]
     dense = np.array([[x.get(t, 0.0) for t in range(12)] for x in weighted])
     for c in range(2):
@@ -470,8 +465,8 @@ def test_one_class_without_offsets_is_liblinears_logistic_regression(seed, cost)
 @pytest.mark.usefixtures("to_the_end")
 def test_pairs_below_the_lowest_offset_are_passed_over(monkeypatch):
     monkeypatch.setattr(refinement, "LOWEST_OFFSET", -2.0)
-    problem, documents, classes, scores = near_misses(5)
-    weights = refinement.learn_class_weights(documents, classes, scores.__getitem__, 6, 1.0)
+    problem, documents, classes, scores = hard_negatives(5)
+    weights = refinement.fit_residuals(documents, classes, scores.__getitem__, 6, 1.0)
     weighted = [oracle.weigh(x, [1.0] * 12) for x in oracle.to_documents(problem.X)]
     n_passed_over, n_own_below = 0, 0
     for c in range(6):

@@ -7,12 +7,23 @@ import pytest
 import scipy.sparse as sp
 
 from longtail import DoubleSamplingClassifier
-from longtail.candidates import centroid_score, find_highest, index_score, weigh_for_cosine
-from longtail.counts import CountRows
-from longtail.features import FEATURE_NAMES, pair_features
-from longtail.learning import Scorer, adversary_differences, learn_scorer, pair_differences
-from longtail.sampling import PairSample
-from longtail.statistics import CENTROID_BITS, ClassStatistics
+from longtail.retrieval.index import build_index
+from longtail.retrieval.search import search
+from longtail.scoring.paper import (
+    FEATURE_NAMES,
+    centroid_scorer,
+    pair_features,
+    weight_for_cosine,
+)
+from longtail.sparse import CountMatrix
+from longtail.statistics.classes import CENTROID_BITS, ClassStatistics
+from longtail.training.pairwise import (
+    PairwiseScorer,
+    adversary_differences,
+    fit_pairwise_scorer,
+    pair_differences,
+)
+from longtail.training.sampling import PairSample
 from tests import oracle
 from tests.conftest import make_problem
 
@@ -103,7 +114,7 @@ def test_transformation(seed):
     assert labels.tolist() == expected_labels
     np.testing.assert_allclose(differences, expected, atol=1e-9)
     sample = PairSample(np.arange(len(X)), classes)
-    oriented = adversary_differences(CountRows.from_matrix(X), statistics, sample)
+    oriented = adversary_differences(CountMatrix.from_matrix(X), statistics, sample)
     expected = np.array(expected) * np.array(expected_labels)[:, None]
     np.testing.assert_allclose(oriented, expected, rtol=1e-6, atol=1e-6)
 
@@ -115,7 +126,7 @@ def test_learner_minimises_the_objective(seed):
     classes = np.column_stack([problem.y, np.array(others)])
     features = pair_features(X, statistics, np.arange(len(X)), classes)
     differences, labels = pair_differences(features, classes)
-    scorer = learn_scorer(differences, labels, C=0.01)
+    scorer = fit_pairwise_scorer(differences, labels, C=0.01)
     assert scorer.scales == pytest.approx(np.abs(differences).max(axis=0))
     scaled = (differences / scorer.scales).tolist()
     weights = scorer.weights * scorer.scales
@@ -131,13 +142,13 @@ def test_learner_minimises_the_objective(seed):
 @pytest.mark.parametrize("seed", SEEDS)
 def test_candidates_and_ranking(seed, q):
     X, problem, documents, statistics, corpus = build(seed)
-    score = centroid_score(statistics, statistics.corpus)
-    rows = weigh_for_cosine(CountRows.from_matrix(X), statistics.corpus.idf)
-    candidates, cosines = find_highest(rows, score, index_score(score, X.shape[1]), q)
+    score = centroid_scorer(statistics, statistics.corpus)
+    rows = weight_for_cosine(CountMatrix.from_matrix(X), statistics.corpus.idf)
+    candidates, cosines = search(rows, score, build_index(score, X.shape[1]), q)
     classifier = DoubleSamplingClassifier(candidates=q, random_state=seed).fit(X, problem.y)
-    scorer = Scorer(np.array(WEIGHTS), np.ones(10))
+    scorer = PairwiseScorer(np.array(WEIGHTS), np.ones(10))
     model = classifier._assemble(classifier.classes_, statistics, statistics.corpus, scorer, None)
-    ranked, scores = classifier._rank(model, CountRows.from_matrix(X), q)
+    ranked, scores = classifier._rank(model, CountMatrix.from_matrix(X), q)
     for i, document in enumerate(documents):
         expected = [oracle.cosine(corpus, document, c) for c in candidates[i]]
         assert cosines[i] == pytest.approx(expected, abs=1e-9)
@@ -173,7 +184,7 @@ def test_fit_and_predict_whole(seed):
     ]
     y = problem.y[sample.documents].tolist()
     differences, labels = oracle.transform(phi, y, sample.classes[:, 1:].tolist())
-    scorer = learn_scorer(np.array(differences), np.array(labels, float), C=0.01)
+    scorer = fit_pairwise_scorer(np.array(differences), np.array(labels, float), C=0.01)
     weights = [classifier.weights_[name] for name in FEATURE_NAMES]
     assert weights == pytest.approx(scorer.weights, rel=1e-4, abs=1e-6)
     predicted = classifier.predict(X)

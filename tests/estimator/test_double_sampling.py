@@ -6,12 +6,12 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from longtail_bench.speed import input_megabytes, model_arrays
+from longtail_bench.synthetic import draw_counts
 
 import longtail
 from longtail import DoubleSamplingClassifier
-from longtail.benchmark.speed import input_megabytes, model_arrays
-from longtail.benchmark.synthetic import draw_counts
-from longtail.features import FEATURE_NAMES, pair_features
+from longtail.scoring.paper import FEATURE_NAMES, pair_features
 from tests.conftest import assert_same_predictions, load_shared
 
 
@@ -37,7 +37,7 @@ def test_the_sample_can_be_inspected(problem):
     sample = classifier.sample_
     assert np.array_equal(sample.classes[:, 0], problem.y[sample.documents])
     assert sample.classes.shape[1] == 1 + classifier.adversaries_ == 7
-    again = longtail.sampling.draw_pairs(problem.y, 7, 1, 30, random_state=0)
+    again = longtail.training.sampling.draw_pairs(problem.y, 7, 1, 30, random_state=0)
     assert np.array_equal(again.documents, sample.documents)
     assert np.array_equal(again.classes, sample.classes)
 
@@ -96,7 +96,7 @@ def test_same_weights_for_any_threads(n_jobs):
     one.fit(data.X_train, data.y_train)
     many.fit(data.X_train, data.y_train)
     assert one.weights_ == many.weights_
-    assert len(one.sample_) * 60 > 2 * longtail.learning.PAIR_CHUNK  # more than one chunk
+    assert len(one.sample_) * 60 > 2 * longtail.training.pairwise.PAIR_CHUNK  # more than one chunk
 
 
 def test_a_draw_that_comes_out_empty_is_repeated():
@@ -123,7 +123,7 @@ def test_bad_parameters(problem, options, message):
 
 
 def test_a_model_of_another_kind_is_refused(problem, tmp_path):
-    longtail.persistence.write_model(tmp_path / "other", "Toaster", {}, {"a": np.ones(3)})
+    longtail.store.writing.write_model(tmp_path / "other", "Toaster", {}, {"a": np.ones(3)})
     with pytest.raises(longtail.ModelFileError, match="Toaster"):
         longtail.load(tmp_path / "other")
 
@@ -136,5 +136,5 @@ def test_real_data(name, accuracy, macro_f1):
     X_train, y_train, X_test, y_test = load_shared(name)
     classifier = DoubleSamplingClassifier(random_state=0, n_jobs=2).fit(X_train, y_train)
     predicted = classifier.predict(X_test)
-    assert longtail.metrics.accuracy(y_test, predicted) >= accuracy
-    assert longtail.metrics.macro_f1(y_test, predicted) >= macro_f1
+    assert longtail.metrics.classes.accuracy(y_test, predicted) >= accuracy
+    assert longtail.metrics.classes.macro_f1(y_test, predicted) >= macro_f1

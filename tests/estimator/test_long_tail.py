@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from longtail_bench.baselines import NearestCentroid
 
 import longtail
 from longtail import LongTailClassifier, metrics
-from longtail.baselines import NearestCentroid
-from longtail.classifier import long_tail
+from longtail.estimators import long_tail
 from tests.conftest import assert_same_predictions, load_shared, make_problem
 
 
@@ -49,8 +49,8 @@ def test_random_state_decides(large):
 
 
 def test_sampling_limits_do_not_matter_to_threads(large, monkeypatch):
-    monkeypatch.setattr(long_tail, "SAMPLED", 200)
-    monkeypatch.setattr(long_tail, "LISTED", 100)
+    monkeypatch.setattr(long_tail, "N_SAMPLED", 200)
+    monkeypatch.setattr(long_tail, "N_LISTED", 100)
     one, two = (LongTailClassifier(random_state=3, n_jobs=n).fit(large.X, large.y) for n in (1, 2))
     assert_same_predictions(one, two, large.X)
     assert np.array_equal(one.term_weights_, two.term_weights_)
@@ -157,13 +157,13 @@ def test_a_new_class_competes_fairly(large):
 def test_refine_learns_the_touched_classes_only(large):
     X, y = large.X[:600], large.y[:600]
     classifier = LongTailClassifier(random_state=0).fit(X, y)
-    before = classifier._fitted().class_weights
+    before = classifier._fitted().residuals
     extra, labels = large.X[600:640], np.full(40, 7)
     classifier.partial_fit(extra, labels)
-    assert np.flatnonzero(classifier._fitted().touched).tolist() == [7]
+    assert np.flatnonzero(classifier._fitted().stale).tolist() == [7]
     classifier.refine(np.vstack([X, extra]), np.concatenate([y, labels]))
-    after = classifier._fitted().class_weights
-    assert not classifier._fitted().touched.any()
+    after = classifier._fitted().residuals
+    assert not classifier._fitted().stale.any()
     for c in range(60):
         mine, theirs = (w.values[w.indptr[c] : w.indptr[c + 1]].tolist() for w in (before, after))
         assert (mine == theirs) == (c != 7)
@@ -178,7 +178,7 @@ def test_refine_gives_a_new_class_weights(large):
     number = np.searchsorted(classifier.classes_, 99)
 
     def size():
-        indptr = classifier._fitted().class_weights.indptr
+        indptr = classifier._fitted().residuals.indptr
         return indptr[number + 1] - indptr[number]
 
     assert size() == 0
@@ -212,7 +212,7 @@ def test_weights_of_a_class_that_disappears_go_with_it(problem):
     classifier.forget(problem.X[gone], problem.y[gone])
     assert classifier.classes_.tolist() == [0, 1, 3, 4, 5, 6]
     model = classifier._fitted()
-    assert len(model.class_weights.constants) == len(model.touched) == 6
+    assert len(model.residuals.constants) == len(model.stale) == 6
     assert 2 not in classifier.predict(problem.X)
 
 

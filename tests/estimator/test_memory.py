@@ -9,9 +9,9 @@ import pytest
 from scipy.sparse import csr_array
 
 from longtail import LongTailClassifier
-from longtail.classifier.parts import pack_model
-from longtail.counts import LARGEST_NARROW_COUNT, CountRows
-from longtail.statistics import ClassStatistics
+from longtail.sparse import LARGEST_NARROW_COUNT, CountMatrix
+from longtail.statistics.classes import ClassStatistics
+from longtail.store.state_io import pack_model
 
 
 def make_documents(n_documents, n_classes, n_terms=4000, length=60, seed=0):
@@ -60,7 +60,7 @@ def test_peak_of_fit_is_three_times_the_input_and_the_model():
 )
 def test_counts_are_held_in_the_smallest_exact_type(counts, dtype):
     X = csr_array(np.diag(np.array(counts)))
-    rows = CountRows.from_matrix(X)
+    rows = CountMatrix.from_matrix(X)
     assert rows.data.dtype == dtype
     assert rows.data.tolist() == [float(count) for count in counts]
 
@@ -68,9 +68,9 @@ def test_counts_are_held_in_the_smallest_exact_type(counts, dtype):
 def test_narrow_counts_sum_to_the_same_bits():
     X, y = make_documents(300, 20)
     X.data = np.random.default_rng(1).integers(1, 9, len(X.data)).astype(float)
-    rows = CountRows.from_matrix(X)
+    rows = CountMatrix.from_matrix(X)
     assert rows.data.dtype == np.float32
-    wide = CountRows(rows.indptr, rows.indices, rows.data.astype(np.float64), rows.n_terms)
+    wide = CountMatrix(rows.indptr, rows.indices, rows.data.astype(np.float64), rows.n_terms)
     narrow, whole = (
         ClassStatistics.from_counts(each, y, 20, sublinear=True) for each in (rows, wide)
     )
@@ -79,7 +79,7 @@ def test_narrow_counts_sum_to_the_same_bits():
 
 def test_documents_that_follow_each_other_are_not_copied():
     X, _ = make_documents(100, 20)
-    rows = CountRows.from_matrix(X)
+    rows = CountMatrix.from_matrix(X)
     part, taken = rows.part(slice(30, 50)), rows.take(np.arange(30, 50))
     assert part.n_documents == 20
     assert part.indices is rows.indices

@@ -18,7 +18,7 @@ from longtail import (
     load,
     teaching,
 )
-from longtail.changes import lock_log, log_path, read_log
+from longtail.store.journal import lock_log, log_path, read_log
 from tests.conftest import assert_same_predictions, make_problem
 
 PROBLEM = make_problem(n_documents=80, n_classes=8)

@@ -19,15 +19,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from longtail import persistence
-from longtail.persistence import (
-    ModelFileError,
-    layout,
-    open_model,
-    pack_texts,
-    write_model,
-    writing,
-)
+from longtail import store as persistence
+from longtail.exceptions import ModelFileError
+from longtail.store import layout, writing
+from longtail.store.model_file import pack_texts
+from longtail.store.reading import open_model
+from longtail.store.writing import write_model
 
 GOLDEN = Path(__file__).parent / "golden" / "format_1.longtail"
 SOURCE = Path(persistence.__file__).parents[2]
@@ -671,8 +668,8 @@ def run(script, *arguments, command=(sys.executable,)):
     """Start Python on a script; its standard output says how far it is."""
     environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
     code = (
-        "import os, signal, sys\nimport numpy as np\nfrom longtail import persistence\n"
-        "from longtail.persistence import writing\n" + textwrap.dedent(script)
+        "import os, signal, sys\nimport numpy as np\nfrom longtail import store as persistence\n"
+        "from longtail.store import writing\n" + textwrap.dedent(script)
     )
     full = [*command, "-c", code, *map(str, arguments)]
     return subprocess.Popen(full, env=environment, stdout=subprocess.PIPE, text=True)

@@ -10,7 +10,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from longtail.persistence import ModelFileError, open_model, pack_texts, write_model
+from longtail.exceptions import ModelFileError
+from longtail.store.model_file import pack_texts
+from longtail.store.reading import open_model
+from longtail.store.writing import write_model
 
 HEADER = struct.Struct("<8sIIQQ32s")
 MAGIC = b"\x89LTM\r\n\x1a\n"

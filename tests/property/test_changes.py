@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from longtail import LongTailClassifier, ModelFileError, Teacher, load
-from longtail.changes import lock_log, log_path, mark_undone, read_log
-from longtail.statistics import ClassStatistics
+from longtail.statistics.classes import ClassStatistics
+from longtail.store.journal import lock_log, log_path, mark_undone, read_log
 
 labels = st.one_of(st.text(max_size=5), st.integers(-(2**60), 2**60), st.booleans())
 documents = st.lists(st.tuples(st.text(max_size=8), labels), max_size=4).map(

@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 
 import longtail
 from longtail import DoubleSamplingClassifier
-from longtail.candidates import centroid_score, find_highest, index_score, weigh_for_cosine
-from longtail.counts import CountRows
-from longtail.features import pair_features
-from longtail.learning import pair_differences
-from longtail.sampling import draw_pairs
-from longtail.statistics import ClassStatistics
+from longtail.retrieval.index import build_index
+from longtail.retrieval.search import search
+from longtail.scoring.paper import centroid_scorer, pair_features, weight_for_cosine
+from longtail.sparse import CountMatrix
+from longtail.statistics.classes import ClassStatistics
+from longtail.training.pairwise import pair_differences
+from longtail.training.sampling import draw_pairs
 
 # Kernels compile on first use, which no deadline survives.
 settings.register_profile(
@@ -93,10 +94,10 @@ def test_candidates_equal_brute_force(data, q):
     X, _, n_classes = data
     statistics = statistics_of(data)
     q = min(q, n_classes)
-    rows = CountRows.from_matrix(X)
-    score = centroid_score(statistics, statistics.corpus)
-    documents = weigh_for_cosine(rows, statistics.corpus.idf)
-    found, cosines = find_highest(documents, score, index_score(score, X.shape[1]), q)
+    rows = CountMatrix.from_matrix(X)
+    score = centroid_scorer(statistics, statistics.corpus)
+    documents = weight_for_cosine(rows, statistics.corpus.idf)
+    found, cosines = search(documents, score, build_index(score, X.shape[1]), q)
     every = pair_features(X, statistics, np.arange(len(X)), [list(range(n_classes))] * len(X))
     expected = 1 - every[:, :, 8]
     for i in range(len(X)):

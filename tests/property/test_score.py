@@ -7,20 +7,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from longtail.candidates import find_highest, index_score
-from longtail.counts import CountRows
-from longtail.refinement import learn_class_weights
-from longtail.scoring import (
-    Profile,
-    background_shares,
-    collapse_score,
-    own_scores,
-    pair_scores,
-    score_features,
-    term_contributions,
-    weigh_documents,
-)
-from longtail.statistics import ClassStatistics
+from longtail.retrieval.index import build_index
+from longtail.retrieval.search import search
+from longtail.scoring.features import leave_one_out_scores, score_features, term_contributions
+from longtail.scoring.linear import build_scorer, score_pairs
+from longtail.scoring.weighting import Profile, estimate_collection_model, weight_documents
+from longtail.sparse import CountMatrix
+from longtail.statistics.classes import ClassStatistics
+from longtail.training.residuals import fit_residuals
 
 WEIGHTS = np.array([3.0, 0.7, 0.2, -0.4, 1.5, 0.9])
 # Kernels compile on first use, which no deadline survives.
@@ -48,8 +42,8 @@ def data_sets(draw):
 def prepare(data):
     X, y, n_classes = data
     statistics = ClassStatistics.from_counts(X, y, n_classes, sublinear=True)
-    documents = weigh_documents(CountRows.from_matrix(X), statistics.corpus.idf)
-    profile = Profile.of(statistics, statistics.corpus, background_shares(statistics))
+    documents = weight_documents(CountMatrix.from_matrix(X), statistics.corpus.idf)
+    profile = Profile.of(statistics, statistics.corpus, estimate_collection_model(statistics))
     return documents, profile, np.tile(np.arange(n_classes), (len(y), 1))
 
 
@@ -59,7 +53,7 @@ def test_leaving_out_equals_statistics_without_the_document(data):
     X, y, n_classes = data
     documents, profile, every = prepare(data)
     computed = score_features(documents, np.arange(len(y)), every, y, profile)
-    scores = own_scores(documents, y, profile, WEIGHTS)
+    scores = leave_one_out_scores(documents, y, profile, WEIGHTS)
     assert np.isfinite(computed).all()
     for i in range(len(y)):
         kept = np.arange(len(y)) != i
@@ -96,7 +90,7 @@ def test_features_contributions_and_scores_agree(data, left_out):
         sums = values.sum(axis=1, dtype=np.float64) + parts.constants[i]
         np.testing.assert_allclose(sums, expected[i], rtol=1e-4, atol=1e-5)
     if not left_out:
-        scores = pair_scores(documents, every, collapse_score(profile, WEIGHTS))[chosen]
+        scores = score_pairs(documents, every, build_scorer(profile, WEIGHTS))[chosen]
         np.testing.assert_allclose(scores, expected, rtol=1e-4, atol=1e-5)
 
 
@@ -105,14 +99,14 @@ def test_features_contributions_and_scores_agree(data, left_out):
 def test_alone_or_in_a_batch_a_document_gets_the_same_bits(data):
     X, _, n_classes = data
     documents, profile, every = prepare(data)
-    score = collapse_score(profile, WEIGHTS)
-    index = index_score(score, X.shape[1])
-    batch = pair_scores(documents, every, score)
-    found = find_highest(documents, score, index, n_classes)
+    score = build_scorer(profile, WEIGHTS)
+    index = build_index(score, X.shape[1])
+    batch = score_pairs(documents, every, score)
+    found = search(documents, score, index, n_classes)
     for i in range(len(X)):
-        single = weigh_documents(CountRows.from_matrix(X[i : i + 1]), profile.corpus.idf)
-        assert np.array_equal(pair_scores(single, every[:1], score)[0], batch[i])
-        classes, scores = find_highest(single, score, index, n_classes)
+        single = weight_documents(CountMatrix.from_matrix(X[i : i + 1]), profile.corpus.idf)
+        assert np.array_equal(score_pairs(single, every[:1], score)[0], batch[i])
+        classes, scores = search(single, score, index, n_classes)
         assert np.array_equal(classes[0], found[0][i])
         assert np.array_equal(scores[0], found[1][i])
 
@@ -122,11 +116,11 @@ def test_alone_or_in_a_batch_a_document_gets_the_same_bits(data):
 def test_highest_classes_equal_brute_force(data, q, exclude):
     X, y, n_classes = data
     documents, profile, every = prepare(data)
-    score = collapse_score(profile, WEIGHTS)
+    score = build_scorer(profile, WEIGHTS)
     q = min(q, n_classes - exclude)
     own = y if exclude else None
-    classes, scores = find_highest(documents, score, index_score(score, X.shape[1]), q, own=own)
-    expected = pair_scores(documents, every, score)
+    classes, scores = search(documents, score, build_index(score, X.shape[1]), q, own=own)
+    expected = score_pairs(documents, every, score)
     if exclude:
         expected[np.arange(len(y)), y] = -np.inf
     best = -np.sort(-expected, axis=1)[:, :q]
@@ -144,12 +138,10 @@ def test_class_weights_are_finite_sorted_and_the_same_for_any_threads(data, cost
     documents, profile, _ = prepare(data)
     others = np.array([[c for c in range(n_classes) if c != true] for true in y])
     classes = np.column_stack([y, others])
-    scores = pair_scores(documents, classes, collapse_score(profile, WEIGHTS))
-    scores[:, 0] = own_scores(documents, y, profile, WEIGHTS)
-    one = learn_class_weights(documents, classes, scores.__getitem__, n_classes, cost)
-    other = learn_class_weights(
-        documents, classes, scores.__getitem__, n_classes, cost, n_jobs=n_jobs
-    )
+    scores = score_pairs(documents, classes, build_scorer(profile, WEIGHTS))
+    scores[:, 0] = leave_one_out_scores(documents, y, profile, WEIGHTS)
+    one = fit_residuals(documents, classes, scores.__getitem__, n_classes, cost)
+    other = fit_residuals(documents, classes, scores.__getitem__, n_classes, cost, n_jobs=n_jobs)
     for name in ("indptr", "indices", "values", "constants"):
         assert np.isfinite(getattr(one, name)).all()
         assert np.array_equal(getattr(one, name), getattr(other, name))

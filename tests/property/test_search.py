@@ -11,10 +11,14 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from longtail import candidates, scoring
-from longtail.candidates import RareTerms, find_best, find_highest, index_score
-from longtail.counts import CountRows
-from longtail.scoring import AdditiveScore, WeightedRows, pair_scores
+from longtail.retrieval import search as candidates
+from longtail.retrieval.index import build_index
+from longtail.retrieval.pruning import QueryPruning
+from longtail.retrieval.search import search, search_and_rerank
+from longtail.scoring import linear as scoring
+from longtail.scoring.linear import LinearScorer, score_pairs
+from longtail.scoring.weighting import WeightedDocuments
+from longtail.sparse import CountMatrix
 
 quick = settings(max_examples=60, deadline=None)
 
@@ -40,7 +44,7 @@ def searches(draw):
     matrix = sp.csr_array(present)
     dtype = draw(st.sampled_from([np.float32, np.float64]))
     level = draw(st.sampled_from([0.0, 1.0, 1e3]))
-    score = AdditiveScore(
+    score = LinearScorer(
         matrix.indptr.astype(np.int64),
         matrix.indices.astype(np.int32),
         values[present].astype(dtype),
@@ -50,15 +54,15 @@ def searches(draw):
     n_documents = 6
     counts = rng.poisson(draw(st.sampled_from([0.02, 0.3, 2])), (n_documents, n_terms)) * 1.0
     counts[0] = 0  # an empty document
-    rows = CountRows.from_matrix(counts)
+    rows = CountMatrix.from_matrix(counts)
     weights = rows.data * rng.choice([0.0, 1e-3, 1.0], len(rows.data), p=[0.1, 0.2, 0.7])
-    documents = WeightedRows(rows, weights.astype(dtype), rng.random(n_documents))
+    documents = WeightedDocuments(rows, weights.astype(dtype), rng.random(n_documents))
     return documents, score, n_terms
 
 
 def brute_force(documents, score, q, own=None):
     every = np.tile(np.arange(len(score.constants)), (documents.rows.n_documents, 1))
-    scores = pair_scores(documents, every, score)
+    scores = score_pairs(documents, every, score)
     if own is not None:
         scores[np.arange(len(own)), own] = -np.inf
     order = np.lexsort((every, -scores))[:, :q]
@@ -72,9 +76,9 @@ def test_the_search_equals_brute_force_bit_for_bit(search, q, exclude, n_jobs):
     n_classes = len(score.constants)
     own = np.arange(documents.rows.n_documents) % n_classes if exclude and n_classes > 1 else None
     q = min(q, n_classes - (own is not None))
-    index = index_score(score, n_terms, n_jobs)
+    index = build_index(score, n_terms, n_jobs)
     index.validate(n_terms)
-    classes, scores = find_highest(documents, score, index, q, own=own, n_jobs=n_jobs)
+    classes, scores = search(documents, score, index, q, own=own, n_jobs=n_jobs)
     expected = brute_force(documents, score, q, own)
     assert np.array_equal(classes, expected[0])
     assert np.array_equal(scores, expected[1])
@@ -87,8 +91,8 @@ def test_classes_passed_over_are_not_found(search):
     n_classes = len(score.constants)
     if n_classes < 3:
         return
-    index = replace(index_score(score, n_terms), passed=np.arange(0, n_classes, 2))
-    found, _ = find_highest(documents, score, index, n_classes // 2)
+    index = replace(build_index(score, n_terms), passed=np.arange(0, n_classes, 2))
+    found, _ = search(documents, score, index, n_classes // 2)
     expected = brute_force(documents, score, n_classes)[0]
     for row, every in zip(found, expected, strict=True):
         assert row.tolist() == [c for c in every if c % 2][: n_classes // 2]
@@ -113,11 +117,11 @@ def test_the_rarest_terms_are_kept(search, most):
     documents, score, n_terms = search
     counts = np.bincount(score.indices, minlength=n_terms).astype(np.int32)
     every = np.arange(documents.rows.n_documents)
-    few = RareTerms(counts, most).keep(documents, every)
+    few = QueryPruning(counts, most).keep(documents, every)
     assert np.array_equal(few.weights, keep_rarest(documents, counts, most))
     sums = [few.weights[a:b].astype(np.float64).sum() for a, b in pairwise(few.rows.indptr)]
     assert np.allclose(few.totals, sums)
-    alone = RareTerms(counts, most).keep(documents, every[2:3])  # others stay undefined
+    alone = QueryPruning(counts, most).keep(documents, every[2:3])  # others stay undefined
     part = slice(*few.rows.indptr[2:4])
     assert np.array_equal(alone.weights[part], few.weights[part])
 
@@ -137,23 +141,23 @@ def test_one_pass_over_the_pairs_equals_three(search, q, k, pairs_per_class, n_j
     q = min(q, n_classes)
     rng = np.random.default_rng(q)
     matrix = sp.random_array((n_classes, n_terms), density=0.3, format="csr", rng=rng)
-    correction = AdditiveScore(
+    correction = LinearScorer(
         matrix.indptr.astype(np.int64),
         matrix.indices.astype(np.int32),
         rng.normal(size=matrix.nnz).astype(np.float32),
         np.zeros(n_classes),
         rng.normal(size=n_classes),
     )
-    index, rare = index_score(score, n_terms), RareTerms(rng.integers(0, 9, n_terms), 20)
+    index, rare = build_index(score, n_terms), QueryPruning(rng.integers(0, 9, n_terms), 20)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(scoring, "PAIRS_PER_CLASS", pairs_per_class)
-        found, scores = find_best(
+        found, scores = search_and_rerank(
             documents, score, index, q, correction, min(k, q), rare=rare, n_jobs=n_jobs
         )
     few = rare.keep(documents, np.arange(documents.rows.n_documents))
     expected, _ = brute_force(few, score, q)
-    corrected = pair_scores(documents, expected, score)
-    corrected += pair_scores(documents, expected, correction)
+    corrected = score_pairs(documents, expected, score)
+    corrected += score_pairs(documents, expected, correction)
     order = np.lexsort((expected, -corrected))[:, : min(k, q)]
     assert np.array_equal(found, np.take_along_axis(expected, order, axis=1))
     assert np.array_equal(scores, np.take_along_axis(corrected, order, axis=1))
@@ -165,16 +169,16 @@ def test_ties_beyond_the_room_are_still_exact(room, monkeypatch):
     monkeypatch.setattr(candidates, "ROOM", room)
     n_classes = 3000
     matrix = sp.csr_array(np.ones((n_classes, 2), np.float32))
-    score = AdditiveScore(
+    score = LinearScorer(
         matrix.indptr.astype(np.int64),
         matrix.indices,
         matrix.data,
         np.zeros(n_classes),
         np.zeros(n_classes),
     )
-    rows = CountRows.from_matrix(np.array([[1.0, 2.0], [0.0, 0.0], [0.0, 3.0]]))
-    documents = WeightedRows(rows, rows.data, rows.data[:0].sum() * np.ones(3))
-    classes, scores = find_highest(documents, score, index_score(score, 2), 20)
+    rows = CountMatrix.from_matrix(np.array([[1.0, 2.0], [0.0, 0.0], [0.0, 3.0]]))
+    documents = WeightedDocuments(rows, rows.data, rows.data[:0].sum() * np.ones(3))
+    classes, scores = search(documents, score, build_index(score, 2), 20)
     assert classes.tolist() == [list(range(20))] * 3
     assert scores.tolist() == [[3.0] * 20, [0.0] * 20, [3.0] * 20]
 
@@ -188,16 +192,16 @@ def test_documents_of_very_many_terms_are_still_exact(n_terms, sign):
     present = rng.random((n_classes, n_terms)) < rng.choice([0.03, 0.3], n_terms)
     values = np.where(rng.random(present.shape) < 0.5, 1.0, sign * rng.random(present.shape))
     matrix = sp.csr_array(present)
-    score = AdditiveScore(
+    score = LinearScorer(
         matrix.indptr.astype(np.int64),
         matrix.indices.astype(np.int32),
         values[present].astype(np.float32),
         rng.normal(size=n_classes),
         rng.normal(size=n_classes),
     )
-    rows = CountRows.from_matrix(1.0 + rng.integers(0, 3, (3, n_terms)))
-    documents = WeightedRows(rows, (rows.data / n_terms).astype(np.float32), np.ones(3))
-    found = find_highest(documents, score, index_score(score, n_terms), 20)
+    rows = CountMatrix.from_matrix(1.0 + rng.integers(0, 3, (3, n_terms)))
+    documents = WeightedDocuments(rows, (rows.data / n_terms).astype(np.float32), np.ones(3))
+    found = search(documents, score, build_index(score, n_terms), 20)
     expected = brute_force(documents, score, 20)
     assert np.array_equal(found[0], expected[0])
     assert np.array_equal(found[1], expected[1])

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from longtail.text import TermCounter, TermRules, Vocabulary, vocabulary
-from longtail.text.cutting import normalise
+from longtail.text import TokenizerOptions, Vocabulary, VocabularyBuilder, vocabulary
+from longtail.text.tokenizer import normalise
 from tests import oracle_text
 
 # Kernels compile on first use, which no deadline survives.
@@ -26,7 +26,7 @@ TEXTS = st.lists(
     st.one_of(st.text(alphabet=LETTERS, max_size=25), st.text(max_size=12)), max_size=7
 )
 RULES = st.builds(
-    TermRules,
+    TokenizerOptions,
     ngrams=st.sampled_from([1, 2]),
     char_ngrams=st.sampled_from([None, (2, 3), (4, 4), (3, 6)]),
     ngram_weight=st.sampled_from([1, 0.25]),
@@ -45,7 +45,7 @@ def as_dicts(found: Vocabulary, X) -> list[dict[str, float]]:
 
 
 def count(texts, rules, chunks=(), min_df=1, ngram_min_df=1, n_jobs=None):
-    counter = TermCounter(rules, n_jobs)
+    counter = VocabularyBuilder(rules, n_jobs)
     bounds = [0, *chunks, len(texts)]
     for first, last in pairwise(bounds):
         counter.add(texts[first:last])

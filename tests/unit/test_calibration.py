@@ -5,14 +5,14 @@ import math
 import numpy as np
 import pytest
 
-from longtail.calibration import (
+from longtail.metrics.calibration import expected_calibration_error
+from longtail.training.calibration import (
     Calibrator,
     calibrate,
     candidate_log_odds,
     find_threshold,
     fit_calibrator,
 )
-from longtail.metrics import expected_calibration_error
 
 
 def draw(seed, n_documents, n_candidates=6, sharpness=2.0):
@@ -46,7 +46,7 @@ def test_log_odds_stay_finite_and_apart():
 def test_without_held_out_documents_the_softmax_stays():
     scores, right = draw(0, 20)
     calibrator = fit_calibrator(scores, right)
-    assert len(calibrator.held_out_right) == 0
+    assert len(calibrator.held_out_correct) == 0
     shares = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
     assert calibrate(scores, calibrator) == pytest.approx(shares)
 

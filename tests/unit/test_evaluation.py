@@ -12,11 +12,10 @@ import numpy as np
 import pytest
 
 from longtail import DoubleSamplingClassifier, LongTailClassifier, metrics
-from longtail.benchmark.evaluation import TOP, evaluate
-from longtail.benchmark.evaluation_figures import evaluation_figures, html_report
-from longtail.classifier import TopK
-from longtail.explanation import Explanation
-from longtail.explanation_figures import plot_explanation, rank_terms
+from longtail.metrics.evaluation import TOP, evaluate
+from longtail.metrics.report import evaluation_figures, html_report
+from longtail.plotting import plot_explanation, rank_terms
+from longtail.results import Explanation, TopK
 from tests.conftest import make_problem
 
 pytest.importorskip("matplotlib")

@@ -22,7 +22,7 @@ def test_import_loads_no_heavy_package():
 def test_import_compiles_nothing():
     code = """
 import importlib, pkgutil
-import longtail.classifier, longtail._kernels
+import longtail.estimators, longtail._kernels
 for module in pkgutil.iter_modules(longtail._kernels.__path__):
     room = importlib.import_module(f"longtail._kernels.{module.name}")
     for name, value in vars(room).items():
@@ -30,13 +30,13 @@ for module in pkgutil.iter_modules(longtail._kernels.__path__):
             assert value.signatures == [], name
             print(name)
 """
-    assert "note_classes" in run(code)
+    assert "shortlist_classes" in run(code)
 
 
 def test_public_names():
     assert set(dir(longtail)) == set(longtail.__all__)
     for name in longtail.__all__:
         assert getattr(longtail, name) is not None
-    assert longtail.metrics.accuracy([1], [1]) == 1.0
+    assert longtail.metrics.classes.accuracy([1], [1]) == 1.0
     with pytest.raises(AttributeError, match="has no attribute 'nonsense'"):
         longtail.nonsense  # noqa: B018

@@ -81,7 +81,7 @@ def test_parts_are_called_from_kernels_alone():
     tests = Path(__file__).parent.parent
     files = [*source.rglob("*.py"), *tests.rglob("*.py")]
     used = {use for path in files if path.parent != kernels for use in names_used(path)}
-    assert ("note_classes", "candidates") in used
+    assert ("shortlist_classes", "search") in used
     assert [use for use in sorted(used) if is_part(*use)] == []
     rooms = [room.name for room in pkgutil.iter_modules(longtail._kernels.__path__)]
     assert any(is_part("term_frequency", room) for room in rooms)

@@ -8,20 +8,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.svm import LinearSVC
 
-from longtail import learning
-from longtail.counts import CountRows
-from longtail.features import pair_features
-from longtail.learning import (
+from longtail._parallel import SMALL_WORK
+from longtail.scoring.paper import pair_features
+from longtail.sparse import CountMatrix
+from longtail.statistics.classes import ClassStatistics
+from longtail.training import pairwise as learning
+from longtail.training.pairwise import (
     Objective,
     adversary_differences,
-    learn_scorer,
+    fit_pairwise_scorer,
     minimise,
     pair_differences,
     svm_objective,
 )
-from longtail.sampling import draw_pairs
-from longtail.statistics import ClassStatistics
-from longtail.threads import SMALL_WORK
+from longtail.training.sampling import draw_pairs
 from tests import oracle
 from tests.conftest import make_problem
 
@@ -54,7 +54,7 @@ def test_adversary_differences_are_those_of_the_features(seed, adversaries, opti
     problem.X[3] = 0  # a document without terms
     statistics = ClassStatistics.from_counts(problem.X, problem.y, 7, **options)
     sample = draw_pairs(problem.y, 7, 5, adversaries, seed)
-    rows = CountRows.from_matrix(problem.X)
+    rows = CountMatrix.from_matrix(problem.X)
     computed = adversary_differences(rows, statistics, sample)
     features = pair_features(rows, statistics, sample.documents, sample.classes)
     expected = (features[:, :1] - features[:, 1:]).reshape(-1, 10)
@@ -68,7 +68,7 @@ def test_same_differences_for_any_threads(n_jobs):
     statistics = ClassStatistics.from_counts(problem.X, problem.y, 80)
     sample = draw_pairs(problem.y, 80, 400, 79, 0)
     assert len(sample) * 79 > SMALL_WORK  # enough for threads to be used
-    arguments = CountRows.from_matrix(problem.X), statistics, sample
+    arguments = CountMatrix.from_matrix(problem.X), statistics, sample
     one, many = adversary_differences(*arguments), adversary_differences(*arguments, n_jobs)
     assert np.array_equal(one, many)
 
@@ -78,7 +78,7 @@ def test_same_differences_for_any_threads(n_jobs):
 def test_as_low_as_liblinear_and_at_the_same_place(seed, C):
     differences = draw_differences(seed)
     labels = draw_labels(seed, len(differences))
-    scorer = learn_scorer(differences * labels[:, None], labels, C)
+    scorer = fit_pairwise_scorer(differences * labels[:, None], labels, C)
     scaled = differences * labels[:, None] / scorer.scales
     options = {"C": C, "loss": "squared_hinge", "dual": False, "fit_intercept": False}
     svm = LinearSVC(**options, max_iter=10_000, tol=1e-10).fit(scaled, labels)
@@ -126,7 +126,7 @@ def test_gradient_and_hessian_are_those_of_finite_differences(seed):
 )
 def test_the_gradient_vanishes(differences, C):
     differences = np.array(differences)
-    scorer = learn_scorer(differences, None, C)
+    scorer = fit_pairwise_scorer(differences, None, C)
     end = svm_objective(scorer.weights * scorer.scales, differences, scorer.scales, C)
     # The Hessian is at least the identity, so the value is at most |gradient|^2 / 2 too high.
     assert 0.5 * end.gradient @ end.gradient <= 1e-6 * end.value
@@ -153,9 +153,9 @@ def test_swapped_pairs_give_the_same_weights():
     labels = np.where(rng.random(200) < 0.5, -1.0, 1.0)
     differences *= labels[:, None]
     swap = np.where(rng.random(200) < 0.5, -1.0, 1.0)
-    one = learn_scorer(differences, labels, 0.1)
-    other = learn_scorer(differences * swap[:, None], labels * swap, 0.1)
-    bare = learn_scorer(differences * labels[:, None], None, 0.1)
+    one = fit_pairwise_scorer(differences, labels, 0.1)
+    other = fit_pairwise_scorer(differences * swap[:, None], labels * swap, 0.1)
+    bare = fit_pairwise_scorer(differences * labels[:, None], None, 0.1)
     for scorer in (other, bare):
         assert np.array_equal(one.weights, scorer.weights)
         assert np.array_equal(one.scales, scorer.scales)
@@ -164,7 +164,7 @@ def test_swapped_pairs_give_the_same_weights():
 def test_weights_apply_to_unscaled_features():
     rng = np.random.default_rng(1)
     differences = np.abs(rng.normal(size=(100, 2))) * [1.0, 1000.0]
-    scorer = learn_scorer(differences, np.ones(100), 1.0)
+    scorer = fit_pairwise_scorer(differences, np.ones(100), 1.0)
     assert np.all(differences @ scorer.weights > 0)
     assert scorer.scales[1] > 100
 
@@ -172,8 +172,8 @@ def test_weights_apply_to_unscaled_features():
 @pytest.mark.parametrize("scale", [1e-200, 1e-30, 1e30, 1e200])
 def test_the_scale_of_a_feature_does_not_matter(scale):
     differences = draw_differences(2)
-    plain = learn_scorer(differences, None, 0.1)
-    scaled = learn_scorer(differences * [1.0, scale, 1.0, 1.0], None, 0.1)
+    plain = fit_pairwise_scorer(differences, None, 0.1)
+    scaled = fit_pairwise_scorer(differences * [1.0, scale, 1.0, 1.0], None, 0.1)
     expected = plain.weights / [1.0, scale, 1.0, 1.0]
     np.testing.assert_allclose(scaled.weights, expected, rtol=1e-9)
 
@@ -181,18 +181,20 @@ def test_the_scale_of_a_feature_does_not_matter(scale):
 def test_32_bits_are_enough_and_the_input_stays():
     differences = draw_differences(3).astype(np.float32)
     before = differences.copy()
-    short, long = (learn_scorer(d, None, 0.1) for d in (differences, differences.astype(float)))
+    short, long = (
+        fit_pairwise_scorer(d, None, 0.1) for d in (differences, differences.astype(float))
+    )
     assert np.array_equal(differences, before)
     assert np.array_equal(short.weights, long.weights)  # sums are of 64 bits either way
-    exact = learn_scorer(draw_differences(3), None, 0.1)
+    exact = fit_pairwise_scorer(draw_differences(3), None, 0.1)
     np.testing.assert_allclose(short.weights, exact.weights, rtol=1e-5)
 
 
 @pytest.mark.parametrize("n_jobs", [2, 5])
 def test_same_bits_for_any_threads(n_jobs):
     differences = draw_differences(4, n_pairs=100_000)
-    one = learn_scorer(differences, None, 0.01)
-    many = learn_scorer(differences, None, 0.01, n_jobs)
+    one = fit_pairwise_scorer(differences, None, 0.01)
+    many = fit_pairwise_scorer(differences, None, 0.01, n_jobs)
     assert np.array_equal(one.weights, many.weights)
     assert np.array_equal(one.scales, many.scales)
 
@@ -201,34 +203,36 @@ def test_same_bits_for_any_threads(n_jobs):
 @pytest.mark.parametrize("label", [-1.0, 1.0])
 def test_pairs_that_are_all_the_same(n_pairs, label):
     # |w|^2 / 2 + C n (1 - w1 - w2)^2 is lowest at w1 = w2 = 2 C n / (1 + 4 C n).
-    scorer = learn_scorer(np.full((n_pairs, 2), 3.0), np.full(n_pairs, label), 0.5)
+    scorer = fit_pairwise_scorer(np.full((n_pairs, 2), 3.0), np.full(n_pairs, label), 0.5)
     expected = label * n_pairs / (1 + 2 * n_pairs) / 3.0
     assert scorer.weights == pytest.approx([expected, expected])
 
 
 def test_a_feature_that_never_differs_is_harmless():
-    scorer = learn_scorer(np.array([[1.0, 0.0], [-1.0, 0.0]]), np.array([1.0, -1.0]), 1.0)
+    scorer = fit_pairwise_scorer(np.array([[1.0, 0.0], [-1.0, 0.0]]), np.array([1.0, -1.0]), 1.0)
     assert scorer.weights[0] == pytest.approx(4 / 5)
     assert scorer.weights[1] == 0
     assert scorer.scales[1] == 1
-    nothing = learn_scorer(np.zeros((3, 2)), None, 1.0)
+    nothing = fit_pairwise_scorer(np.zeros((3, 2)), None, 1.0)
     assert nothing.weights.tolist() == [0.0, 0.0]
-    subnormal = learn_scorer(np.array([[1.0, 1e-310]]), None, 1.0)  # too little to be divided by
+    subnormal = fit_pairwise_scorer(
+        np.array([[1.0, 1e-310]]), None, 1.0
+    )  # too little to be divided by
     assert subnormal.weights == pytest.approx([2 / 3, 0.0])
 
 
 @pytest.mark.parametrize("C", [0, -1, np.nan, np.inf, "1"])
 def test_bad_C(C):
     with pytest.raises(ValueError, match="C must be a positive number"):
-        learn_scorer(np.ones((1, 1)), np.ones(1), C)
+        fit_pairwise_scorer(np.ones((1, 1)), np.ones(1), C)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 def test_differences_must_be_finite(value):
     with pytest.raises(ValueError, match="differences must be finite"):
-        learn_scorer(np.array([[1.0], [value], [2.0]]), None, 1.0)
+        fit_pairwise_scorer(np.array([[1.0], [value], [2.0]]), None, 1.0)
 
 
 def test_no_pairs():
     with pytest.raises(ValueError, match="no pair"):
-        learn_scorer(np.ones((0, 3)), np.ones(0), 1.0)
+        fit_pairwise_scorer(np.ones((0, 3)), np.ones(0), 1.0)

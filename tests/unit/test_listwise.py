@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from longtail.counts import CountRows
-from longtail.learning import learn_listwise, learn_term_weights, listwise_loss
-from longtail.sampling import draw_documents, hold_out
-from longtail.scoring import Contributions
+from longtail.scoring.features import Contributions
+from longtail.sparse import CountMatrix
+from longtail.training.listwise import fit_feature_weights, fit_term_weights, listwise_loss
+from longtail.training.sampling import draw_documents, hold_out
 from tests import oracle_score as oracle
 
 
@@ -22,7 +22,7 @@ def make_features(seed=0, n_documents=80, width=5):
 @pytest.mark.parametrize("decay", [1e-3, 0.1])
 def test_listwise_weights_are_stationary(decay):
     features = make_features()
-    weights = learn_listwise(features, decay)
+    weights = fit_feature_weights(features, decay)
     scales = features.std(axis=(0, 1), dtype=np.float64)
     value, gradient = listwise_loss(weights * scales, features / scales, decay)
     assert gradient == pytest.approx(np.zeros(3), abs=1e-4)
@@ -34,7 +34,7 @@ def test_listwise_weights_beat_their_neighbours():
     features = make_features(1)
     scales = features.std(axis=(0, 1), dtype=np.float64)
     scaled = (features / scales).tolist()
-    weights = learn_listwise(features) * scales
+    weights = fit_feature_weights(features) * scales
     best = oracle.listwise_loss(weights, scaled, 1e-3)
     rng = np.random.default_rng(0)
     for step in (0.3, 0.03):
@@ -45,8 +45,8 @@ def test_listwise_weights_beat_their_neighbours():
 
 def test_units_of_the_features_do_not_matter():
     features = make_features(2)
-    one = learn_listwise(features)
-    other = learn_listwise(features * np.array([4.0, 0.5, 1024.0], np.float32))
+    one = fit_feature_weights(features)
+    other = fit_feature_weights(features * np.array([4.0, 0.5, 1024.0], np.float32))
     assert one / [4.0, 0.5, 1024.0] == pytest.approx(other, rel=1e-3)
 
 
@@ -75,13 +75,13 @@ def test_a_shared_shift_of_a_row_changes_nothing():
 def test_a_feature_that_is_always_zero_gets_no_weight():
     features = make_features(4)
     features[:, :, 2] = 0
-    assert learn_listwise(features)[2] == 0
+    assert fit_feature_weights(features)[2] == 0
 
 
 def test_a_feature_that_never_differs_gets_no_weight():
     features = make_features(4)
     features[:, :, 2] = 0.69
-    assert abs(learn_listwise(features)[2]) < 1e-3
+    assert abs(fit_feature_weights(features)[2]) < 1e-3
 
 
 def split(parts):
@@ -100,7 +100,7 @@ def contributions(parts):
 
 
 # Term 0 speaks for the first class, term 1 against it, term 2 for neither; term 3 is never seen.
-ROWS = CountRows.from_matrix(np.array([[1.0, 1, 0, 0], [1, 0, 1, 0], [0, 1, 1, 0], [0, 0, 0, 1]]))
+ROWS = CountMatrix.from_matrix(np.array([[1.0, 1, 0, 0], [1, 0, 1, 0], [0, 1, 1, 0], [0, 0, 0, 1]]))
 TOY = [
     oracle.Parts([{0: 1.0, 1: 0.5}, {0: 0.25, 1: 1.0}], [0.0, 0.5]),
     oracle.Parts([{0: 1.0, 2: 0.5}, {0: 0.25, 2: 0.5}], [0.25, 0.25]),
@@ -111,7 +111,7 @@ ORDER = np.arange(3)
 
 @pytest.mark.parametrize("n_epochs", [1, 2])
 def test_term_weights_take_the_steps_of_adagrad(n_epochs):
-    learned = learn_term_weights(
+    learned = fit_term_weights(
         ROWS, ORDER, split(TOY), learning_rate=0.3, decay=0.1, n_epochs=n_epochs
     )
     expected = oracle.learn_factors(TOY, 0.3, 0.1, n_epochs)
@@ -123,7 +123,7 @@ def test_term_weights_take_the_steps_of_adagrad(n_epochs):
 def test_the_first_step_by_hand():
     # Shares are one half each, so the gradient of term t is (theirs - ours) / 2.
     parts = [oracle.Parts([{0: 1.0, 1: 0.5}, {0: 0.5, 1: 1.0}], [0.0, 0.0])]
-    learned = learn_term_weights(ROWS, ORDER[:1], split(parts), learning_rate=0.1, n_epochs=1)
+    learned = fit_term_weights(ROWS, ORDER[:1], split(parts), learning_rate=0.1, n_epochs=1)
     step = 0.1 * 0.25 / np.sqrt(0.01 + 0.25**2)
     assert learned == pytest.approx([np.exp(step), np.exp(-step), 1.0, 1.0], rel=1e-12)
 
@@ -131,7 +131,7 @@ def test_the_first_step_by_hand():
 def test_term_weights_lower_the_loss():
     losses = [oracle.factored_loss(TOY, {})]
     for n_epochs in (1, 3, 10, 30):
-        learned = learn_term_weights(ROWS, ORDER, split(TOY), n_epochs=n_epochs)
+        learned = fit_term_weights(ROWS, ORDER, split(TOY), n_epochs=n_epochs)
         assert np.all(learned > 0)
         losses.append(oracle.factored_loss(TOY, dict(enumerate(learned.tolist()))))
     assert np.all(np.diff(losses) < 0)
@@ -140,30 +140,30 @@ def test_term_weights_lower_the_loss():
 
 def test_the_penalty_pulls_towards_one():
     free, bound = (
-        learn_term_weights(ROWS, ORDER, split(TOY), decay=decay, n_epochs=50) for decay in (0, 1)
+        fit_term_weights(ROWS, ORDER, split(TOY), decay=decay, n_epochs=50) for decay in (0, 1)
     )
     assert np.all(np.abs(np.log(bound[:2])) < np.abs(np.log(free[:2])) / 2)
 
 
 def test_term_weights_of_no_epochs_or_documents_are_one():
-    assert learn_term_weights(ROWS, ORDER, split(TOY), n_epochs=0).tolist() == [1.0] * 4
-    assert learn_term_weights(ROWS, ORDER[:0], split([])).tolist() == [1.0] * 4
+    assert fit_term_weights(ROWS, ORDER, split(TOY), n_epochs=0).tolist() == [1.0] * 4
+    assert fit_term_weights(ROWS, ORDER[:0], split([])).tolist() == [1.0] * 4
 
 
 @pytest.mark.parametrize("block", [1, 2, 3])
 def test_blocks_change_nothing(block):
-    whole = learn_term_weights(ROWS, ORDER, split(TOY), n_epochs=3)
-    parts = learn_term_weights(ROWS, ORDER, split(TOY), n_epochs=3, block=block)
+    whole = fit_term_weights(ROWS, ORDER, split(TOY), n_epochs=3)
+    parts = fit_term_weights(ROWS, ORDER, split(TOY), n_epochs=3, block=block)
     assert np.array_equal(whole, parts)
 
 
 def test_the_order_of_documents_is_the_order_of_steps():
     order = np.array([2, 0, 1])
     parts = [TOY[i] for i in order]
-    learned = learn_term_weights(ROWS, order, split(parts), n_epochs=1)
+    learned = fit_term_weights(ROWS, order, split(parts), n_epochs=1)
     expected = oracle.learn_factors(parts, 0.1, 1e-3, 1)
     assert learned[:3] == pytest.approx([expected[t] for t in range(3)], rel=1e-6)
-    forward = learn_term_weights(ROWS, ORDER, split(TOY), n_epochs=1)
+    forward = fit_term_weights(ROWS, ORDER, split(TOY), n_epochs=1)
     assert not np.allclose(learned, forward, rtol=1e-6)
 
 

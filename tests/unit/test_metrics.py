@@ -24,9 +24,9 @@ def test_risk_of_all_pairs_equals_empirical_risk():
     others = np.array([np.delete(row, c) for row, c in zip(scores, y, strict=True)])
     ks = np.array([np.delete(np.arange(6), c) for c in y])
     labels = np.where(ks < y[:, None], -1, 1)
-    pair_scores = np.where(ks < y[:, None], others - true[:, None], true[:, None] - others)
+    score_pairs = np.where(ks < y[:, None], others - true[:, None], true[:, None] - others)
     eq3 = metrics.empirical_risk(true, others)
-    eq6 = metrics.transformed_risk(pair_scores.ravel(), labels.ravel())
+    eq6 = metrics.transformed_risk(score_pairs.ravel(), labels.ravel())
     assert eq3 == pytest.approx(eq6)
     assert metrics.sampled_risk(true, others) == pytest.approx(eq3)
 

@@ -5,22 +5,19 @@ import math
 import numpy as np
 import pytest
 
-from longtail import scoring
 from longtail._kernels import scoring as kernels
-from longtail.counts import CountRows
-from longtail.scoring import (
+from longtail.scoring import linear as scoring
+from longtail.scoring.features import (
     SCORE_FEATURE_NAMES,
     SCORE_FEATURES,
-    Profile,
-    background_shares,
-    collapse_score,
-    own_scores,
-    pair_scores,
+    leave_one_out_scores,
     score_features,
     term_contributions,
-    weigh_documents,
 )
-from longtail.statistics import ClassStatistics
+from longtail.scoring.linear import build_scorer, score_pairs
+from longtail.scoring.weighting import Profile, estimate_collection_model, weight_documents
+from longtail.sparse import CountMatrix
+from longtail.statistics.classes import ClassStatistics
 
 COVERAGE = np.eye(6)[SCORE_FEATURE_NAMES.index("coverage")]
 WEIGHTS = np.array([3.0, 0.7, 0.2, -0.4, 1.5, 0.9])
@@ -31,8 +28,8 @@ def prepare(X, y, n_classes, factors=None):
     X = np.asarray(X, float)
     statistics = ClassStatistics.from_counts(X, y, n_classes, sublinear=True)
     term_weights = statistics.corpus.idf * (1.0 if factors is None else factors)
-    profile = Profile.of(statistics, statistics.corpus, background_shares(statistics))
-    return weigh_documents(CountRows.from_matrix(X), term_weights), profile
+    profile = Profile.of(statistics, statistics.corpus, estimate_collection_model(statistics))
+    return weight_documents(CountMatrix.from_matrix(X), term_weights), profile
 
 
 def own_features(documents, y, profile):
@@ -42,7 +39,7 @@ def own_features(documents, y, profile):
 
 def test_weights_by_hand():
     X = [[1.0, 4.0, 0.0], [0.5, 0.0, 0.0]]
-    documents = weigh_documents(CountRows.from_matrix(X), np.array([3.0, 2.0, 7.0]))
+    documents = weight_documents(CountMatrix.from_matrix(X), np.array([3.0, 2.0, 7.0]))
     weights = np.array([3.0, 2.0 * (1 + math.log(4))])
     assert documents.weights[:2] == pytest.approx(weights / np.linalg.norm(weights), rel=1e-6)
     assert documents.weights[2] == 1.0
@@ -52,8 +49,8 @@ def test_weights_by_hand():
 def test_rows_have_length_one_and_empty_documents_none(problem):
     X = problem.X * 0.7
     X[3] = 0
-    rows = CountRows.from_matrix(X)
-    documents = weigh_documents(rows, np.linspace(0.1, 4, 25))
+    rows = CountMatrix.from_matrix(X)
+    documents = weight_documents(rows, np.linspace(0.1, 4, 25))
     lengths = np.zeros(60)
     np.add.at(lengths, np.repeat(np.arange(60), np.diff(rows.indptr)), documents.weights**2.0)
     assert np.delete(lengths, 3) == pytest.approx(1.0, abs=1e-6)
@@ -61,7 +58,7 @@ def test_rows_have_length_one_and_empty_documents_none(problem):
 
 
 def test_terms_without_weight_leave_an_empty_document():
-    documents = weigh_documents(CountRows.from_matrix([[1.0, 2.0]]), np.zeros(2))
+    documents = weight_documents(CountMatrix.from_matrix([[1.0, 2.0]]), np.zeros(2))
     assert documents.weights.tolist() == [0, 0]
     assert documents.totals.tolist() == [0]
 
@@ -105,8 +102,8 @@ def test_terms_outside_the_background_share_its_smallest():
 
 def test_background_shares_add_up(problem):
     statistics = ClassStatistics.from_counts(problem.X, problem.y, 7, sublinear=True)
-    assert background_shares(statistics).sum() == pytest.approx(1.0)
-    assert not background_shares(ClassStatistics.empty(2, 3)).any()
+    assert estimate_collection_model(statistics).sum() == pytest.approx(1.0)
+    assert not estimate_collection_model(ClassStatistics.empty(2, 3)).any()
 
 
 def test_a_document_alone_in_its_class_leaves_nothing_behind():
@@ -116,7 +113,7 @@ def test_a_document_alone_in_its_class_leaves_nothing_behind():
     alone = dict(zip(SCORE_FEATURE_NAMES, own_features(documents, y, profile)[0], strict=True))
     assert alone.pop("size") == np.float32(math.log(0.5))
     assert set(alone.values()) == {0.0}
-    own = own_scores(documents, y, profile, WEIGHTS)[0]
+    own = leave_one_out_scores(documents, y, profile, WEIGHTS)[0]
     assert own == pytest.approx(WEIGHTS[2] * math.log(0.5), rel=1e-6)
     parts = term_contributions(
         documents, np.array([0]), np.array([[0]]), np.array([0]), profile, WEIGHTS
@@ -176,9 +173,9 @@ def test_empty_documents():
     left_out = own_features(documents, y, profile)
     assert left_out[:, 2] == pytest.approx(np.zeros(4))  # ln 1 each
     assert not np.delete(left_out, 2, axis=1).any()  # document 1 leaves an empty one behind
-    score = collapse_score(profile, WEIGHTS)
+    score = build_scorer(profile, WEIGHTS)
     assert np.isfinite(score.values).all()
-    scores = pair_scores(documents, np.tile([0, 1], (4, 1)), score)
+    scores = score_pairs(documents, np.tile([0, 1], (4, 1)), score)
     assert scores[0] == pytest.approx([0.2 * math.log(2)] * 2)
 
 
@@ -186,10 +183,10 @@ def test_terms_that_no_class_has_cost_the_slope_only():
     statistics = ClassStatistics.from_counts(
         [[1, 2, 0, 0], [0, 1, 1, 0]], [0, 1], 2, sublinear=True
     )
-    profile = Profile.of(statistics, statistics.corpus, background_shares(statistics))
-    documents = weigh_documents(CountRows.from_matrix([[0, 0, 0, 5.0]]), statistics.corpus.idf)
-    score = collapse_score(profile, WEIGHTS)
-    scores = pair_scores(documents, np.array([[0, 1]]), score)
+    profile = Profile.of(statistics, statistics.corpus, estimate_collection_model(statistics))
+    documents = weight_documents(CountMatrix.from_matrix([[0, 0, 0, 5.0]]), statistics.corpus.idf)
+    score = build_scorer(profile, WEIGHTS)
+    scores = score_pairs(documents, np.array([[0, 1]]), score)
     assert scores[0] == pytest.approx(score.constants + score.slopes)
     assert np.all(score.slopes < 0)
 
@@ -200,7 +197,7 @@ def test_a_sum_that_rounds_to_zero_is_no_coverage():
     documents, profile = prepare(X, [0, 1], 2)
     pairs = np.tile([0, 1], (2, 1))
     features = score_features(documents, np.arange(2), pairs, np.full(2, -1), profile)
-    collapsed = pair_scores(documents, pairs, collapse_score(profile, COVERAGE))
+    collapsed = score_pairs(documents, pairs, build_scorer(profile, COVERAGE))
     assert collapsed[1] == pytest.approx((features @ COVERAGE)[1], abs=1e-5)
 
 
@@ -212,8 +209,8 @@ def test_same_bits_for_any_threads(problem, n_jobs):
     own = problem.y[chosen]
 
     def compute(n):
-        weighted = weigh_documents(documents.rows, profile.corpus.idf, n)
-        score = collapse_score(profile, WEIGHTS, n)
+        weighted = weight_documents(documents.rows, profile.corpus.idf, n)
+        score = build_scorer(profile, WEIGHTS, n)
         parts = term_contributions(documents, chosen, every[:41], own, profile, WEIGHTS, n)
         return (
             weighted.weights,
@@ -224,8 +221,8 @@ def test_same_bits_for_any_threads(problem, n_jobs):
             score.constants,
             parts.values,
             parts.constants,
-            own_scores(documents, problem.y, profile, WEIGHTS, n),
-            pair_scores(documents, every, score, n),
+            leave_one_out_scores(documents, problem.y, profile, WEIGHTS, n),
+            score_pairs(documents, every, score, n),
         )
 
     for one, other in zip(compute(1), compute(n_jobs), strict=True):
@@ -240,7 +237,7 @@ def test_statistics_that_grew_score_as_if_built_at_once(problem):
         for X, y in ((problem.X, problem.y), half, rest)
     )
     scores = [
-        collapse_score(Profile.of(s, whole.corpus, background_shares(whole)), WEIGHTS)
+        build_scorer(Profile.of(s, whole.corpus, estimate_collection_model(whole)), WEIGHTS)
         for s in (whole, b + a)
     ]
     for name in ("indptr", "indices", "values", "slopes", "constants"):
@@ -253,10 +250,10 @@ def test_scoring_by_class_or_by_document_gives_the_same_bits(monkeypatch, n_jobs
     X, y = rng.poisson(0.4, (60, 30)), rng.integers(0, 5, 60)
     X[3] = 0
     documents, profile = prepare(X, y, 5)
-    score = collapse_score(profile, WEIGHTS)
+    score = build_scorer(profile, WEIGHTS)
     classes = rng.integers(0, 5, (60, 4))
     results = []
     for pairs_per_class in (0, 10**9):
         monkeypatch.setattr(scoring, "PAIRS_PER_CLASS", pairs_per_class)
-        results.append(scoring.pair_scores(documents, classes, score, n_jobs))
+        results.append(scoring.score_pairs(documents, classes, score, n_jobs))
     assert np.array_equal(results[0], results[1])

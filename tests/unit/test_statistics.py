@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from longtail.counts import CountRows, index_dtype
-from longtail.statistics import ClassStatistics
+from longtail.sparse import CountMatrix, index_dtype
+from longtail.statistics.classes import ClassStatistics
 from tests.conftest import make_problem
 
 
@@ -86,12 +86,12 @@ def test_explicit_zeros_and_duplicates_do_not_matter():
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_counts_must_be_finite(value):
     with pytest.raises(ValueError, match="NaN or infinity"):
-        CountRows.from_matrix(np.array([[1.0, value]]))
+        CountMatrix.from_matrix(np.array([[1.0, value]]))
 
 
 def test_counts_must_not_be_negative():
     with pytest.raises(ValueError, match="the smallest is -2"):
-        CountRows.from_matrix(np.array([[1.0, -2.0]]))
+        CountMatrix.from_matrix(np.array([[1.0, -2.0]]))
 
 
 def test_counts_must_be_summable():

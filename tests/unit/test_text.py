@@ -12,8 +12,8 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.neighbors import NearestCentroid
 from sklearn.pipeline import make_pipeline
 
-from longtail.text import TermCounter, TermRules, TextVectorizer, Vocabulary
-from longtail.text.cutting import character_kinds, normalise
+from longtail.text import TextVectorizer, TokenizerOptions, Vocabulary, VocabularyBuilder
+from longtail.text.tokenizer import character_kinds, normalise
 from tests.conftest import SHARED_DATA
 
 TEXTS = ["The bear eats; the bear sleeps.", "A brown bear", "the red fox", "", "a fox eats"]
@@ -94,7 +94,7 @@ def test_words_with_equal_hashes_stay_apart():
     assert len(np.unique(tags)) < len(words)
     names = [bytes(word).decode() for word in words]
     texts = [" ".join(names[i::50]) for i in range(50)]
-    counter = TermCounter(TermRules(ngrams=1))
+    counter = VocabularyBuilder(TokenizerOptions(ngrams=1))
     counter.add(texts)
     found, X = counter.finish()
     assert found.terms == names
@@ -193,7 +193,7 @@ def make_vocabulary(*terms, **arrays):
         "offsets": offsets,
         "document_frequencies": np.ones(len(terms), np.int64),
     }
-    return Vocabulary(**{**parts, **arrays}, rules=TermRules())
+    return Vocabulary(**{**parts, **arrays}, rules=TokenizerOptions())
 
 
 def test_a_vocabulary_from_arrays():

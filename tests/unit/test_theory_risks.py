@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from longtail import DoubleSamplingClassifier, metrics, theory
-from longtail.features import FEATURE_NAMES, pair_features
+from longtail.scoring.paper import FEATURE_NAMES, pair_features
 from longtail.theory import risks
 
 

@@ -5,8 +5,8 @@ import pytest
 import scipy.sparse as sp
 
 from longtail import metrics, theory
-from longtail.features import pair_features
-from longtail.statistics import ClassStatistics
+from longtail.scoring.paper import pair_features
+from longtail.statistics.classes import ClassStatistics
 
 # Figure 1 of the paper: (document, first class, second class, label), all counted from 1.
 FIGURE_1 = [

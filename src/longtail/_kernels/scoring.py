@@ -16,8 +16,8 @@ import math
 
 import numpy as np
 
-from longtail._kernels.features import find_term, seek_term
 from longtail._kernels.jit import kernel, part
+from longtail._kernels.paper import find_term, seek_term
 from longtail._kernels.statistics import term_frequency
 
 N_SCORE_FEATURES = 6
@@ -30,7 +30,7 @@ SMALLEST_SIZE = 0.5  # stands in for the logarithm of a class that has lost its 
 
 
 @kernel
-def weigh_rows(indptr, indices, data, term_weights, first, last, weights, totals):
+def weight_rows(indptr, indices, data, term_weights, first, last, weights, totals):
     """Fill the length-normalised weights of rows `first` to `last - 1`, and their sums."""
     for row in range(first, last):
         squares = 0.0
@@ -56,7 +56,7 @@ def unit_scale(data, start, stop, unit):
 
 
 @kernel
-def group_pairs(classes, n_classes, place, starts, pairs):
+def group_by_class(classes, n_classes, place, starts, pairs):
     """List the pairs of each class in ascending order (a counting sort); -1 is no class.
 
     classes (n_pairs,)    place (n_classes,), scratch    starts (n_classes + 1,), all 0 before
@@ -259,7 +259,7 @@ def fill_contributions(
 
 
 @kernel
-def fill_values(
+def collapse_features(
     class_indptr,
     class_indices,
     sums,
@@ -306,7 +306,7 @@ def row_product(indices, weights, start, stop, class_indices, values, low, high)
 
 
 @kernel
-def fill_pair_scores(
+def score_pairs(
     indptr,
     indices,
     weights,
@@ -352,7 +352,7 @@ def spread_product(indices, weights, spread_values):
 
 
 @kernel
-def fill_pair_scores_by_class(
+def score_pairs_by_class(
     indptr,
     indices,
     weights,
@@ -404,7 +404,7 @@ def two_products(indices, few_weights, weights, start, stop, class_indices, valu
 
 
 @kernel
-def fill_corrected_scores(
+def score_pairs_with_residuals(
     indptr,
     indices,
     weights,
@@ -478,7 +478,7 @@ def spread_products(indices, weights, few_weights, spread_values):
 
 
 @kernel
-def fill_corrected_scores_by_class(
+def score_pairs_with_residuals_by_class(
     indptr,
     indices,
     weights,

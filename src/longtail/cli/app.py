@@ -10,7 +10,6 @@ Rooms are imported when a command runs, so that `longtail --help` answers at onc
 `teach`    change a model; `forget` is there too
 `info`     what is in a model; `warmup` is there too
 `demo`     the embedded WordNet set
-`bench`    accuracy, time and memory of systems
 `options`  what options are called
 `inputs`   what commands read
 `files`    what commands write
@@ -20,10 +19,10 @@ Rooms are imported when a command runs, so that `longtail --help` answers at onc
 
 from __future__ import annotations
 
+from importlib.metadata import entry_points
+
 import typer
 
-from longtail.cli.bench import bench
-from longtail.cli.bench_speed import growth, speed
 from longtail.cli.demo import demo
 from longtail.cli.evaluate import evaluate
 from longtail.cli.explain import explain
@@ -40,6 +39,5 @@ app = typer.Typer(
 )
 for command in (demo, fit, evaluate, predict, explain, teach, forget, info, warmup):
     app.command()(command)
-bench.command()(speed)
-bench.command()(growth)
-app.add_typer(bench, name="bench", help="Measure accuracy, time and memory.")
+for entry_point in entry_points(group="longtail.commands"):
+    app.add_typer(entry_point.load(), name=entry_point.name)

@@ -19,9 +19,10 @@ def demo(threads: Threads = -1, seed: Seed = 0, as_json: AsJson = False) -> None
 
 def _run_demo(threads: int, seed: int, as_json: bool) -> None:
     """Fit and evaluate on the embedded WordNet set, then show a few documents."""
+    from longtail_bench.baselines import NearestCentroid
+    from longtail_bench.measure import measure
+
     from longtail import DoubleSamplingClassifier, LongTailClassifier
-    from longtail.baselines import NearestCentroid
-    from longtail.benchmark import measure
     from longtail.datasets import load_wordnet, load_wordnet_counts
 
     paper = DoubleSamplingClassifier(random_state=seed, n_jobs=threads)

@@ -33,7 +33,7 @@ from longtail.cli.options import (
 from longtail.cli.show import clear_errors, count, print_json, print_table, progress, say
 
 if TYPE_CHECKING:
-    from longtail.benchmark.evaluation import Evaluation
+    from longtail.metrics.evaluation import Evaluation
 
 # Title, header, rows: for the terminal and for the report alike.
 _Table = tuple[str, tuple[str, ...], list[tuple[str, ...]]]
@@ -97,7 +97,7 @@ def _evaluate(
     path: Path, source: Source, precision: float, confusions: int, threads: int, quiet: bool
 ) -> Evaluation:
     """Predict all documents of a source."""
-    from longtail.benchmark.evaluation import evaluate as run
+    from longtail.metrics.evaluation import evaluate as run
 
     classifier = load_model(path, threads)
     check_kind(classifier, source)
@@ -200,7 +200,7 @@ def _draw(
     ending: str,
 ) -> None:
     """Write the figures, and the page."""
-    from longtail.benchmark.evaluation_figures import evaluation_figures, html_report
+    from longtail.metrics.report import evaluation_figures, html_report
 
     drawn = evaluation_figures(result)
     if folder is not None:

@@ -14,7 +14,7 @@ from longtail.cli.options import AsJson, ModelPath, ZeroBased
 from longtail.cli.show import clear_errors, print_json, print_table, say
 
 if TYPE_CHECKING:
-    from longtail.explanation import Explanation
+    from longtail.results import Explanation
 
 _ALL_TERMS = 1 << 30
 
@@ -44,7 +44,7 @@ def explain(
         if chosen.runner_up is not None:
             rival = _explain(classifier, document, [chosen.runner_up], first)
         if figure is not None:
-            from longtail.explanation_figures import plot_explanation
+            from longtail.plotting import plot_explanation
 
             save_figure(plot_explanation(chosen, rival, terms), figure)
         chances = _probabilities(classifier, document)
@@ -67,7 +67,7 @@ def _explain(classifier: Any, document: Any, wanted: Any, first: int) -> Explana
 
 def _probabilities(classifier: Any, document: Any) -> dict[Any, float]:
     """Return the probabilities of the best classes, for a model that knows them."""
-    from longtail.benchmark.evaluation import knows_probabilities
+    from longtail.metrics.evaluation import knows_probabilities
 
     if not knows_probabilities(classifier):
         return {}
@@ -83,7 +83,7 @@ def _rows(
     chosen: Explanation, rival: Explanation | None, n_terms: int
 ) -> tuple[list[Any], dict[str, tuple[float, float]]]:
     """Return the terms to show, and what is left: other terms, constant, score."""
-    from longtail.explanation_figures import rank_terms
+    from longtail.plotting import rank_terms
 
     shown = rank_terms(chosen, rival)[:n_terms]
     both = (chosen, rival or chosen)

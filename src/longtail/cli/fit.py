@@ -138,8 +138,8 @@ def _nothing(source: Source) -> str:
 
 def _check_target(out: Path, discard_changes: bool) -> None:
     """Refuse a place where the model cannot go, before the work is done."""
-    from longtail.changes import read_log
-    from longtail.persistence import open_model
+    from longtail.store.journal import read_log
+    from longtail.store.reading import open_model
 
     check_writable(out)
     if out.exists() and out.stat().st_size:
@@ -156,6 +156,6 @@ def _check_target(out: Path, discard_changes: bool) -> None:
 
 def _log_path(model: Path) -> Path:
     """Return where the change log of a model is."""
-    from longtail.changes import log_path
+    from longtail.store.journal import log_path
 
     return log_path(model)

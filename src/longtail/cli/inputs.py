@@ -142,7 +142,7 @@ def _counted(source: Source, chunks: Iterator[Documents], update: Update) -> Ite
 
 def takes_texts(model: Any) -> bool:
     """Tell whether a model takes texts; the others take counts."""
-    from longtail.classifier.base import CountClassifier
+    from longtail.estimators._base import CountClassifier
 
     return not isinstance(model, CountClassifier)
 

@@ -202,7 +202,7 @@ class _Objects:
 
 def _is_probable(classifier: Any) -> bool:
     """Tell whether a model knows probabilities; the others have scores."""
-    from longtail.benchmark.evaluation import knows_probabilities
+    from longtail.metrics.evaluation import knows_probabilities
 
     return knows_probabilities(classifier)
 

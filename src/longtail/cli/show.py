@@ -26,8 +26,8 @@ from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from longtail.benchmark import Measurement
-    from longtail.benchmark.compare import Row
+    from longtail_bench.measure import Measurement
+    from longtail_bench.rows import Row
 
 _WIDTH = 120  # columns of a table in a file or a pipe, where there is no terminal to ask
 

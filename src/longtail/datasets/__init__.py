@@ -14,7 +14,8 @@
 from longtail.datasets.embedded import load_wordnet, load_wordnet_counts
 from longtail.datasets.presets import PRESETS, PaperRow, Preset, find_preset, load_preset_files
 from longtail.datasets.readers import read_extreme, read_lshtc, read_svmlight
-from longtail.datasets.records import CountDataset, DataFormatError, LabelledCounts, TextDataset
+from longtail.datasets.records import CountDataset, LabelledCounts, TextDataset
+from longtail.exceptions import DataFormatError
 
 __all__ = [
     "PRESETS",

@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from typing import IO
 
-from longtail.datasets.records import DataFormatError
+from longtail.exceptions import DataFormatError
 
 # Compressed bytes handed over at once: small, because a frame of repeated text may grow a
 # thousandfold.

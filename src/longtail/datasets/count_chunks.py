@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from longtail.datasets.records import DataFormatError
 from longtail.datasets.rows import Rows, Rules, read_rows
 from longtail.datasets.tables import BadRow, Table, decode, text_blocks
+from longtail.exceptions import DataFormatError
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from longtail.datasets.records import DataFormatError
+from longtail.exceptions import DataFormatError
 
 _MOST_NAMES = 40  # columns that an error lists
 

@@ -15,7 +15,8 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from longtail.datasets.readers import read_lshtc
-from longtail.datasets.records import CountDataset, DataFormatError, LabelledCounts
+from longtail.datasets.records import CountDataset, LabelledCounts
+from longtail.exceptions import DataFormatError
 
 _DS = "(π,κ)-DS"
 _SECONDS = {"s": 1.0}

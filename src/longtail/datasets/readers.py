@@ -16,8 +16,9 @@ from typing import Literal
 import numpy as np
 from scipy.sparse import csr_array
 
-from longtail.datasets.records import DataFormatError, LabelledCounts
+from longtail.datasets.records import LabelledCounts
 from longtail.datasets.rows import LARGEST_LABEL, LARGEST_TERM, Rows, Rules, line_blocks, read_rows
+from longtail.exceptions import DataFormatError
 
 Unlabelled = Literal["error", "skip"]
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from longtail._kernels import parsing
 from longtail.datasets.compression import read_chunks
-from longtail.datasets.records import DataFormatError
+from longtail.exceptions import DataFormatError
 
 # Large enough that the work per block outweighs the call, small enough not to count against the
 # parsed size.

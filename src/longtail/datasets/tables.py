@@ -15,8 +15,8 @@ from itertools import chain
 from pathlib import Path
 
 from longtail.datasets.objects import json_rows, missing_column, parquet_rows
-from longtail.datasets.records import DataFormatError
 from longtail.datasets.rows import line_blocks
+from longtail.exceptions import DataFormatError
 
 FORMATS = ("csv", "tsv", "jsonl", "parquet", "svmlight")
 STANDARD_INPUT = "-"

@@ -8,15 +8,15 @@ for, the character n-grams inside words. The vocabulary is sorted, so it depends
 documents alone: not on their order, on chunks or on threads.
 
 ============ ===========================================================
-`cutting`    texts to bytes, bytes to terms
+`tokenizer`    texts to bytes, bytes to terms
 `table`      terms to numbers: hash tables that grow
-`vocabulary` terms to numbers and counts: `Vocabulary`, `TermCounter`
+`vocabulary` terms to numbers and counts: `Vocabulary`, `VocabularyBuilder`
 `vectorizer` `TextVectorizer`, the same as a scikit-learn transformer
 ============ ===========================================================
 """
 
-from longtail.text.cutting import TermRules
+from longtail.text.tokenizer import TokenizerOptions
 from longtail.text.vectorizer import TextVectorizer
-from longtail.text.vocabulary import TermCounter, Vocabulary
+from longtail.text.vocabulary import Vocabulary, VocabularyBuilder
 
-__all__ = ["TermCounter", "TermRules", "TextVectorizer", "Vocabulary"]
+__all__ = ["VocabularyBuilder", "TokenizerOptions", "TextVectorizer", "Vocabulary"]

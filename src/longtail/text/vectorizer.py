@@ -10,8 +10,8 @@ from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from longtail.text.cutting import TermRules, check_count
-from longtail.text.vocabulary import TermCounter
+from longtail.text.tokenizer import TokenizerOptions, check_count
+from longtail.text.vocabulary import VocabularyBuilder
 
 
 class TextVectorizer(TransformerMixin, BaseEstimator):
@@ -116,12 +116,12 @@ class TextVectorizer(TransformerMixin, BaseEstimator):
         csr_array of shape (n_documents, n_terms), float64
             The same as from `fit_transform` with all texts at once.
         """
-        rules = TermRules(
+        rules = TokenizerOptions(
             self.ngrams, self.char_ngrams, self.ngram_weight, self.fold_accents, self.stem
         )
         check_count("min_df", self.min_df)
         check_count("ngram_min_df", self.ngram_min_df)
-        counter = TermCounter(rules, self.n_jobs)
+        counter = VocabularyBuilder(rules, self.n_jobs)
         for texts in chunks:
             counter.add(texts)
         vocabulary, X = counter.finish(self.min_df, self.ngram_min_df)

@@ -17,18 +17,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from longtail._kernels import text as kernels
-from longtail.text.cutting import (
-    Bytes,
-    Integers,
-    TermRules,
-    Units,
-    check_count,
-    check_texts,
-    cut_texts,
-    running_total,
-    with_room,
-)
-from longtail.text.table import (
+from longtail._parallel import parallel_for, uniform_work
+from longtail.text.interning import (
     WORD,
     TermTable,
     no_pairs,
@@ -36,7 +26,17 @@ from longtail.text.table import (
     with_pair_room,
     with_word_room,
 )
-from longtail.threads import even_indptr, run_blocks
+from longtail.text.tokenizer import (
+    Bytes,
+    Integers,
+    TokenizerOptions,
+    Units,
+    check_count,
+    check_texts,
+    offsets_from_lengths,
+    tokenize_texts,
+    with_room,
+)
 
 BLOCK_CHARACTERS = 1 << 23  # of text that a thread has in hand; bounds the memory of a long list
 
@@ -63,7 +63,7 @@ class Vocabulary:
     utf8: Bytes
     offsets: Integers
     document_frequencies: Integers
-    rules: TermRules
+    rules: TokenizerOptions
 
     @property
     def n_terms(self) -> int:
@@ -166,7 +166,7 @@ class Vocabulary:
         Vocabulary
             This one where there is no new term.
         """
-        counter = TermCounter(self.rules, n_jobs)
+        counter = VocabularyBuilder(self.rules, n_jobs)
         counter.add(texts)
         met, _ = counter.finish(keep_rows=False)
         new = np.empty(met.n_terms, np.bool_)
@@ -191,7 +191,7 @@ class Vocabulary:
     def _stack(self, rows: list[_Rows]) -> csr_array[Any]:
         """Put blocks of rows under each other, and weigh their counts."""
         lengths = [np.diff(block.indptr) for block in rows]
-        indptr = running_total(np.concatenate([np.zeros(0, np.int64), *lengths]))
+        indptr = offsets_from_lengths(np.concatenate([np.zeros(0, np.int64), *lengths]))
         indices = np.concatenate([np.zeros(0, np.int32), *(block.indices for block in rows)])
         counts = np.concatenate([np.zeros(0), *(block.counts for block in rows)])
         counts *= self.weights[indices]
@@ -199,7 +199,7 @@ class Vocabulary:
 
     def _count_block(self, texts: list[str]) -> _Rows:
         """Count the terms of some texts."""
-        units = cut_texts(texts, self.rules)
+        units = tokenize_texts(texts, self.rules)
         numbers, indptr = _room_for_numbers(units, self.rules)
         kernels.find_terms(
             *units,
@@ -213,7 +213,7 @@ class Vocabulary:
         return _count_rows(numbers[: indptr[-1]], indptr)
 
 
-class TermCounter:
+class VocabularyBuilder:
     """Counts the terms of texts that come in chunks; the result is that of one call with all.
 
     What is kept of a text is four bytes for each occurrence of a term.
@@ -234,7 +234,7 @@ class TermCounter:
     (['bear'], [[1.0], [1.0]])
     """
 
-    def __init__(self, rules: TermRules, n_jobs: int | None = None) -> None:
+    def __init__(self, rules: TokenizerOptions, n_jobs: int | None = None) -> None:
         self.rules = rules
         self.n_jobs = n_jobs
         self._table = TermTable()
@@ -293,12 +293,12 @@ class TermCounter:
                 numbers, indptr = pieces[place]
                 rows[place] = _count_rows(renumber[numbers], indptr)
 
-        run_blocks(count_pieces, even_indptr(len(pieces)), self.n_jobs)
+        parallel_for(count_pieces, uniform_work(len(pieces)), self.n_jobs)
         return vocabulary, vocabulary._stack(rows)
 
     def _number_block(self, texts: list[str]) -> _NumberedBlock:
         """Give the terms of some texts numbers of their own."""
-        units = cut_texts(texts, self.rules)
+        units = tokenize_texts(texts, self.rules)
         numbers, indptr = _room_for_numbers(units, self.rules)
         lefts, rights, frequencies = np.empty((3, len(numbers)), np.int64)
         n_terms = kernels.number_terms(
@@ -334,7 +334,7 @@ class _Rows(NamedTuple):
     counts: NDArray[np.float64]
 
 
-def _room_for_numbers(units: Units, rules: TermRules) -> tuple[NDArray[np.int32], Integers]:
+def _room_for_numbers(units: Units, rules: TokenizerOptions) -> tuple[NDArray[np.int32], Integers]:
     """Return the arrays that take the term numbers of documents."""
     n_numbers = len(units.starts) * rules.ngrams
     return np.empty(n_numbers, np.int32), np.empty(len(units.indptr), np.int64)
@@ -353,7 +353,7 @@ def _over_blocks(
     texts: list[str], work: Callable[[list[str]], Result], n_jobs: int | None
 ) -> Iterator[Result]:
     """Yield what `work` returns for blocks of texts, in their order; blocks run in threads."""
-    ends = running_total(np.fromiter(map(len, texts), np.int64, len(texts)))
+    ends = offsets_from_lengths(np.fromiter(map(len, texts), np.int64, len(texts)))
     in_hand = BLOCK_CHARACTERS * joblib.effective_n_jobs(n_jobs)
     cuts = np.searchsorted(ends, np.arange(in_hand, ends[-1], in_hand))
     for begin, end in pairwise(np.unique([0, *cuts, len(texts)]).tolist()):
@@ -369,5 +369,5 @@ def _run(
     def keep(first: int, last: int) -> None:
         results[first] = work(texts[first:last])
 
-    run_blocks(keep, ends, n_jobs)
+    parallel_for(keep, ends, n_jobs)
     return [results[first] for first in sorted(results)]

@@ -6,13 +6,7 @@ Read in this order: ``transformation`` (Eq. 4, Figure 1), ``graph`` (Definition 
 (the bound against the true risk), ``figures``.
 """
 
-from longtail.theory.bounds import (
-    Bound,
-    SampleSizes,
-    theorem_1,
-    theorem_2a,
-    theorem_2b,
-)
+from longtail.theory.bounds import Bound, SampleSizes, theorem_1, theorem_2a, theorem_2b
 from longtail.theory.complexity import (
     ComplexityEstimate,
     linear_complexity_bound,
@@ -43,12 +37,7 @@ from longtail.theory.graph import (
 )
 from longtail.theory.risks import full_risk, risk_bound, sampled_risk
 from longtail.theory.synthetic import SyntheticProblem, make_problem
-from longtail.theory.transformation import (
-    TransformedSet,
-    describe_pairs,
-    toy_example,
-    transform,
-)
+from longtail.theory.transformation import TransformedSet, describe_pairs, toy_example, transform
 
 __all__ = [
     "Bound",

@@ -20,14 +20,14 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from longtail.features import FEATURE_NAMES, pair_features
-from longtail.learning import learn_scorer, pair_differences
-from longtail.sampling import PairSample, draw_pairs, retention_probabilities
-from longtail.statistics import ClassStatistics
+from longtail.scoring.paper import FEATURE_NAMES, pair_features
+from longtail.statistics.classes import ClassStatistics
 from longtail.theory.bounds import SampleSizes, check_delta, theorem_2a, theorem_2b
 from longtail.theory.complexity import loss_variance, zero_one_complexity_bound
 from longtail.theory.constants import sampling_constants
 from longtail.theory.synthetic import SyntheticProblem, make_problem
+from longtail.training.pairwise import fit_pairwise_scorer, pair_differences
+from longtail.training.sampling import PairSample, draw_pairs, retention_probabilities
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -373,7 +373,7 @@ def _learn(bench: _Bench, X: sp.csr_array, sample: PairSample) -> tuple[FloatArr
     """Return the scorer's weights and its 0/1 losses on the sampled pairs."""
     features = pair_features(X, bench.statistics, sample.documents, sample.classes)
     differences, labels = pair_differences(features, sample.classes)
-    scorer = learn_scorer(differences, labels, SCORER_C)
+    scorer = fit_pairwise_scorer(differences, labels, SCORER_C)
     losses = labels * (differences @ scorer.weights) <= 0.0
     return scorer.weights, losses.astype(np.float64)
 

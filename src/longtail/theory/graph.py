@@ -254,13 +254,13 @@ def maximal_independent_sets(
     [[0, 2], [1]]
     """
     checked = _checked_edges(edges, n_vertices)
-    everyone = set(range(n_vertices))
-    strangers = [everyone - {v} for v in range(n_vertices)]
+    all_classes = set(range(n_vertices))
+    strangers = [all_classes - {v} for v in range(n_vertices)]
     for a, b in checked.tolist():
         strangers[a].discard(b)
         strangers[b].discard(a)
     found: list[IntArray] = []
-    for members in _maximal_cliques(strangers, [], everyone, set()):
+    for members in _maximal_cliques(strangers, [], all_classes, set()):
         if len(found) == limit:
             raise ValueError(
                 f"edges describe a graph of {n_vertices} vertices with more than {limit} maximal "

@@ -16,9 +16,8 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
-from longtail.counts import CountRows
-from longtail.features import FEATURE_NAMES, pair_features
-from longtail.sampling import PairSample, retention_probabilities
+from longtail.scoring.paper import FEATURE_NAMES, pair_features
+from longtail.sparse import CountMatrix
 from longtail.theory.bounds import (
     Bound,
     SampleSizes,
@@ -34,9 +33,10 @@ from longtail.theory.complexity import (
     zero_one_complexity_bound,
 )
 from longtail.theory.constants import Form, sampling_constants
+from longtail.training.sampling import PairSample, retention_probabilities
 
 if TYPE_CHECKING:
-    from longtail.classifier import DoubleSamplingClassifier
+    from longtail.estimators.double_sampling import DoubleSamplingClassifier
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -259,7 +259,7 @@ def _all_differences(
 ) -> Iterator[FloatArray]:
     """Yield φ(x^y) - φ(x^y') of every document with every other class, in blocks of documents."""
     true = _class_numbers(classifier, y)
-    rows = CountRows.from_matrix(X)
+    rows = CountMatrix.from_matrix(X)
     _check_rows(rows, true)
     n_classes = len(classifier.classes_)
     others = np.arange(n_classes - 1, dtype=np.int64)
@@ -275,7 +275,7 @@ def _differences(
     classifier: DoubleSamplingClassifier, X: Any, documents: IntArray, classes: IntArray
 ) -> Iterator[FloatArray]:
     """Yield the differences of column 0 with every other column of ``classes``."""
-    rows = X if isinstance(X, CountRows) else CountRows.from_matrix(X)
+    rows = X if isinstance(X, CountMatrix) else CountMatrix.from_matrix(X)
     step = max(1, BLOCK_PAIRS // classes.shape[1])
     for start in range(0, len(documents), step):
         block = slice(start, start + step)
@@ -318,7 +318,7 @@ def _training_class_sizes(
 ) -> IntArray:
     """Return the documents of each class of (X, y), which must be the training set."""
     numbers = _class_numbers(classifier, y)
-    _check_rows(CountRows.from_matrix(X), numbers)
+    _check_rows(CountMatrix.from_matrix(X), numbers)
     class_sizes = np.bincount(numbers, minlength=len(classifier.classes_)).astype(np.int64)
     empty = np.flatnonzero(class_sizes == 0)
     if len(empty):
@@ -341,7 +341,7 @@ def _training_class_sizes(
     return class_sizes
 
 
-def _check_rows(rows: CountRows, numbers: IntArray) -> None:
+def _check_rows(rows: CountMatrix, numbers: IntArray) -> None:
     """Refuse labels that are not one for each document."""
     if numbers.shape != (rows.n_documents,):
         raise ValueError(

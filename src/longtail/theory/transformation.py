@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from longtail.features import pair_features
-from longtail.statistics import ClassStatistics
+from longtail.scoring.paper import pair_features
+from longtail.statistics.classes import ClassStatistics
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]

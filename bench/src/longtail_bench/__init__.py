@@ -1,0 +1,1 @@
+"""Benchmarks of longtail beside other systems; adds the command `longtail bench`."""

@@ -1,0 +1,58 @@
+"""BM25 with each class as one long document: classification as search."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from longtail_bench.baselines.base import Baseline, Ranking
+from longtail_bench.baselines.postings import Postings, sum_classes
+
+
+class BM25(Baseline):
+    """The class whose documents, joined into one, BM25 finds best for the document as query.
+
+    `score = sum_t count_t * idf_t * tf (k1 + 1) / (tf + k1 (1 - b + b length / mean length))` with
+    `idf_t = ln(1 + (n_classes - n_t + 1/2) / (n_t + 1/2))`, where n_t classes have the term.
+
+    Parameters
+    ----------
+    k1 : float, default=1.2
+        How slowly a repeated term saturates.
+    b : float, default=0.75
+        How much long classes are held back, from 0 to 1.
+    n_jobs : int or None, default=None
+        Number of threads.
+
+    Examples
+    --------
+    >>> BM25().fit([[2, 0], [0, 1], [1, 1]], ["a", "b", "b"]).predict([[3, 0]])
+    array(['a'], dtype='<U1')
+    """
+
+    _weighted = False
+
+    def __init__(self, k1: float = 1.2, b: float = 0.75, n_jobs: int | None = None) -> None:
+        self.k1 = k1
+        self.b = b
+        self.n_jobs = n_jobs
+
+    def _fit_weighted(self, X: csr_array[Any], numbers: NDArray[np.int64]) -> None:
+        """Join the documents of each class and weigh their terms."""
+        n_classes = len(self.classes_)
+        joined = sum_classes(X, numbers, n_classes)
+        lengths = np.asarray(joined.sum(axis=1))
+        # No term anywhere: there are no postings to scale, and 0 / 0 would warn.
+        relative = lengths / (lengths.mean() or 1.0)
+        n_with = np.bincount(joined.indices, minlength=X.shape[1])
+        idf = np.log1p((n_classes - n_with + 0.5) / (n_with + 0.5))
+        slowness = np.repeat(self.k1 * (1 - self.b + self.b * relative), np.diff(joined.indptr))
+        joined.data = idf[joined.indices] * joined.data * (self.k1 + 1) / (joined.data + slowness)
+        self.postings_ = Postings.from_classes(joined)
+
+    def _rank(self, X: csr_array[Any], k: int) -> Ranking:
+        """Rank all classes."""
+        return self.postings_.rank(X, k, self.n_jobs)

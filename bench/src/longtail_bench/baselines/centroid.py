@@ -1,0 +1,72 @@
+"""Nearest centroid by cosine of tf-idf weights: the simplest line of every table."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from longtail._validation import cap_candidates
+from longtail.results import TopK
+from longtail.retrieval.index import build_index
+from longtail.retrieval.search import search
+from longtail.scoring.paper import centroid_scorer, weight_for_cosine
+from longtail.sparse import CountMatrix
+from longtail.statistics.classes import ClassStatistics
+
+
+class NearestCentroid(ClassifierMixin, BaseEstimator):
+    """The class whose centroid has the highest cosine with the document.
+
+    scikit-learn's class of this name builds a dense classes x terms array; this one stays sparse.
+
+    Parameters
+    ----------
+    sublinear : bool, default=False
+        Weight a term by `1 + ln(count)` instead of its count.
+    n_jobs : int or None, default=None
+        Number of threads.
+    """
+
+    def __init__(self, sublinear: bool = False, n_jobs: int | None = None) -> None:
+        self.sublinear = sublinear
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: ArrayLike) -> Self:
+        """Sum the documents of each class."""
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
+        self.classes_, numbers = np.unique(y, return_inverse=True)
+        statistics = ClassStatistics.from_counts(
+            X, numbers, len(self.classes_), sublinear=self.sublinear, n_jobs=self.n_jobs
+        )
+        self.idf_ = statistics.corpus.idf
+        self.score_ = centroid_scorer(statistics, statistics.corpus)
+        self.index_ = build_index(self.score_, statistics.n_terms, self.n_jobs)
+        return self
+
+    def predict_topk(self, X: Any, k: int = 5) -> TopK:
+        """Return the k nearest classes with their cosines, padded with -inf beyond the classes."""
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64)
+        documents = weight_for_cosine(
+            CountMatrix.from_matrix(X), self.idf_, sublinear=self.sublinear, n_jobs=self.n_jobs
+        )
+        numbers, cosines = search(
+            documents,
+            self.score_,
+            self.index_,
+            cap_candidates(k, len(self.classes_)),
+            n_jobs=self.n_jobs,
+        )
+        missing = ((0, 0), (0, k - numbers.shape[1]))
+        return TopK(
+            self.classes_[np.pad(numbers, missing)],
+            np.pad(cosines, missing, constant_values=-np.inf),
+        )
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the nearest class of each document."""
+        return self.predict_topk(X, 1).classes[:, 0]

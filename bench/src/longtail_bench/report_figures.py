@@ -1,0 +1,184 @@
+"""Entries of a report -> the paper's Figure 3, and accuracy against time.
+
+Each function draws with matplotlib and returns the figure; it writes no file and shows no window.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from longtail_bench.report import Entry
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# Blue and orange of Okabe and Ito, which stay apart for the colour-blind.
+BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#666666"
+_PANELS: tuple[tuple[str, Callable[[Entry], float], bool], ...] = (
+    ("total time, processor seconds", lambda entry: entry.total_seconds, True),
+    ("memory, MB", lambda entry: entry.mean(lambda row: row.peak_megabytes), True),
+    (
+        "macro F1 (MaF1), %",
+        lambda entry: 100 * entry.mean(lambda row: row.macro_f1_of_means),
+        False,
+    ),
+)
+
+
+def plot_costs(entries: Mapping[str, Sequence[Entry]]) -> Figure:
+    """Draw the paper's Figure 3: total time, memory and macro F1 of every system, as bars.
+
+    Parameters
+    ----------
+    entries : mapping of str to sequence of Entry
+        What `collect` returned. A system without results keeps its place, with the reason.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        A row of three panels for each data set; ours is orange.
+    """
+    heights = [0.26 * len(some) + 1.1 for some in entries.values()]
+    figure = _new_figure(12.0, sum(heights))
+    grid = figure.subplots(
+        len(entries), 3, squeeze=False, sharey="row", gridspec_kw={"height_ratios": heights}
+    )
+    for line, (data, some) in zip(grid, entries.items(), strict=True):
+        for axes, (title, value, logarithmic) in zip(line, _PANELS, strict=True):
+            _draw_bars(axes, some, value, logarithmic)
+            axes.set_title(title, fontsize=10, loc="left")
+        line[0].set_yticks(range(len(some)), [entry.title for entry in some], fontsize=9)
+        line[0].set_ylim(len(some) - 0.4, -0.6)  # downwards, and room for those without a bar
+        line[0].set_ylabel(data, fontsize=11, fontweight="bold")
+    return figure
+
+
+def plot_accuracy_against_time(entries: Mapping[str, Sequence[Entry]]) -> Figure:
+    """Draw accuracy against total time, a point for each system.
+
+    Parameters
+    ----------
+    entries : mapping of str to sequence of Entry
+        What `collect` returned; systems without results are left out.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        One panel for each data set; ours is orange.
+    """
+    figure = _new_figure(7.5 * len(entries), 6.0)
+    panels = figure.subplots(1, len(entries), squeeze=False)[0]
+    for axes, (data, some) in zip(panels, entries.items(), strict=True):
+        points = [
+            (entry.total_seconds, 100 * entry.mean(lambda row: row.accuracy), entry)
+            for entry in some
+            if not entry.failure
+        ]
+        for seconds, accuracy, entry in points:
+            axes.plot(seconds, accuracy, "o", color=_colour(entry), markersize=6)
+        if points:
+            _set_decades(axes, [seconds for seconds, _, _ in points], room=0.25)
+            _name_points(axes, points)
+        axes.margins(y=0.08)
+        axes.set_title(data, fontsize=11, fontweight="bold", loc="left")
+        axes.set_xlabel("fit and predict, processor seconds")
+        axes.set_ylabel("accuracy, %")
+        axes.grid(alpha=0.25)
+        axes.spines[["top", "right"]].set_visible(False)
+    return figure
+
+
+def _draw_bars(
+    axes: Axes, entries: Sequence[Entry], value: Callable[[Entry], float], logarithmic: bool
+) -> None:
+    """Draw one panel, with the number at the end of each bar."""
+    values = [value(entry) for entry in entries]
+    known = [number for number in values if not math.isnan(number)]
+    start = 0.0
+    if logarithmic and known:
+        start = _set_decades(axes, known, room=0.15)
+    elif known:
+        axes.set_xlim(0, max(known) * 1.15)
+    for place, (entry, number) in enumerate(zip(entries, values, strict=True)):
+        if math.isnan(number):
+            axes.text(start, place, f" {_reason(entry)}", va="center", fontsize=8, color=GREY)
+            continue
+        axes.barh(place, number - start, left=start, color=_colour(entry), height=0.7)
+        label = f" {number:,.0f}" if number >= 100 else f" {number:.1f}"
+        axes.text(number, place, label, va="center", fontsize=8)
+    axes.tick_params(axis="y", length=0)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _set_decades(axes: Axes, values: Sequence[float], room: float) -> float:
+    """Make the x axis logarithmic, from a power of ten, with room at the right; return its start.
+
+    A logarithmic axis has no zero, so that bars begin at the power of ten below the smallest value.
+    """
+    start = math.floor(math.log10(max(min(values), 1e-3)))
+    end = max(math.log10(max(values)), start + 1)
+    axes.set_xscale("log")
+    axes.set_xlim(10.0**start, 10.0 ** (end + room * (end - start)))
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    axes.xaxis.set_minor_formatter(lambda *_: "")
+    return float(10.0**start)
+
+
+def _name_points(axes: Axes, points: Sequence[tuple[float, float, Entry]]) -> None:
+    """Write names beside points; one that would cover another moves up or down."""
+    accuracies = [accuracy for _, accuracy, _ in points]
+    step = 0.034 * ((max(accuracies) - min(accuracies)) or 1.0)
+    left, right = (math.log10(limit) for limit in axes.get_xlim())
+    gap = (right - left) / 60
+    # What is written or drawn already: from, to (powers of ten), height
+    taken = [
+        (math.log10(seconds) - gap, math.log10(seconds) + gap / 2, accuracy)
+        for seconds, accuracy, _ in points
+    ]
+    for seconds, accuracy, entry in sorted(points, key=lambda point: -point[1]):
+        begin = math.log10(seconds) + gap
+        end = begin + (right - left) * 0.0095 * len(entry.title)  # a character at this size
+        height = next(
+            accuracy + step * shift
+            for shift in sorted(range(-len(points), len(points) + 1), key=abs)
+            if not any(
+                begin < other_end and other_begin < end and abs(accuracy + step * shift - at) < step
+                for other_begin, other_end, at in taken
+            )
+            or abs(shift) == len(points)
+        )
+        taken.append((begin, end, height))
+        axes.annotate(
+            entry.title,
+            (seconds, accuracy),
+            (10**begin, height),
+            fontsize=8,
+            va="center",
+            color=_colour(entry) if entry.row.system == "longtail" else "black",
+            arrowprops={"arrowstyle": "-", "lw": 0.4, "color": GREY, "shrinkA": 0, "shrinkB": 3},
+        )
+
+
+def _reason(entry: Entry) -> str:
+    """Say in a few words why an entry has no results."""
+    reasons = {"time": "time limit", "memory": "memory limit", "environment": "not installed"}
+    return reasons.get(entry.failure.outcome, "failed") if entry.failure else "not given"
+
+
+def _colour(entry: Entry) -> str:
+    """Return the colour of a system: ours stands out."""
+    return ORANGE if entry.row.system == "longtail" else BLUE
+
+
+def _new_figure(width: float, height: float) -> Figure:
+    """Return an empty figure of a size in inches that no window will show."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ImportError(
+            "drawing a figure needs the package matplotlib: pip install 'longtail[plot]'"
+        ) from error
+    return Figure(figsize=(width, height), layout="constrained")

@@ -1,0 +1,228 @@
+"""Results of runs: one Row each, kept as lines of JSON that an interruption cannot damage."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from longtail.datasets import DataFormatError
+from longtail.metrics.classes import FrequencyBand
+
+_NAN = math.nan
+
+OK, FAILED, TIME_OUT, MEMORY, NO_ENVIRONMENT = "ok", "failed", "time", "memory", "environment"
+TEST, HELD_OUT = "test", "held-out"
+
+
+@dataclass(frozen=True)
+class Row:
+    """What one system reached on one data set and what that cost.
+
+    Shares are from 0 to 1, times in seconds; all are NaN where `error` says why there are none.
+
+    Attributes
+    ----------
+    system, data : str
+        Names.
+    seed : int
+        Decides every random draw of the system.
+    part : {"test", "held-out"}
+        What was predicted: the test documents, or training documents held out for a search of
+        settings.
+    settings : dict
+        Parameters that were asked for, beside seed and threads.
+    parameters : dict
+        All parameters with which it ran; empty where it did not get so far.
+    n_train, n_test, n_classes, n_terms : int
+        Sizes of the data.
+    accuracy, top_5 : float
+        Share of predicted documents whose class comes first, or among the first five. A system that
+        gives one class has NaN for the second.
+    macro_f1, macro_f1_of_means : float
+        Mean of the per-class F1; the paper's harmonic mean of macro precision and macro recall.
+    fit_seconds, fit_processor_seconds : float
+        From counts to a fitted system, weighting of terms included, conversion into a peer's file
+        format not: on the clock, and of the processor over all threads and processes.
+    predict_seconds, predict_processor_seconds : float
+        All documents in one call, likewise.
+    conversion_seconds : float
+        On the clock, for both: what was left out.
+    warmup_seconds : float
+        Spent on compiling before anything was measured.
+    peak_megabytes : float
+        Largest memory of all processes of the system together, from start to end: interpreter,
+        libraries, data, compiler.
+    model_bytes : int
+        Size of the fitted model when it is stored.
+    bands : tuple of FrequencyBand
+        Results by number of training documents of a class.
+    outcome : str
+        "ok", "failed", "time", "memory" or "environment".
+    error : str or None
+        Why there are no results.
+    n_threads : int
+        Threads that the system was given.
+    time_limit, memory_limit : float
+        Seconds and megabytes after which a run is stopped.
+    tuned : int
+        Number of settings from which these were chosen on held-out documents; 0 if none were tried.
+    data_digest : str
+        Start of the SHA-256 of the counts.
+    versions, machine : dict
+        Packages, and what ran them.
+    """
+
+    system: str
+    data: str
+    seed: int
+    part: str = TEST
+    settings: dict[str, Any] = field(default_factory=dict)
+    parameters: dict[str, Any] = field(default_factory=dict)
+    n_train: int = 0
+    n_test: int = 0
+    n_classes: int = 0
+    n_terms: int = 0
+    accuracy: float = _NAN
+    macro_f1: float = _NAN
+    macro_f1_of_means: float = _NAN
+    top_5: float = _NAN
+    fit_seconds: float = _NAN
+    fit_processor_seconds: float = _NAN
+    predict_seconds: float = _NAN
+    predict_processor_seconds: float = _NAN
+    conversion_seconds: float = 0.0
+    warmup_seconds: float = _NAN
+    peak_megabytes: float = _NAN
+    model_bytes: int = 0
+    bands: tuple[FrequencyBand, ...] = ()
+    outcome: str = OK
+    error: str | None = None
+    n_threads: int = 0
+    time_limit: float = _NAN
+    memory_limit: float = _NAN
+    tuned: int = 0
+    data_digest: str = ""
+    versions: dict[str, str] = field(default_factory=dict)
+    machine: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """What makes two rows the same run."""
+        settings = json.dumps(self.settings, sort_keys=True)
+        return (
+            self.data,
+            self.data_digest,
+            self.part,
+            self.system,
+            self.seed,
+            self.n_threads,
+            self.tuned > 0,
+            settings,
+        )
+
+    def to_json(self) -> str:
+        """Return one line; what is not known is null."""
+        return json.dumps(_without_nan(asdict(self)), ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, line: str) -> Row:
+        """Return the row of a line; a field that this version does not know is left out."""
+        values = json.loads(line)
+        if not isinstance(values, dict) or not {"system", "data", "seed"} <= set(values):
+            raise ValueError("no result of a benchmark")
+        known = {item.name: values[item.name] for item in fields(cls) if item.name in values}
+        for item in fields(cls):
+            if item.type == "float" and known.get(item.name, 0) is None:
+                known[item.name] = _NAN
+        known["bands"] = tuple(_band_of(band) for band in known.get("bands") or ())
+        return cls(**known)
+
+
+def read_rows(path: str | os.PathLike[str]) -> list[Row]:
+    """Read the rows of a file.
+
+    Parameters
+    ----------
+    path : str or path-like
+        Lines of JSON. A last line without an end is what an interruption leaves, and is not a row.
+
+    Raises
+    ------
+    DataFormatError
+        If another line is no row: which, and why.
+    """
+    lines = Path(path).read_bytes().split(b"\n")[:-1]  # what follows the last newline is torn
+    rows = []
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            rows.append(Row.from_json(line.decode("utf-8")))
+        except (ValueError, TypeError) as error:
+            raise DataFormatError(path, f"this is no row of results: {error}", number) from error
+    return rows
+
+
+def append_row(path: str | os.PathLike[str], row: Row) -> None:
+    """Add one row at the end of a file; on any error the file is left with its rows as they were.
+
+    A torn last line is cut off first.
+
+    Raises
+    ------
+    OSError
+        If it cannot be written: the file, why, and that the rows in it are intact.
+    """
+    place = Path(path)
+    try:
+        # No buffer: it would try again, when the file is closed, to write what failed.
+        with place.open("ab+", buffering=0) as file:
+            end = _end_of_rows(file)
+            file.truncate(end)
+            try:
+                _write_all(file.fileno(), row.to_json().encode("utf-8") + b"\n")
+                os.fsync(file.fileno())
+            except OSError:
+                file.truncate(end)
+                raise
+    except OSError as error:
+        reason = error.strerror or error
+        raise OSError(f"cannot write to {place}: {reason}; the rows in it are intact") from error
+
+
+def _band_of(values: dict[str, Any]) -> FrequencyBand:
+    """Return a band from JSON, where null stands for NaN."""
+    filled: dict[str, Any] = {k: _NAN if value is None else value for k, value in values.items()}
+    return FrequencyBand(**filled)
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    """Write until nothing is left; a full disk takes a part first and fails then."""
+    while data:
+        data = data[os.write(descriptor, data) :]
+
+
+def _without_nan(value: Any) -> Any:
+    """Return a value with None for each NaN in it, which JSON does not know."""
+    if isinstance(value, dict):
+        return {name: _without_nan(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_nan(inner) for inner in value]
+    return None if isinstance(value, float) and math.isnan(value) else value
+
+
+def _end_of_rows(file: Any) -> int:
+    """Return the position after the last newline of an open file."""
+    end: int = file.seek(0, os.SEEK_END)
+    while end:
+        start = max(0, end - 65536)
+        file.seek(start)
+        block = file.read(end - start)
+        if (place := block.rfind(b"\n")) >= 0:
+            return start + int(place) + 1
+        end = start
+    return 0

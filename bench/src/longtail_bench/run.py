@@ -1,0 +1,467 @@
+"""Systems on data sets, each run in processes of its own, with limits; finished rows are kept.
+
+In: names of systems and data sets. Out: one Row for each system, data set and seed; a failure or a
+time-out is a row too. A file of results makes a run resumable: what is in it is not run again. Only
+figures of the same run compare: the machine may be busy with other work, and then everything takes
+longer.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from longtail import metrics
+from longtail.datasets import CountDataset
+from longtail_bench import worker
+from longtail_bench.data import COUNTS, find_data_set, load_counts
+from longtail_bench.environments import (
+    PeerEnvironmentError,
+    clean_variables,
+    ensure_environment,
+    package_names,
+)
+from longtail_bench.measure import Progress
+from longtail_bench.processes import Limits, RunError, run_limited
+from longtail_bench.rows import (
+    FAILED,
+    HELD_OUT,
+    MEMORY,
+    NO_ENVIRONMENT,
+    OK,
+    TEST,
+    TIME_OUT,
+    Row,
+    append_row,
+    read_rows,
+)
+from longtail_bench.systems import SYSTEMS, Settings, check_systems, trials
+
+_PACKAGES = ["numpy", "scipy", "scikit-learn", "numba", "joblib"]
+# What the numeric libraries take their number of threads from; n_threads alone would not bind them.
+_THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+# OpenMP threads spin while they wait, and on a busy machine that is charged as processor time: the
+# same fit of PECOS took 7.4 to 10.1 s, and 6.8 to 8.0 s when waiting threads sleep.
+_WAITING = {"OMP_WAIT_POLICY": "passive"}
+_MEMORY_SHARE = 0.9  # of the machine, unless told otherwise: the rest is for everyone else
+_HELD_OUT_SHARE, _HELD_OUT_MOST = 0.1, 5000  # the paper held out 5,000
+
+
+def run(
+    data: Sequence[str | os.PathLike[str]],
+    systems: Sequence[str],
+    *,
+    out: str | os.PathLike[str] | None = None,
+    n_threads: int = 2,
+    seeds: Sequence[int] = (0,),
+    time_limit: float = 3600,
+    memory_limit: float | None = None,
+    settings: Mapping[str, Settings] | None = None,
+    tune: int = 0,
+    retry: bool = False,
+    progress: Progress = lambda *_: None,
+    data_folder: str | os.PathLike[str] | None = None,
+    environments: str | os.PathLike[str] | None = None,
+    on_row: Callable[[Row], None] = lambda _: None,
+) -> list[Row]:
+    """Run each system on each data set with each seed, one after the other.
+
+    Parameters
+    ----------
+    data : sequence of str or path-like
+        Folders with counts, or names of such folders in `data_folder`.
+    systems : sequence of str
+        Keys of `SYSTEMS`. The environment of a peer is created when it is first needed.
+    out : str or path-like, optional
+        Each row is appended to this file as soon as it is there. Rows that it already has, with the
+        same data, system, seed, threads and settings, are not run again, except those that a lower
+        limit stopped.
+    n_threads : int, default=2
+        Threads of each system.
+    seeds : sequence of int, default=(0,)
+        Decide the random draws.
+    time_limit : float, default=3600
+        Seconds on the clock after which a run is stopped, everything included.
+    memory_limit : float, optional
+        Megabytes of all processes of a run together, after which it is stopped; nine tenths of the
+        machine's if left out.
+    settings : mapping of str to dict, optional
+        System -> parameters that replace its own.
+    tune : int, default=0
+        If above 0, so many settings of each system are tried on held-out training documents, and
+        the most accurate are used.
+    retry : bool, default=False
+        Run again what failed.
+    progress : callable, optional
+        Called with what is being run, how many runs are done, and how many there are.
+    data_folder : str or path-like, optional
+        Where data sets are looked for by name.
+    environments : str or path-like, optional
+        Where environments of peers are; see `environments_folder`.
+    on_row : callable, optional
+        Called with each new row.
+
+    Returns
+    -------
+    list of Row
+        By data set, then seed, then system, so that what is compared runs close together. Without
+        those of held-out documents.
+
+    Raises
+    ------
+    ValueError
+        If a system is not known, a number makes no sense or the file holds something else.
+    OSError
+        If a data set is absent, or a row cannot be written.
+    """
+    settings = dict(settings or {})
+    check_systems(systems)
+    if settings:
+        check_systems(list(settings))
+    _check(data, n_threads, seeds, time_limit, memory_limit, tune)
+    places = [find_data_set(name, data_folder) for name in data]
+    limits = Limits(time_limit, memory_limit or machine_megabytes() * _MEMORY_SHARE)
+    with tempfile.TemporaryDirectory(prefix="longtail-bench-") as scratch:
+        runner = _Runner(n_threads, limits, environments, Path(scratch))
+        ledger = _Ledger(out, limits, retry, on_row)
+        session = _Session(runner, ledger, settings, tune, progress)
+        session.n_runs = (
+            len(places)
+            * len(seeds)
+            * sum(1 + len(trials(system, tune, 0)) if tune else 1 for system in systems)
+        )
+        rows = [
+            row for place in places for row in session.run_data_set(place, systems, list(seeds))
+        ]
+    progress("done", session.n_runs, session.n_runs)
+    return rows
+
+
+def machine_megabytes() -> float:
+    """Return the memory of this machine."""
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+def describe_machine() -> dict[str, Any]:
+    """Return what runs the systems: processor, cores, memory, operating system."""
+    processor = platform.processor() or platform.machine()
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        for line in cpuinfo.read_text().splitlines():
+            if line.startswith("model name"):
+                processor = line.partition(":")[2].strip()
+                break
+    return {
+        "processor": processor,
+        "cores": os.cpu_count(),
+        "memory_megabytes": round(machine_megabytes()),
+        "system": f"{platform.system()} {platform.release()}",
+    }
+
+
+def write_parts(data: CountDataset, path: Path) -> None:
+    """Store what a worker needs: counts of both parts and the classes of the training part.
+
+    Not compressed, so that reading takes neither time nor memory that a system could be blamed for.
+    """
+    arrays = {"n_terms": np.array(data.X_train.shape[1]), "train_y": data.y_train}
+    for part, X in (("train", data.X_train), ("test", data.X_test)):
+        arrays |= {f"{part}_{name}": getattr(X, name) for name in ("data", "indices", "indptr")}
+    np.savez(path, **arrays)  # type: ignore[arg-type]
+
+
+def hold_out(data: CountDataset) -> CountDataset:
+    """Return the training part alone, a tenth of it as the part to predict; each class keeps one.
+
+    The same documents for every system, seed and run.
+    """
+    order = np.random.default_rng(0).permutation(len(data.y_train))
+    _, first = np.unique(data.y_train[order], return_index=True)
+    free = np.delete(order, first)
+    held = free[: min(_HELD_OUT_MOST, int(len(order) * _HELD_OUT_SHARE))]
+    if not len(held):
+        raise ValueError(
+            "no document can be held out: every class has a single one. Run without a search."
+        )
+    kept = np.setdiff1d(order, held)
+    return replace(
+        data,
+        X_train=data.X_train[kept],
+        y_train=data.y_train[kept],
+        X_test=data.X_train[held],
+        y_test=data.y_train[held],
+    )
+
+
+@dataclass(frozen=True)
+class _Runner:
+    """How workers are started."""
+
+    n_threads: int
+    limits: Limits
+    environments: str | os.PathLike[str] | None
+    scratch: Path
+
+    def run(self, row: Row, parts: Path) -> Path:
+        """Run a worker to its end and return the path of its results."""
+        system = SYSTEMS[row.system]
+        output = self.scratch / "output.json"
+        output.unlink(missing_ok=True)
+        job = {
+            "module": system.module,
+            "estimator": system.estimator,
+            "settings": row.settings,
+            "seed": row.seed,
+            "n_threads": self.n_threads,
+            "memory_limit": self.limits.megabytes,
+            "rehearse": system.environment is None,  # only ours compile anything
+            "packages": package_names(system.environment) if system.environment else _PACKAGES,
+            "data": str(parts),
+            "source": str(self._source()),
+            "output": str(output),
+        }
+        path = self.scratch / "job.json"
+        path.write_text(json.dumps(job), encoding="utf-8")
+        interpreter, variables = self._interpreter(system.environment)
+        command = [*interpreter, worker.__file__, str(path)]
+        peak = run_limited(command, variables, self.limits, self.scratch / "messages.txt")
+        results = json.loads(output.read_text(encoding="utf-8"))
+        # Looks at /proc may miss the peak of a process; the process itself knows only its own.
+        results["peak_megabytes"] = max(peak, results["peak_megabytes"])
+        output.write_text(json.dumps(results), encoding="utf-8")
+        return output
+
+    def _interpreter(self, environment: str | None) -> tuple[list[str], dict[str, str]]:
+        """Return interpreter and environment variables for a system."""
+        threads = {name: str(self.n_threads) for name in _THREAD_VARIABLES} | _WAITING
+        if environment is not None:
+            python = ensure_environment(environment, self.environments)
+            # -I: nothing of the caller's installation may reach the peer.
+            return [str(python), "-I"], {**clean_variables(), **threads}
+        # -P: the folder of the script holds modules whose names would hide others.
+        return [sys.executable, "-P"], {**os.environ, **threads}
+
+    def _source(self) -> Path:
+        """Return a folder that holds this package and nothing else of this installation."""
+        folder = self.scratch / "source"
+        if not folder.exists():
+            folder.mkdir()
+            (folder / "longtail").symlink_to(Path(__file__).parents[1], target_is_directory=True)
+        return folder
+
+
+class _Ledger:
+    """The rows that are already there, and where new ones go."""
+
+    def __init__(
+        self,
+        out: str | os.PathLike[str] | None,
+        limits: Limits,
+        retry: bool,
+        on_row: Callable[[Row], None],
+    ) -> None:
+        self.out = None if out is None else Path(out)
+        self.on_row = on_row
+        self.finished: dict[tuple[Any, ...], Row] = {}
+        if self.out is not None:
+            with self.out.open("ab"):  # whether it can be written is best known before hours pass
+                pass
+            for row in read_rows(self.out):
+                if _is_finished(row, limits, retry):
+                    self.finished[row.key] = row
+
+    def add(self, row: Row) -> None:
+        """Keep a new row, in the file first."""
+        if self.out is not None:
+            append_row(self.out, row)
+        self.finished[row.key] = row
+        self.on_row(row)
+
+
+class _Session:
+    """One call of `run`: what to do with each data set."""
+
+    def __init__(
+        self,
+        runner: _Runner,
+        ledger: _Ledger,
+        settings: Mapping[str, Settings],
+        tune: int,
+        progress: Progress,
+    ) -> None:
+        self.runner = runner
+        self.ledger = ledger
+        self.settings = settings
+        self.tune = tune
+        self.progress = progress
+        self.machine = describe_machine()
+        self.n_done = 0
+        self.n_runs = 0
+
+    def run_data_set(
+        self, place: Path, systems: Sequence[str], seeds: Sequence[int]
+    ) -> Iterator[Row]:
+        """Yield the rows of one data set."""
+        name = place.resolve().name
+        digest = _digest(place / COUNTS)
+        self.progress(f"{name}: reading", self.n_done, self.n_runs)
+        blank = Row(
+            "",
+            name,
+            0,
+            n_threads=self.runner.n_threads,
+            time_limit=self.runner.limits.seconds,
+            memory_limit=self.runner.limits.megabytes,
+            data_digest=digest,
+            machine=self.machine,
+        )
+        parts: dict[str, _Part] = {}
+        try:
+            data = load_counts(place)
+            parts[TEST] = _Part(data, self.runner.scratch / "test.npz")
+            if self.tune:
+                parts[HELD_OUT] = _Part(hold_out(data), self.runner.scratch / "held-out.npz")
+        except ValueError as error:
+            blank = replace(blank, outcome=FAILED, error=str(error))
+        for seed in seeds:
+            for system in systems:
+                row = replace(blank, system=system, seed=seed, settings=self._own(system))
+                yield self._choose_and_run(row, parts) if parts else self._give_up(row)
+
+    def _own(self, system: str) -> Settings:
+        """Return a system's settings with what the caller replaces."""
+        return {**SYSTEMS[system].settings, **self.settings.get(system, {})}
+
+    def _choose_and_run(self, row: Row, parts: Mapping[str, _Part]) -> Row:
+        """Run one system, after a search of its settings if one is wanted."""
+        if not self.tune:
+            return self._run_once(row, parts[TEST])
+        tried = [
+            self._run_once(
+                replace(
+                    row, part=HELD_OUT, settings={**candidate, **self.settings.get(row.system, {})}
+                ),
+                parts[HELD_OUT],
+            )
+            for candidate in trials(row.system, self.tune, row.seed)
+        ]
+        good = [trial for trial in tried if trial.outcome == OK]
+        row = replace(row, tuned=len(tried))
+        if not good:
+            return self._give_up(replace(tried[0], part=TEST, tuned=len(tried)))
+        best = max(good, key=lambda trial: trial.accuracy)  # the first of equals
+        return self._run_once(replace(row, settings=best.settings), parts[TEST])
+
+    def _run_once(self, row: Row, part: _Part) -> Row:
+        """Run a worker and keep its row, unless the row is there already."""
+        title = f"{row.data}: {SYSTEMS[row.system].title}, seed {row.seed}"
+        if row.part == HELD_OUT:
+            title += f", trying {_spell(row.settings)}"
+        self.progress(title, self.n_done, self.n_runs)
+        self.n_done += 1
+        if (known := self.ledger.finished.get(row.key)) is not None:
+            return known
+        row = replace(row, **part.sizes)
+        try:
+            row = _score(row, part.data, self.runner.run(row, part.path))
+        except RunError as error:
+            peak = error.peak_megabytes
+            row = replace(row, outcome=error.outcome, error=str(error), peak_megabytes=peak)
+        except PeerEnvironmentError as error:
+            row = replace(row, outcome=NO_ENVIRONMENT, error=str(error))
+        self.ledger.add(row)
+        return row
+
+    def _give_up(self, row: Row) -> Row:
+        """Keep a row that says why there is nothing to run."""
+        self.n_done += 1
+        if row.key not in self.ledger.finished:
+            self.ledger.add(row)
+        return self.ledger.finished[row.key]
+
+
+class _Part:
+    """Data to fit on and to predict, and the file that workers read them from."""
+
+    def __init__(self, data: CountDataset, path: Path) -> None:
+        self.data = data
+        self.path = path
+        self.sizes: dict[str, Any] = {
+            "n_train": data.X_train.shape[0],
+            "n_test": data.X_test.shape[0],
+            "n_classes": data.n_train_classes,
+            "n_terms": data.X_train.shape[1],
+        }
+        write_parts(data, path)
+
+
+def _check(
+    data: Sequence[object],
+    n_threads: int,
+    seeds: Sequence[int],
+    time_limit: float,
+    memory_limit: float | None,
+    tune: int,
+) -> None:
+    """Refuse what cannot be run, before anything runs."""
+    for name, values in (("data", data), ("seeds", seeds)):
+        if isinstance(values, str) or not len(values):
+            raise ValueError(f"{name} must be a list with at least one entry; got {values!r}.")
+    if n_threads < 1:
+        raise ValueError(f"n_threads must be at least 1; got {n_threads}.")
+    if not time_limit > 0:
+        raise ValueError(f"time_limit must be a number of seconds above 0; got {time_limit}.")
+    if memory_limit is not None and not memory_limit > 0:
+        raise ValueError(f"memory_limit must be a number of MB above 0; got {memory_limit}.")
+    if tune < 0:
+        raise ValueError(f"tune must be a number of settings to try, or 0; got {tune}.")
+
+
+def _is_finished(row: Row, limits: Limits, retry: bool) -> bool:
+    """Tell whether a row of the file makes a new run needless."""
+    if row.outcome == OK:
+        return True
+    if retry or row.outcome == NO_ENVIRONMENT:  # costs nothing to try again
+        return False
+    if row.outcome == TIME_OUT:
+        return row.time_limit >= limits.seconds
+    return row.outcome != MEMORY or row.memory_limit >= limits.megabytes
+
+
+def _score(row: Row, data: CountDataset, output: Path) -> Row:
+    """Fill a row from a worker's costs and its ranking of the documents."""
+    results = json.loads(output.read_text(encoding="utf-8"))
+    ranking = np.load(output.with_suffix(".npy"))
+    first, sizes = ranking[:, 0], np.bincount(data.y_train, minlength=len(data.classes))
+    # A system that gives one class out of more than one has no top 5.
+    alone = ranking.shape[1] == 1 < data.n_train_classes
+    return replace(
+        row,
+        accuracy=metrics.accuracy(data.y_test, first),
+        macro_f1=metrics.macro_f1(data.y_test, first),
+        macro_f1_of_means=metrics.macro_f1_of_means(data.y_test, first),
+        top_5=float("nan") if alone else metrics.top_k_accuracy(data.y_test, ranking),
+        bands=tuple(metrics.frequency_report(data.y_test, first, dict(enumerate(sizes.tolist())))),
+        **results,
+    )
+
+
+def _digest(path: Path) -> str:
+    """Return the start of the SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()[:16]
+
+
+def _spell(settings: Settings) -> str:
+    """Return settings as a user would write them."""
+    return ", ".join(f"{name}={value}" for name, value in settings.items()) or "its defaults"

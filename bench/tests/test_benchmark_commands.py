@@ -1,0 +1,81 @@
+"""`longtail bench run | report | systems | environments` as a user runs them."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from benchmark_data import write_counts
+from longtail_bench.rows import read_rows
+
+from tests.conftest import make_problem
+
+pytest.importorskip("typer")
+
+
+@pytest.fixture
+def letters(tmp_path):
+    problem = make_problem(n_documents=300, n_classes=20, n_terms=60)
+    return write_counts(tmp_path / "data" / "letters", problem.X, problem.y, 220)
+
+
+def bench(*arguments, code=0, **variables):
+    result = subprocess.run(
+        [sys.executable, "-m", "longtail", "bench", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **variables},
+    )
+    assert result.returncode == code, result.stderr
+    return result
+
+
+def test_run_and_report(letters, tmp_path):
+    out = tmp_path / "results.jsonl"
+    arguments = ("run", "--folder", letters.parent, "--out", out, "--set", "bm25.k1=2.5")
+    result = bench(*arguments, "--systems", "bm25,knn", "--json")
+    rows = json.loads(result.stdout)
+    assert [row["system"] for row in rows] == ["bm25", "knn"]
+    assert rows[0]["settings"] == {"k1": 2.5}
+    assert "letters, knn, seed 0: accuracy" in result.stderr
+    for wrong in ("nonsense", "bm25,nonsense"):
+        line = bench(*arguments, "--systems", wrong, code=1).stderr
+        assert line.startswith("longtail: systems must be among")
+        assert len(line.splitlines()) == 1
+    assert len(read_rows(out)) == 2
+    listed = bench("report", out, "--out", tmp_path / "report").stdout
+    assert "report.html" in listed
+    assert "| m = 300 |" in (tmp_path / "report" / "report.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("run", "--systems", "bm25", "--set", "bm25.k1"), "--set must be like ova.C=10; got"),
+        (("run", "--systems", "bm25", "--seeds", "one"), "--seeds must be numbers"),
+        (("run", "--data", "digits", "--systems", "bm25"), "no data set digits"),
+        (("report", "absent.jsonl"), "absent.jsonl"),
+        (("environments", "nonsense"), "environments must be among pecos, "),
+    ],
+)
+def test_mistakes_are_one_line(letters, tmp_path, arguments, message):
+    options = ("--folder", letters.parent, "--out", tmp_path / "rows")
+    line = bench(*arguments, *(options if arguments[0] == "run" else ()), code=1).stderr
+    assert line.startswith("longtail: ")
+    assert message in line
+    assert len(line.splitlines()) == 1
+
+
+def test_environments_that_cannot_be_created(tmp_path):
+    (tmp_path / "file").touch()
+    place = {"LONGTAIL_ENVIRONMENTS": str(tmp_path / "file")}
+    result = bench("environments", "pecos", "omikuji", code=1, **place)
+    assert [line.split(" in ")[0] for line in result.stderr.splitlines()] == [
+        "longtail: no environment for pecos",
+        "longtail: no environment for omikuji",
+    ]
+    systems = json.loads(bench("systems", "--json", **place).stdout)
+    states = {entry["system"]: entry["environment"] for entry in systems}
+    assert states["bm25"] == "none needed"
+    assert states["parabel"] == "omikuji, not created yet"

@@ -1,0 +1,92 @@
+"""Folders of counts, as benchmarks read them."""
+
+import lzma
+
+import numpy as np
+import pytest
+from benchmark_data import write_counts
+from longtail_bench.data import find_data_set, find_data_sets, load_counts
+
+from longtail.datasets import DataFormatError
+from tests.conftest import make_problem
+
+
+@pytest.fixture
+def letters(tmp_path):
+    problem = make_problem(n_documents=300, n_classes=20, n_terms=60)
+    return write_counts(tmp_path / "data" / "letters", problem.X, problem.y, 220)
+
+
+def test_sets_are_found_by_name(letters):
+    (letters.parent / "empty").mkdir()
+    assert find_data_sets(letters.parent) == {"letters": letters}
+    assert find_data_set("letters", letters.parent) == letters
+    assert find_data_set(letters, None) == letters
+
+
+def test_absent_sets_say_where_was_looked(letters, tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"no folder of data sets at .*nowhere"):
+        find_data_sets(tmp_path / "nowhere")
+    with pytest.raises(FileNotFoundError, match=r"counts\.npz is missing in each folder of"):
+        find_data_sets(letters)
+    with pytest.raises(
+        FileNotFoundError, match=r"no data set digits: .*digits/counts\.npz.*letters"
+    ):
+        find_data_set("digits", letters.parent)
+    with pytest.raises(FileNotFoundError, match=r"counts\.npz is missing in .*data"):
+        load_counts(letters.parent)
+
+
+def test_counts_without_names(letters):
+    problem = make_problem(n_documents=300, n_classes=20, n_terms=60)
+    data = load_counts(letters)
+    np.testing.assert_array_equal(data.X_train.toarray(), problem.X[:220])
+    np.testing.assert_array_equal(data.X_test.toarray(), problem.X[220:])
+    np.testing.assert_array_equal(data.y_test, problem.y[220:])
+    np.testing.assert_array_equal(data.classes, np.arange(20))
+    np.testing.assert_array_equal(data.terms, np.arange(60))
+
+
+def test_names_and_classes_without_training_documents(tmp_path):
+    X, y = np.eye(4, 3) + 1, np.array([2, 0, 1, 2])
+    folder = write_counts(tmp_path / "unseen", X, y, n_train=2)
+    (folder / "classes.txt.xz").write_bytes(lzma.compress(b"zero\none\ntwo\n"))
+    (folder / "terms.txt.xz").write_bytes(lzma.compress(b"a\nb\nc\n"))
+    data = load_counts(folder)
+    assert data.n_train_classes == 2
+    assert data.n_unseen == 1
+    assert data.classes.tolist() == ["zero", "two", "one"]
+    assert data.classes[data.y_train].tolist() == ["two", "zero"]
+    assert data.classes[data.y_test].tolist() == ["one", "two"]
+    assert data.terms.tolist() == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("replaced", "message"),
+    [
+        ({"test_indptr": None}, "there is no array test_indptr"),
+        ({"train_y": np.array([0])}, "one class number for each"),
+        ({"train_y": np.array([0, 7, 1])}, "class numbers from 0 to 1; got 0 to 7"),
+        ({"train_indices": np.array([0, 1, 9, 0, 1, 2, 0, 1, 2])}, "cannot be read"),
+        ({"shape": np.array([3, 1])}, "cannot be read"),
+        ({"train_y": np.array([None, 1, 1])}, "cannot be read"),
+    ],
+)
+def test_bad_counts(tmp_path, replaced, message):
+    folder = write_counts(
+        tmp_path / "bad", np.ones((4, 3)), np.array([0, 1, 1, 0]), n_train=3, **replaced
+    )
+    with pytest.raises(DataFormatError, match=message):
+        load_counts(folder)
+
+
+def test_counts_that_are_no_archive(tmp_path):
+    (tmp_path / "counts.npz").write_bytes(b"PK\x03\x04 cut short")
+    with pytest.raises(DataFormatError, match="cannot be read"):
+        load_counts(tmp_path)
+
+
+def test_wrong_number_of_names(letters):
+    (letters / "classes.txt.xz").write_bytes(lzma.compress(b"one\ntwo\n"))
+    with pytest.raises(DataFormatError, match="must have 20 lines"):
+        load_counts(letters)

@@ -1,0 +1,81 @@
+"""Row blocks over threads: the one place where anything runs in parallel; memory given back.
+
+Kernels are serial and release the interpreter lock; a stage cuts its rows into blocks and calls its
+kernel on each. What a block computes depends on its rows alone, so the bits are the same for any
+number of threads.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+
+import joblib
+import numpy as np
+from numpy.typing import NDArray
+
+BLOCKS_PER_THREAD = 4  # uneven blocks even out; more blocks only add scratch allocations
+SMALL_WORK = 20_000  # done sooner than threads are started (they take a millisecond)
+DOCUMENT_WORK = 1_000  # of searching one document, where no better measure is at hand
+_FEW_ROWS = DOCUMENT_WORK * np.arange(100, dtype=np.int64)  # at hand: one document must be quick
+_FEW_ROWS.flags.writeable = False
+
+
+def parallel_for(
+    function: Callable[[int, int], None],
+    indptr: NDArray[np.int64],
+    n_jobs: int | None,
+) -> None:
+    """Call `function(first, last)` on blocks of rows of about equal work.
+
+    Parameters
+    ----------
+    function : callable
+        Works on the rows `first` to `last - 1`, and on nothing shared that it writes to.
+    indptr : ndarray of shape (n_rows + 1,)
+        Running total of the work of the rows, such as the row pointer of a CSR matrix.
+    n_jobs : int or None
+        Number of threads as joblib understands it: None is one, -1 is every core.
+    """
+    n_rows = len(indptr) - 1
+    if n_rows < 2 or indptr[-1] < SMALL_WORK:
+        function(0, n_rows)
+        return
+    n_threads = joblib.effective_n_jobs(n_jobs)
+    if n_threads == 1:
+        function(0, n_rows)
+        return
+    bounds = _balance(indptr, n_threads * BLOCKS_PER_THREAD)
+    blocks = [(first, last) for first, last in pairwise(bounds) if first < last]
+    # Plain threads: joblib's take five milliseconds to start and end.
+    with ThreadPoolExecutor(n_threads) as pool:
+        for _ in pool.map(lambda block: function(*block), blocks):
+            pass
+
+
+def uniform_work(n_rows: int) -> NDArray[np.int64]:
+    """Return the running total for rows that each cost as much as searching one document."""
+    if n_rows < len(_FEW_ROWS):
+        return _FEW_ROWS[: n_rows + 1]
+    return DOCUMENT_WORK * np.arange(n_rows + 1, dtype=np.int64)
+
+
+def release_memory() -> None:
+    """Return to the system what has been freed, where the C library can be asked to (glibc).
+
+    It keeps freed arrays of up to 32 MB, for each thread, and takes fresh memory for larger ones.
+    """
+    if sys.platform == "linux" and (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)):
+        trim(0)
+
+
+def _balance(indptr: NDArray[np.int64], n_blocks: int) -> list[int]:
+    """Return row bounds that give each block about the same work; a row itself counts as one."""
+    work = indptr - indptr[0] + np.arange(len(indptr))
+    targets = np.linspace(0, work[-1], n_blocks + 1)
+    bounds = np.searchsorted(work, targets)
+    bounds[0], bounds[-1] = 0, len(indptr) - 1
+    return [int(bound) for bound in bounds]

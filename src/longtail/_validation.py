@@ -1,0 +1,128 @@
+"""Every parameter check, once: what is refused, with which words, and how labels are looked up."""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from longtail.sparse import Integers
+
+
+def cap_adversaries(adversaries: int, n_classes: int) -> int:
+    """Return κ, at most n_classes - 1."""
+    if n_classes < 2:
+        raise ValueError(f"n_classes must be at least 2 to have adversaries; got {n_classes}.")
+    if not isinstance(adversaries, numbers.Integral) or adversaries < 1:
+        raise ValueError(
+            f"adversaries must be an integer of at least 1; got {adversaries!r}. "
+            f"It is capped at n_classes - 1 (here {n_classes - 1})."
+        )
+    return min(int(adversaries), n_classes - 1)
+
+
+def check_examples_per_class(examples_per_class: float) -> None:
+    """Refuse anything but a positive number."""
+    is_number = isinstance(examples_per_class, numbers.Real)
+    if not is_number or not examples_per_class > 0 or not np.isfinite(examples_per_class):
+        raise ValueError(
+            f"examples_per_class must be a positive number; got {examples_per_class!r}. "
+            "The paper uses 1 or 2."
+        )
+
+
+def cap_candidates(candidates: int, n_classes: int) -> int:
+    """Return q, at most n_classes."""
+    if not isinstance(candidates, numbers.Integral) or candidates < 1:
+        raise ValueError(
+            f"candidates must be an integer of at least 1; got {candidates!r}. "
+            f"It is capped at the number of classes (here {n_classes})."
+        )
+    return min(int(candidates), n_classes)
+
+
+def check_positive(name: str, value: float) -> None:
+    """Refuse a parameter that is not a positive finite number."""
+    if not isinstance(value, numbers.Real) or not value > 0 or not np.isfinite(value):
+        raise ValueError(f"{name} must be a positive number; got {value!r}.")
+
+
+def check_k(k: int) -> int:
+    """Return k, or say what it must be."""
+    if not isinstance(k, numbers.Integral) or k < 1:
+        raise ValueError(f"k must be an integer of at least 1; got {k!r}.")
+    return int(k)
+
+
+def check_no_missing_label(y: ArrayLike) -> None:
+    """Refuse None and NaN among labels of any type, with the place of the first."""
+    if y is None:
+        return  # scikit-learn's own check says it better
+    labels = np.asarray(y)
+    if labels.dtype.kind == "O":
+        missing = np.array([label is None or label != label for label in labels.ravel()], bool)
+    elif labels.dtype.kind in "fc":
+        missing = np.isnan(labels.ravel())
+    else:
+        return
+    if missing.any():
+        raise ValueError(
+            f"y contains NaN or None: the label of document {int(np.argmax(missing))} is missing. "
+            "Leave such documents out, or give them a label of their own."
+        )
+
+
+def check_same_kind(y: NDArray[Any], classes: NDArray[Any]) -> None:
+    """Refuse to mix numbers and strings, which would turn every label into a string."""
+    numeric = "iufb"
+    if (y.dtype.kind in numeric) != (classes.dtype.kind in numeric):
+        raise ValueError(
+            f"y has labels such as {y[0]!r}, but the model's classes are such as {classes[0]!r}; "
+            "use labels of the same type."
+        )
+
+
+def check_among(y: ArrayLike, classes: ArrayLike) -> None:
+    """Refuse labels that are not among the classes."""
+    unknown = np.setdiff1d(np.asarray(y), np.asarray(classes))
+    if len(unknown):
+        raise ValueError(
+            f"y has {len(unknown)} label(s) that are not among the classes, such as {unknown[0]!r}."
+        )
+
+
+def look_up(classes: NDArray[Any], labels: NDArray[Any]) -> Integers:
+    """Return the number of each label among sorted classes, or -1."""
+    if not len(classes):
+        return np.full(len(labels), -1)
+    places = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
+    return np.where(classes[places] == labels, places, -1)
+
+
+def check_known(y: NDArray[Any], classes: NDArray[Any]) -> None:
+    """Refuse labels that are not among the sorted classes of a model."""
+    unknown = y[look_up(classes, y) < 0]
+    if len(unknown):
+        check_among(unknown, classes)
+
+
+def find_labels(classes: NDArray[Any], wanted: ArrayLike, n_documents: int) -> Integers:
+    """Return the number of the wanted class of each document."""
+    labels = np.asarray(wanted)
+    if labels.shape != (n_documents,):
+        raise ValueError(
+            f"classes must have one label for each of the {n_documents} documents; "
+            f"its shape is {labels.shape}."
+        )
+    check_known(labels, classes)
+    return look_up(classes, labels)
+
+
+def find_label(classes: NDArray[Any], wanted: Any) -> int:
+    """Return the number of a class."""
+    found = np.flatnonzero(classes == wanted)
+    if not len(found):
+        raise ValueError(f"there is no class {wanted!r} in this model.")
+    return int(found[0])

@@ -1,0 +1,519 @@
+"""Raw text in: a vocabulary and a classifier of counts, behind one estimator."""
+
+from __future__ import annotations
+
+import copy
+import numbers
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.utils.validation import check_is_fitted
+
+from longtail._validation import check_among
+from longtail.estimators._base import TEACHING, CountClassifier
+from longtail.estimators.long_tail import LongTailClassifier
+from longtail.results import Explanation, TopK
+from longtail.statistics.classes import ClassStatistics
+from longtail.store.model_file import ModelFile
+from longtail.store.state_io import pack_model, plain, plain_parts
+from longtail.store.writing import write_model
+from longtail.text import TextVectorizer, TokenizerOptions, Vocabulary
+
+
+@dataclass(frozen=True)
+class TextModel:
+    """The fitted parts, replaced as a whole; the first `n_fitted` terms are those of the fit."""
+
+    vocabulary: Vocabulary
+    classifier: CountClassifier
+    n_fitted: int
+
+
+class TextClassifier(ClassifierMixin, BaseEstimator):
+    """Classify texts into very many classes, most of them rare.
+
+    Parameters
+    ----------
+    classifier : LongTailClassifier, DoubleSamplingClassifier or None, default=None
+        Unfitted; gets the counts. None is a `LongTailClassifier` with the `random_state` and
+        `n_jobs` given here.
+    ngrams : int, default=2
+        1: the words are the terms. 2: pairs of neighbours as well.
+    char_ngrams : tuple of two int, or None, default=None
+        Shortest and longest character n-gram inside words; None for none.
+    min_df : int, default=1
+        Words in fewer documents are left out by `fit`.
+    ngram_min_df : int, default=2
+        Pairs of words and character n-grams in fewer documents are left out by `fit`.
+    ngram_weight : float, default=0.5
+        What an occurrence of a pair or character n-gram counts, where a word counts 1.
+    fold_accents : bool, default=True
+        Whether é counts as e.
+    stem : bool, default=False
+        Whether English plural endings are cut.
+    random_state : int, RandomState or None, default=None
+        For the default classifier.
+    n_jobs : int or None, default=None
+        Number of threads; None is one, -1 is every core.
+
+    Attributes
+    ----------
+    classes_ : ndarray
+        Labels, sorted.
+    classifier_ : LongTailClassifier or DoubleSamplingClassifier
+        The fitted classifier of counts.
+    vocabulary_ : Vocabulary
+        The terms.
+    statistics_ : ClassStatistics
+        The sums of the documents of each class.
+    weights_ : dict of str to float
+        Weight of each feature.
+
+    Examples
+    --------
+    >>> from longtail import TextClassifier
+    >>> texts = ["a brown bear", "bears eat honey", "the red fox", "a fox runs"]
+    >>> classifier = TextClassifier(random_state=0).fit(texts, ["bear", "bear", "fox", "fox"])
+    >>> classifier.predict(["honey for the bear"]).tolist()
+    ['bear']
+    >>> classifier.partial_fit(["an owl hoots"], ["owl"]).predict(["it hoots"]).tolist()
+    ['owl']
+    """
+
+    _model: TextModel
+
+    def __init__(
+        self,
+        classifier: CountClassifier | None = None,
+        ngrams: int = 2,
+        char_ngrams: tuple[int, int] | None = None,
+        min_df: int = 1,
+        ngram_min_df: int = 2,
+        ngram_weight: float = 0.5,
+        fold_accents: bool = True,
+        stem: bool = False,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.classifier = classifier
+        self.ngrams = ngrams
+        self.char_ngrams = char_ngrams
+        self.min_df = min_df
+        self.ngram_min_df = ngram_min_df
+        self.ngram_weight = ngram_weight
+        self.fold_accents = fold_accents
+        self.stem = stem
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """Labels of the classes, sorted."""
+        return self._fitted().classifier.classes_
+
+    @property
+    def classifier_(self) -> CountClassifier:
+        """The fitted classifier of counts."""
+        return self._fitted().classifier
+
+    @property
+    def vocabulary_(self) -> Vocabulary:
+        """The terms."""
+        return self._fitted().vocabulary
+
+    @property
+    def statistics_(self) -> ClassStatistics:
+        """The sums of the documents of each class."""
+        return self._fitted().classifier.statistics_
+
+    @property
+    def weights_(self) -> dict[str, float]:
+        """Weight of each feature."""
+        weights: dict[str, float] = _learner(self._fitted()).weights_
+        return weights
+
+    # ---- learning
+
+    def fit(self, texts: Any, y: ArrayLike) -> Self:
+        """Learn from texts and labels.
+
+        Parameters
+        ----------
+        texts : sequence of str
+            Documents.
+        y : array-like of shape (n_documents,)
+            Labels, strings or integers.
+
+        Returns
+        -------
+        self
+        """
+        return self.fit_chunks([(texts, y)])
+
+    def fit_chunks(self, chunks: Iterable[tuple[Any, ArrayLike]]) -> Self:
+        """Learn from texts and labels that come in chunks; the same model as from one `fit`.
+
+        Of each text only the numbers of its terms stay in memory.
+
+        Parameters
+        ----------
+        chunks : iterable of (texts, labels)
+            Gone through once.
+
+        Returns
+        -------
+        self
+        """
+        classifier = self._new_classifier()
+        labels: list[NDArray[Any]] = []
+
+        def texts_of_chunks() -> Iterable[Any]:
+            for texts, y in chunks:
+                labels.append(np.asarray(y))
+                yield texts
+
+        vectorizer = TextVectorizer(
+            **{name: getattr(self, name) for name in _VECTORIZER_PARAMETERS}
+        )
+        X = vectorizer.fit_chunks(texts_of_chunks())
+        vocabulary = vectorizer.vocabulary_
+        classifier.fit(X, np.concatenate(labels))
+        with TEACHING:
+            self._model = TextModel(vocabulary, classifier, vocabulary.n_terms)
+        return self
+
+    def partial_fit(self, texts: Any, y: ArrayLike, classes: ArrayLike | None = None) -> Self:
+        """Add documents of known or new classes, and their new terms; on an unfitted one, fit.
+
+        Parameters
+        ----------
+        texts : sequence of str
+            Documents.
+        y : array-like of shape (n_documents,)
+            Labels.
+        classes : array-like, optional
+            Where given, every label must be among them.
+
+        Returns
+        -------
+        self
+        """
+        if not self.__sklearn_is_fitted__():
+            if classes is not None:
+                check_among(y, classes)
+            return self.fit(texts, y)
+        with TEACHING:
+            model = self._fitted()
+            vocabulary = model.vocabulary.extended(texts, self.n_jobs)
+            classifier = copy.copy(model.classifier)
+            if vocabulary.n_terms > model.vocabulary.n_terms:
+                classifier._grow_terms(vocabulary.n_terms)
+            classifier.partial_fit(vocabulary.count(texts, self.n_jobs), y, classes)
+            self._model = replace(model, vocabulary=vocabulary, classifier=classifier)
+        return self
+
+    def forget(self, texts: Any, y: ArrayLike) -> Self:
+        """Subtract documents that were added before; a class with none left disappears.
+
+        A term that `fit` left out as too rare may have entered the vocabulary since. It is
+        subtracted with a document only where the document's class has it.
+
+        Parameters
+        ----------
+        texts : sequence of str
+            The same texts as when they were added.
+        y : array-like of shape (n_documents,)
+            The same labels as when they were added.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a document was never added, or none would be left; the model then stays as it is.
+        """
+        return self._teach(
+            lambda classifier, model: classifier.forget(self._count_as_added(model, texts, y), y)
+        )
+
+    def refine(self, texts: Any, y: ArrayLike) -> Self:
+        """Learn the weights of the classes touched since the last fit or refine anew.
+
+        Parameters
+        ----------
+        texts : sequence of str
+            Documents that the model has been taught: those of the touched classes, and as many
+            others as there are.
+        y : array-like of shape (n_documents,)
+            Their labels.
+
+        Returns
+        -------
+        self
+        """
+        return self._teach(
+            lambda classifier, model: classifier.refine(self._count_as_added(model, texts, y), y)
+        )
+
+    def rename_class(self, old: Any, new: Any) -> Self:
+        """Give a class another label; see the classifier of counts."""
+        return self._teach(lambda classifier, _: classifier.rename_class(old, new))
+
+    def merge_classes(self, source: Any, into: Any) -> Self:
+        """Add the documents of one class to another; see the classifier of counts."""
+        return self._teach(lambda classifier, _: classifier.merge_classes(source, into))
+
+    def remove_class(self, label: Any) -> Self:
+        """Remove a class with all its documents; see the classifier of counts."""
+        return self._teach(lambda classifier, _: classifier.remove_class(label))
+
+    # ---- predicting
+
+    def predict(self, texts: Any) -> NDArray[Any]:
+        """Return the best class of each text.
+
+        Parameters
+        ----------
+        texts : sequence of str
+            Documents.
+
+        Returns
+        -------
+        ndarray of shape (n_documents,)
+            Labels.
+        """
+        model = self._fitted()
+        return model.classifier.predict(self._count(model, texts))
+
+    def predict_topk(self, texts: Any, k: int = 5) -> TopK:
+        """Return the k best classes of each text with their scores.
+
+        Parameters
+        ----------
+        texts : sequence of str
+            Documents.
+        k : int, default=5
+            How many; where there are fewer candidates the scores of the rest are -inf.
+
+        Returns
+        -------
+        TopK
+        """
+        model = self._fitted()
+        return model.classifier.predict_topk(self._count(model, texts), k)
+
+    def predict_proba_topk(self, texts: Any, k: int = 5) -> TopK:
+        """Return the k best classes of each text with calibrated probabilities.
+
+        Parameters
+        ----------
+        texts : sequence of str
+            Documents.
+        k : int, default=5
+            How many.
+
+        Returns
+        -------
+        TopK
+            `scores` holds probabilities; what a row lacks of 1 is the chance of any other class.
+        """
+        model = self._fitted()
+        top: TopK = _learner(model).predict_proba_topk(self._count(model, texts), k)
+        return top
+
+    def threshold_for(self, precision: float) -> float:
+        """Return the top-1 probability from which on predictions reach a precision.
+
+        Parameters
+        ----------
+        precision : float
+            Between 0 and 1.
+
+        Returns
+        -------
+        float
+        """
+        return float(_learner(self._fitted()).threshold_for(precision))
+
+    def explain(
+        self, texts: Any, classes: ArrayLike | None = None, top_terms: int = 10
+    ) -> list[Explanation]:
+        """Take the score of one class for each text apart.
+
+        Parameters
+        ----------
+        texts : sequence of str
+            Documents.
+        classes : array-like of shape (n_documents,), optional
+            The label to explain for each document; the predicted one when left out.
+        top_terms : int, default=10
+            How many terms to name; the others are summed up in `rest`.
+
+        Returns
+        -------
+        list of Explanation
+            With terms as in `Vocabulary.terms`.
+        """
+        model = self._fitted()
+        explanations = model.classifier.explain(self._count(model, texts), classes, top_terms)
+        return [
+            replace(
+                explanation,
+                terms={
+                    model.vocabulary.term(int(str(number))): part
+                    for number, part in explanation.terms.items()
+                },
+            )
+            for explanation in explanations
+        ]
+
+    # ---- files
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model to one file for `longtail.load`; nothing in it can run code."""
+        model = self._fitted()
+        inner, counts = model.classifier, model.classifier._fitted()
+        arrays = {**pack_model(counts), **inner._pack_learned(counts)}
+        arrays |= {f"vocabulary/{name}": getattr(model.vocabulary, name) for name in _ARRAYS}
+        header = {
+            "parameters": _plain_parameters(inner),
+            **plain_parts(counts),
+            "text": {
+                "classifier": type(inner).__name__,
+                "is_default": self.classifier is None,
+                "parameters": _plain_parameters(self),
+                "n_fitted": model.n_fitted,
+            },
+        }
+        write_model(path, type(self).__name__, header, arrays)
+
+    @classmethod
+    def _from_file(cls, file: ModelFile, classifier: CountClassifier, *, verify: bool) -> Self:
+        """Build the estimator around a classifier of counts that was read from the same file."""
+        text = file.parameters["text"]
+        parameters = dict(text["parameters"])
+        if parameters.get("char_ngrams") is not None:
+            parameters["char_ngrams"] = tuple(parameters["char_ngrams"])
+        estimator = cls(None if text["is_default"] else clone(classifier), **parameters)
+        arrays = {name: file.array(f"vocabulary/{name}") for name in _ARRAYS}
+        vocabulary = Vocabulary(**arrays, rules=estimator._rules())
+        n_terms, n_fitted = classifier.n_features_in_, text["n_fitted"]
+        if vocabulary.n_terms != n_terms or not 0 < n_fitted <= n_terms:
+            raise ValueError("the vocabulary must have as many terms as the classifier")
+        if verify:
+            vocabulary.validate()
+        estimator._model = TextModel(vocabulary, classifier, n_fitted)
+        return estimator
+
+    # ---- parts
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Tell scikit-learn whether there is a model."""
+        return hasattr(self, "_model")
+
+    def __sklearn_tags__(self) -> Any:
+        """Tell scikit-learn that the input is text."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.two_d_array = False
+        return tags
+
+    def _fitted(self) -> TextModel:
+        """Return the model, or say that there is none yet."""
+        check_is_fitted(self)
+        return self._model
+
+    def _rules(self) -> TokenizerOptions:
+        """Return how texts are cut into terms."""
+        return TokenizerOptions(
+            self.ngrams, self.char_ngrams, self.ngram_weight, self.fold_accents, self.stem
+        )
+
+    def _new_classifier(self) -> CountClassifier:
+        """Return the classifier to fit."""
+        if self.classifier is None:
+            return LongTailClassifier(random_state=self.random_state, n_jobs=self.n_jobs)
+        if not isinstance(self.classifier, CountClassifier):
+            raise ValueError(
+                "classifier must be a LongTailClassifier, a DoubleSamplingClassifier or None; got "
+                f"{self.classifier!r}. For any other, put a TextVectorizer before it in a Pipeline."
+            )
+        fresh: CountClassifier = clone(self.classifier)
+        return fresh
+
+    def _teach(self, change: Callable[[Any, TextModel], Any]) -> Self:
+        """Change a copy of the classifier, then put it in the place of the old one."""
+        self._fitted()
+        with TEACHING:
+            model = self._fitted()
+            classifier = copy.copy(model.classifier)
+            change(classifier, model)
+            self._model = replace(model, classifier=classifier)
+        return self
+
+    def _count(self, model: TextModel, texts: Any) -> csr_array[Any]:
+        """Return the counts of texts."""
+        return model.vocabulary.count(texts, self.n_jobs)
+
+    def _count_as_added(self, model: TextModel, texts: Any, y: ArrayLike) -> csr_array[Any]:
+        """Return the counts of texts as they were when these were added.
+
+        A document of the fit was counted with the terms of the fit, a later one with all of its
+        terms: its class has them, then.
+        """
+        X = self._count(model, texts)
+        late = X.indices >= model.n_fitted
+        labels = np.asarray(y)
+        if not late.any() or len(labels) != X.shape[0]:
+            return X
+        statistics, classes = model.classifier.statistics_, model.classifier.classes_
+        numbers = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
+        owners = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+        for document in np.unique(owners[late]):
+            row = slice(X.indptr[document], X.indptr[document + 1])
+            number = numbers[document]
+            known = statistics.indices[statistics.indptr[number] : statistics.indptr[number + 1]]
+            if not np.isin(X.indices[row][late[row]], known).all():
+                X.data[row] = np.where(late[row], 0.0, X.data[row])
+        X.eliminate_zeros()
+        return X
+
+
+_ARRAYS = ("utf8", "offsets", "document_frequencies")
+_VECTORIZER_PARAMETERS = (
+    "ngrams",
+    "char_ngrams",
+    "min_df",
+    "ngram_min_df",
+    "ngram_weight",
+    "fold_accents",
+    "stem",
+    "n_jobs",
+)
+
+
+def _learner(model: TextModel) -> Any:
+    """Return the classifier of counts, whose kind decides what else it can do."""
+    return model.classifier
+
+
+def _plain_parameters(estimator: BaseEstimator) -> dict[str, Any]:
+    """Return what a constructor was given, as JSON knows it; a generator's state is left out."""
+    parameters = {
+        name: plain(value)
+        for name, value in estimator.get_params(deep=False).items()
+        if name != "classifier"
+    }
+    if not isinstance(parameters["random_state"], numbers.Integral | None):
+        parameters["random_state"] = None
+    if isinstance(parameters.get("char_ngrams"), tuple):
+        parameters["char_ngrams"] = list(parameters["char_ngrams"])
+    return parameters

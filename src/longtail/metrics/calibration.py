@@ -1,0 +1,135 @@
+"""Whether probabilities are frequencies, and what precision costs in coverage."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from longtail.sparse import Floats
+
+
+def expected_calibration_error(
+    probabilities: ArrayLike, right: ArrayLike, n_bins: int = 15
+) -> float:
+    """Return how far probabilities are from frequencies, on average over equal-width bins.
+
+    Parameters
+    ----------
+    probabilities : array-like of shape (n_documents,)
+        Of the predicted classes, from 0 to 1.
+    right : array-like of shape (n_documents,), bool
+        Whether each prediction was right.
+    n_bins : int, default=15
+        Number of bins between 0 and 1; each counts by its number of documents.
+
+    Examples
+    --------
+    >>> round(expected_calibration_error([0.9, 0.9, 0.1, 0.1], [True, False, False, False]), 3)
+    0.25
+    """
+    chances, hits = _check_probabilities(probabilities, right)
+    bins = np.minimum((chances * n_bins).astype(int), n_bins - 1)
+    return float(np.abs(np.bincount(bins, chances - hits)).sum() / len(chances))
+
+
+@dataclass(frozen=True)
+class ReliabilityBin:
+    """Predictions whose probability lies in one bin: how sure they were and how often right.
+
+    `mean_probability` and `accuracy` are NaN for an empty bin.
+    """
+
+    lowest: float
+    highest: float
+    n_documents: int
+    mean_probability: float
+    accuracy: float
+
+
+def reliability(
+    probabilities: ArrayLike, right: ArrayLike, n_bins: int = 10
+) -> list[ReliabilityBin]:
+    """Compare probabilities with frequencies, bin by bin.
+
+    Parameters are those of `expected_calibration_error`.
+
+    Returns
+    -------
+    list of ReliabilityBin
+        Of equal width, from 0 to 1.
+
+    Examples
+    --------
+    >>> low, high = reliability([0.9, 0.7, 0.1], [True, False, False], n_bins=2)
+    >>> high.n_documents, round(high.mean_probability, 2), high.accuracy
+    (2, 0.8, 0.5)
+    """
+    chances, hits = _check_probabilities(probabilities, right)
+    bins = np.minimum((chances * n_bins).astype(int), n_bins - 1)
+    sizes = np.bincount(bins, minlength=n_bins)
+    filled = np.where(sizes, sizes, np.nan)
+    means = np.bincount(bins, chances, n_bins) / filled
+    shares = np.bincount(bins, hits, n_bins) / filled
+    return [
+        ReliabilityBin(
+            i / n_bins, (i + 1) / n_bins, int(sizes[i]), float(means[i]), float(shares[i])
+        )
+        for i in range(n_bins)
+    ]
+
+
+@dataclass(frozen=True)
+class PrecisionCurve:
+    """What is reached by keeping only predictions at or above a threshold, highest first.
+
+    Attributes
+    ----------
+    thresholds : ndarray of shape (n_thresholds,)
+        Every probability that occurs, falling.
+    coverage : ndarray of shape (n_thresholds,)
+        Share of the documents that are kept.
+    precision : ndarray of shape (n_thresholds,)
+        Share of these that are right.
+    """
+
+    thresholds: Floats
+    coverage: Floats
+    precision: Floats
+
+
+def precision_curve(probabilities: ArrayLike, right: ArrayLike) -> PrecisionCurve:
+    """Return precision against coverage for every threshold on the probability.
+
+    Parameters are those of `expected_calibration_error`.
+
+    Examples
+    --------
+    >>> curve = precision_curve([0.9, 0.5, 0.5, 0.1], [True, True, False, False])
+    >>> curve.coverage.tolist(), curve.precision.round(2).tolist()
+    ([0.25, 0.75, 1.0], [1.0, 0.67, 0.5])
+    """
+    chances, hits = _check_probabilities(probabilities, right)
+    order = np.argsort(-chances, kind="stable")
+    # Documents with the same probability are kept or left out together.
+    last = np.flatnonzero(np.append(np.diff(chances[order]) != 0, True))
+    n_kept = last + 1
+    return PrecisionCurve(
+        chances[order][last], n_kept / len(chances), np.cumsum(hits[order])[last] / n_kept
+    )
+
+
+def _check_probabilities(
+    probabilities: ArrayLike, right: ArrayLike
+) -> tuple[Floats, NDArray[np.bool_]]:
+    """Return both as arrays, after checking that they match."""
+    chances, hits = np.asarray(probabilities, dtype=np.float64), np.asarray(right, dtype=bool)
+    if chances.ndim != 1 or chances.shape != hits.shape or not len(chances):
+        raise ValueError(
+            "probabilities and right must be lists of the same length, at least 1; "
+            f"got shapes {chances.shape} and {hits.shape}."
+        )
+    if not np.all((chances >= 0) & (chances <= 1)):
+        raise ValueError("probabilities must be from 0 to 1.")
+    return chances, hits

@@ -1,0 +1,243 @@
+"""Accuracy, both readings of macro F1, confusions, and bands of class frequency."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from longtail.sparse import Floats, Integers
+
+# Bands of class size in training: name, smallest size, largest size.
+FREQUENCY_BANDS: tuple[tuple[str, int, int | None], ...] = (
+    ("1", 1, 1),
+    ("2-5", 2, 5),
+    ("6-20", 6, 20),
+    ("21-100", 21, 100),
+    ("more", 101, None),
+)
+
+
+def accuracy(y_true: ArrayLike, y_pred: ArrayLike) -> float:
+    """Return the share of documents whose predicted class is the true one.
+
+    Examples
+    --------
+    >>> accuracy(["a", "b", "b"], ["a", "b", "c"])
+    0.6666666666666666
+    """
+    true, predicted = _check_labels(y_true, y_pred)
+    return float(np.mean(true == predicted))
+
+
+def macro_f1(y_true: ArrayLike, y_pred: ArrayLike) -> float:
+    """Return the mean of the per-class F1, over the classes that occur in either array.
+
+    The macro F1 of most tools. A class that is never predicted rightly counts as 0.
+
+    Examples
+    --------
+    >>> macro_f1(["a", "b", "b"], ["a", "b", "a"])
+    0.6666666666666666
+    """
+    counts = _count_outcomes(y_true, y_pred)
+    return float(np.mean(2.0 * counts.right / (counts.predicted + counts.true)))
+
+
+def macro_f1_of_means(y_true: ArrayLike, y_pred: ArrayLike) -> float:
+    """Return the harmonic mean of macro precision and macro recall, the paper's text for MaF1.
+
+    Both means run over the classes that occur in either array; an undefined precision or recall
+    counts as 0.
+
+    Examples
+    --------
+    >>> round(macro_f1_of_means(["a", "b", "b"], ["a", "b", "a"]), 4)
+    0.75
+    """
+    counts = _count_outcomes(y_true, y_pred)
+    precision = float(np.mean(counts.right / np.maximum(counts.predicted, 1)))
+    recall = float(np.mean(counts.right / np.maximum(counts.true, 1)))
+    return 2.0 * precision * recall / (precision + recall) if precision + recall else 0.0
+
+
+def top_k_accuracy(y_true: ArrayLike, top_classes: ArrayLike, k: int | None = None) -> float:
+    """Return the share of documents whose true class is among the first k of their ranking.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_documents,)
+        True labels.
+    top_classes : array-like of shape (n_documents, n_ranked)
+        Labels, best first, such as `predict_topk(X).classes`. Places that a ranking pads (score
+        -inf) should be cut off or hold a label that is never true.
+    k : int, optional
+        At most n_ranked; all of them when left out.
+
+    Examples
+    --------
+    >>> top_k_accuracy(["a", "b"], [["b", "a"], ["c", "a"]], k=2)
+    0.5
+    """
+    true, ranking = np.asarray(y_true), np.asarray(top_classes)
+    if ranking.ndim != 2 or len(ranking) != len(true) or not len(true):
+        raise ValueError(
+            "top_classes must have a row for each of the true labels, at least one; "
+            f"got shapes {ranking.shape} and {true.shape}."
+        )
+    k = ranking.shape[1] if k is None else k
+    if not 1 <= k <= ranking.shape[1]:
+        raise ValueError(f"k must be from 1 to {ranking.shape[1]}, the ranked classes; got {k}.")
+    return float(np.mean(np.any(ranking[:, :k] == true[:, None], axis=1)))
+
+
+@dataclass(frozen=True)
+class Confusion:
+    """A class that is taken for another: in how many documents, and of how many it has."""
+
+    true: object
+    predicted: object
+    n_documents: int
+    n_true: int
+
+
+def most_confused(y_true: ArrayLike, y_pred: ArrayLike, n: int = 10) -> list[Confusion]:
+    """Return the n pairs of classes that are confused most often.
+
+    Parameters
+    ----------
+    y_true, y_pred : array-like of shape (n_documents,)
+        Labels.
+    n : int, default=10
+        How many pairs at most.
+
+    Returns
+    -------
+    list of Confusion
+        Most documents first; ties in the order of the true label, then of the predicted one.
+
+    Examples
+    --------
+    >>> most_confused(["a", "a", "a", "b"], ["b", "b", "c", "b"], n=1)
+    [Confusion(true='a', predicted='b', n_documents=2, n_true=3)]
+    """
+    true, predicted = _check_labels(y_true, y_pred)
+    labels, numbers = np.unique(np.concatenate([true, predicted]), return_inverse=True)
+    of_true, of_predicted = numbers[: len(true)], numbers[len(true) :]
+    wrong = of_true != of_predicted
+    codes, counts = np.unique(
+        of_true[wrong] * len(labels) + of_predicted[wrong], return_counts=True
+    )
+    sizes = np.bincount(of_true, minlength=len(labels))
+    names = labels.tolist()
+    return [
+        Confusion(
+            names[codes[i] // len(labels)],
+            names[codes[i] % len(labels)],
+            int(counts[i]),
+            int(sizes[codes[i] // len(labels)]),
+        )
+        for i in np.argsort(-counts, kind="stable")[:n].tolist()
+    ]
+
+
+@dataclass(frozen=True)
+class FrequencyBand:
+    """Results for the classes whose number of training documents lies in one band.
+
+    `n_classes` counts the classes of the band that occur among the true labels; `macro_f1` is the
+    mean of their per-class F1; `accuracy` is over their `n_documents` documents. Both are NaN for
+    an empty band.
+    """
+
+    name: str
+    n_classes: int
+    n_documents: int
+    accuracy: float
+    macro_f1: float
+
+
+def frequency_report(
+    y_true: ArrayLike, y_pred: ArrayLike, class_sizes: Mapping[object, int]
+) -> list[FrequencyBand]:
+    """Report accuracy and macro F1 by how many training documents a class had.
+
+    Parameters
+    ----------
+    y_true, y_pred : array-like of shape (n_documents,)
+        Labels.
+    class_sizes : mapping
+        Label to number of training documents; a label that is missing had none and is in no band.
+
+    Returns
+    -------
+    list of FrequencyBand
+        For 1, 2-5, 6-20, 21-100 and more training documents.
+
+    Examples
+    --------
+    >>> report = frequency_report(["a", "b", "b"], ["a", "b", "a"], {"a": 1, "b": 7})
+    >>> [(band.name, band.accuracy) for band in report if band.n_documents]
+    [('1', 1.0), ('6-20', 0.5)]
+    """
+    counts = _count_outcomes(y_true, y_pred)
+    sizes = np.array([class_sizes.get(label, 0) for label in counts.labels.tolist()])
+    f1 = 2.0 * counts.right / (counts.predicted + counts.true)
+    return [_report_band(band, sizes, counts, f1) for band in FREQUENCY_BANDS]
+
+
+@dataclass(frozen=True)
+class _Outcomes:
+    """For each class that occurs: how often it is true, predicted, and both."""
+
+    labels: NDArray[np.generic]
+    true: Integers
+    predicted: Integers
+    right: Integers
+
+
+def _count_outcomes(y_true: ArrayLike, y_pred: ArrayLike) -> _Outcomes:
+    """Count true, predicted and right documents of each class that occurs."""
+    true, predicted = _check_labels(y_true, y_pred)
+    labels, numbers = np.unique(np.concatenate([true, predicted]), return_inverse=True)
+    true_numbers, predicted_numbers = numbers[: len(true)], numbers[len(true) :]
+    right = true_numbers[true_numbers == predicted_numbers]
+    return _Outcomes(
+        labels,
+        np.bincount(true_numbers, minlength=len(labels)),
+        np.bincount(predicted_numbers, minlength=len(labels)),
+        np.bincount(right, minlength=len(labels)),
+    )
+
+
+def _report_band(
+    band: tuple[str, int, int | None], sizes: Integers, counts: _Outcomes, f1: Floats
+) -> FrequencyBand:
+    """Sum up the classes of one band."""
+    name, smallest, largest = band
+    inside = (sizes >= smallest) & (counts.true > 0)
+    if largest is not None:
+        inside &= sizes <= largest
+    n_documents = int(counts.true[inside].sum())
+    return FrequencyBand(
+        name=name,
+        n_classes=int(inside.sum()),
+        n_documents=n_documents,
+        accuracy=float(counts.right[inside].sum() / n_documents) if n_documents else float("nan"),
+        macro_f1=float(f1[inside].mean()) if n_documents else float("nan"),
+    )
+
+
+def _check_labels(
+    y_true: ArrayLike, y_pred: ArrayLike
+) -> tuple[NDArray[np.generic], NDArray[np.generic]]:
+    """Return both as arrays, after checking that they match."""
+    true, predicted = np.asarray(y_true), np.asarray(y_pred)
+    if true.ndim != 1 or true.shape != predicted.shape or not len(true):
+        raise ValueError(
+            "y_true and y_pred must be lists of labels of the same length, at least 1; "
+            f"got shapes {true.shape} and {predicted.shape}."
+        )
+    return true, predicted

@@ -1,0 +1,1 @@
+"""Retrieval: quantized inverted index, query pruning, exact top-k search."""

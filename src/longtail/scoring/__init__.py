@@ -1,0 +1,1 @@
+"""Scoring: document weights, the six features, the linear scorer; Table 1 of the paper."""

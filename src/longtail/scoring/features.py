@@ -1,0 +1,204 @@
+"""The six features of a (document, class) pair that LongTailClassifier scores by.
+
+In: weighted documents, class statistics and pairs. Out: features, or what each term adds to them,
+with a document left out of its own class where asked.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from longtail._kernels import scoring as kernels
+from longtail._parallel import parallel_for
+from longtail.scoring.weighting import (
+    Profile,
+    WeightedDocuments,
+)
+from longtail.sparse import Floats, Integers, index_dtype, offsets_from_lengths
+
+
+@dataclass(frozen=True)
+class Feature:
+    """A catalogue entry: name, formula for one shared term, and what it measures."""
+
+    name: str
+    formula: str
+    meaning: str
+
+
+# s_ct is the sum of term t over the length-normalised documents of class c, P_t its share of all
+# classes' sums.
+SCORE_FEATURES: tuple[Feature, ...] = (
+    Feature("cosine", "idf_t s_ct / |s_c|", "direction of the class centroid"),
+    Feature(
+        "likelihood",
+        "ln(1 + s_ct / (100 P_t)) - ln(1 + sum_t s_ct / 100)",
+        "smoothed likelihood of the terms in the class, against the background",
+    ),
+    Feature("size", "ln(n_c), once", "number of documents of the class"),
+    Feature("coverage", "idf_t where s_ct > 0", "whether the class has the term at all"),
+    Feature("dampened_cosine", "idf_t s_ct / |s_c|^0.8", "the cosine, kinder to large classes"),
+    Feature("saturation", "idf_t s_ct / (s_ct + 0.3)", "how firmly the class has the term"),
+)
+
+SCORE_FEATURE_NAMES: tuple[str, ...] = tuple(feature.name for feature in SCORE_FEATURES)
+
+# To find the first candidates, before anything is learned: the cosine, kinder to large classes.
+FIRST_FEATURE_WEIGHTS: Floats = np.array([0.0, 0.0, 0.0, 0.0, 1.0, 0.0])
+
+# A document left out makes its own class smaller. Where classes are of equal size that alone tells
+# which is its own, so the weight of the size would grow without end, and a small new class would
+# win everywhere. On real sets it is between -0.4 and 0.1.
+_ANY = (-np.inf, np.inf)
+
+FEATURE_WEIGHT_BOUNDS = (_ANY, _ANY, (-0.5, 1.0), _ANY, _ANY, _ANY)
+
+# Where there is nothing to learn from; about what the feature weights are on most data.
+DEFAULT_FEATURE_WEIGHTS: Floats = np.array([8.0, 0.3, 0.0, 0.1, 2.5, 0.0])
+
+
+def score_features(
+    documents: WeightedDocuments,
+    chosen: Integers,
+    classes: Integers,
+    own: Integers,
+    profile: Profile,
+    n_jobs: int | None = None,
+) -> NDArray[np.float32]:
+    """Compute the six features of the chosen documents with the classes of their rows.
+
+    Parameters
+    ----------
+    documents : WeightedRows
+        All documents.
+    chosen : ndarray of shape (M,)
+        Row numbers.
+    classes : ndarray of shape (M, width)
+        Class numbers.
+    own : ndarray of shape (M,)
+        The class whose statistics contain the document and must forget it first; -1 for none.
+    profile : Profile
+        Of the classes.
+    n_jobs : int or None
+        Number of threads.
+
+    Returns
+    -------
+    ndarray of shape (M, width, 6), float32
+    """
+    features = np.empty((classes.size, len(SCORE_FEATURES)), np.float32)
+    starts, pairs = group_by_class(classes, profile.statistics.n_classes)
+    rows = documents.rows
+    parallel_for(
+        lambda first, last: kernels.fill_score_features(
+            rows.indptr,
+            rows.indices,
+            rows.data,
+            documents.weights,
+            documents.totals,
+            chosen,
+            own,
+            classes.shape[1],
+            starts,
+            pairs,
+            *profile.class_arrays,
+            first,
+            last,
+            profile.zero_sums(),
+            features,
+        ),
+        starts,
+        n_jobs,
+    )
+    return features.reshape(*classes.shape, len(SCORE_FEATURES))
+
+
+@dataclass(frozen=True)
+class Contributions:
+    """What each term of a document adds to its score for each class of its row.
+
+    The terms of document i and column k stand at `places[i] + k * length` of `values`; `constants`
+    (M, width) is what no term decides.
+    """
+
+    places: Integers
+    values: NDArray[np.float32]
+    constants: NDArray[np.float32]
+
+
+def term_contributions(
+    documents: WeightedDocuments,
+    chosen: Integers,
+    classes: Integers,
+    own: Integers,
+    profile: Profile,
+    feature_weights: Floats,
+    n_jobs: int | None = None,
+) -> Contributions:
+    """Split the scores of the chosen documents by term; parameters as in `score_features`."""
+    rows = documents.rows
+    places = offsets_from_lengths(np.diff(rows.indptr)[chosen] * classes.shape[1])
+    values = np.empty(places[-1], np.float32)
+    constants = np.empty(classes.size, np.float32)
+    starts, pairs = group_by_class(classes, profile.statistics.n_classes)
+    parallel_for(
+        lambda first, last: kernels.fill_contributions(
+            rows.indptr,
+            rows.indices,
+            rows.data,
+            documents.weights,
+            chosen,
+            own,
+            classes.shape[1],
+            starts,
+            pairs,
+            *profile.class_arrays,
+            feature_weights,
+            places,
+            first,
+            last,
+            profile.zero_sums(),
+            values,
+            constants,
+        ),
+        starts,
+        n_jobs,
+    )
+    return Contributions(places, values, constants.reshape(classes.shape))
+
+
+def leave_one_out_scores(
+    documents: WeightedDocuments,
+    own: Integers,
+    profile: Profile,
+    feature_weights: Floats,
+    n_jobs: int | None = None,
+    *,
+    chosen: Integers | None = None,
+) -> Floats:
+    """Score each chosen document, or all, for its own class, without the document itself."""
+    chosen = np.arange(documents.rows.n_documents) if chosen is None else chosen
+    own = np.ascontiguousarray(own, np.int64)  # one type, so that the kernel is compiled once
+    features = score_features(documents, chosen, own[:, None], own, profile, n_jobs)[:, 0]
+    # Column by column: the bits of a product of matrices depend on how many rows there are.
+    scores = np.zeros(len(chosen))
+    for column, weight in zip(features.T, feature_weights, strict=True):
+        scores += column * weight
+    return scores
+
+
+def group_by_class(classes: NDArray[Any], n_classes: int) -> tuple[Integers, NDArray[Any]]:
+    """List the pairs `row * width + column` of each class: where it begins, and the pairs.
+
+    A class of -1 is no pair.
+    """
+    starts, place = np.zeros(n_classes + 1, np.int64), np.empty(n_classes, np.int64)
+    pairs = np.empty(classes.size, index_dtype(classes.size))
+    # One type, so that the kernel is compiled once.
+    flat = classes.ravel().astype(index_dtype(n_classes), copy=False)
+    kernels.group_by_class(flat, n_classes, place, starts, pairs)
+    return starts, pairs

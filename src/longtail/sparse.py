@@ -1,0 +1,176 @@
+"""CountRows: documents as rows of counts, in the form that everything after them reads.
+
+In: a sparse or dense matrix of counts. Out: its CSR parts with sorted terms, checked, in 32 bits
+where these hold every count exactly.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+# Counts that are whole numbers need no fraction; others are rounded to 2^-32.
+FRACTION_BITS = 32
+SMALLEST_COUNT = 2.0**-FRACTION_BITS  # anything less is taken as zero
+LARGEST_NARROW_COUNT = 1 << 24  # up to here float32 holds every whole number
+PIECE = 1 << 17  # entries that are looked at together where that takes a copy
+
+Integers = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class CountMatrix:
+    """CSR parts of a count matrix as the kernels want them: sorted indices, no zeros.
+
+    `indptr` (n_documents + 1,) int64, `indices` (nnz,) int32 (int64 beyond 2^31 terms), `data`
+    (nnz,) float32 where all counts are whole numbers that it holds exactly, else float64.
+    """
+
+    indptr: Integers
+    indices: NDArray[Any]
+    data: NDArray[Any]
+    n_terms: int
+
+    @property
+    def n_documents(self) -> int:
+        """Number of documents."""
+        return len(self.indptr) - 1
+
+    @property
+    def most_terms(self) -> int:
+        """A bound on how many terms a document has: each has a term once."""
+        return min(len(self.indices), self.n_terms)
+
+    def entries(self, documents: Integers) -> Integers:
+        """Return where the entries of the given documents stand, document by document."""
+        lengths = np.diff(self.indptr)[documents]
+        starts = offsets_from_lengths(lengths)
+        entries = np.repeat(self.indptr[documents] - starts[:-1], lengths)
+        entries += np.arange(starts[-1])
+        return entries
+
+    def take(self, documents: Integers, entries: Integers | None = None) -> CountMatrix:
+        """Return the given documents, in their order; `entries` are theirs, where known."""
+        entries = self.entries(documents) if entries is None else entries
+        indptr = offsets_from_lengths(np.diff(self.indptr)[documents])
+        return CountMatrix(indptr, self.indices[entries], self.data[entries], self.n_terms)
+
+    def part(self, documents: slice) -> CountMatrix:
+        """Return documents that follow each other, without copying them."""
+        first, last, _ = documents.indices(self.n_documents)
+        return CountMatrix(self.indptr[first : last + 1], self.indices, self.data, self.n_terms)
+
+    @classmethod
+    def from_matrix(cls, X: Any) -> CountMatrix:
+        """Bring a sparse or dense matrix of counts into the kernels' form; `X` stays as it is.
+
+        Raises
+        ------
+        ValueError
+            If a count is negative, NaN or infinite.
+        """
+        matrix: Any = X if isinstance(X, sp.csr_array | sp.csr_matrix) else sp.csr_array(X)
+        smallest, largest = _check_counts(matrix.data)
+        if not matrix.has_canonical_format or smallest < SMALLEST_COUNT:
+            matrix = sp.csr_array(matrix, dtype=np.float64, copy=True)
+            matrix.sum_duplicates()
+            matrix.data[matrix.data < SMALLEST_COUNT] = 0.0
+            matrix.eliminate_zeros()
+            largest = float(matrix.data.max(initial=0.0))
+        n_terms = int(matrix.shape[1])
+        return cls(
+            indptr=matrix.indptr.astype(np.int64, copy=False),
+            indices=matrix.indices.astype(index_dtype(n_terms), copy=False),
+            data=_narrow(matrix.data, largest),
+            n_terms=n_terms,
+        )
+
+
+def index_dtype(size: int) -> type[np.int32] | type[np.int64]:
+    """Return the smaller index type that can count to `size`."""
+    return np.int32 if size < 1 << 31 else np.int64  # np.iinfo takes microseconds
+
+
+def count_terms(indices: NDArray[Any], n_terms: int) -> Integers:
+    """Return how often each term is listed."""
+    counts = np.zeros(n_terms, np.int64)
+    for part in _cut(indices):  # numpy counts in a copy of 64 bits
+        counts += np.bincount(part, minlength=n_terms)
+    return counts
+
+
+def offsets_from_lengths(sizes: NDArray[Any]) -> Integers:
+    """Return where each row begins when rows have these sizes."""
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)])
+
+
+def gather_rows(indptr: Integers, sources: Integers) -> tuple[Integers, Integers]:
+    """Return where rows begin when they are taken from sources, and their entries; -1 is empty."""
+    sizes = np.append(np.diff(indptr), 0)[sources]  # -1 takes the last, which is none
+    starts = offsets_from_lengths(sizes)
+    return starts, np.repeat(indptr[sources] - starts[:-1], sizes) + np.arange(starts[-1])
+
+
+def check_csr(
+    indptr: Integers, indices: NDArray[Any], values: NDArray[Any], n_rows: int, n_columns: int
+) -> None:
+    """Check that CSR parts fit each other and their shape.
+
+    Raises
+    ------
+    ValueError
+        If they do not.
+    """
+    sound = (
+        len(indptr) == n_rows + 1
+        and indptr[0] == 0
+        and not np.any(np.diff(indptr) < 0)
+        and indptr[-1] == len(indices) == len(values)
+        and (not len(indices) or 0 <= indices.min() <= indices.max() < n_columns)
+    )
+    if not sound:
+        raise ValueError("an index does not fit its classes and terms.")
+
+
+def _check_counts(data: NDArray[Any]) -> tuple[float, float]:
+    """Return the smallest and the largest count; refuse negative ones, NaN and infinity."""
+    if not len(data):
+        return np.inf, 0.0
+    smallest, largest = float(data.min()), float(data.max())  # NaN where there is one
+    if not (math.isfinite(smallest) and math.isfinite(largest)):
+        raise ValueError(
+            "X contains NaN or infinity; counts must be finite. Replace such values first."
+        )
+    if smallest < 0:
+        raise ValueError(
+            f"Negative values in data passed to X: the smallest is {smallest:g}, but counts are "
+            "not negative. Give raw term counts, or weights that are at least 0."
+        )
+    return smallest, largest
+
+
+def _narrow(data: NDArray[Any], largest: float) -> NDArray[Any]:
+    """Return counts as float32 where they are whole numbers that it holds, else as float64.
+
+    Not wherever it holds them: kernels are compiled for each type, and 0.5 and 0.1 ask for one.
+    """
+    if largest <= LARGEST_NARROW_COUNT and (data.dtype.kind in "biu" or are_integral(data)):
+        return data.astype(np.float32, copy=False)
+    return data.astype(np.float64, copy=False)
+
+
+def are_integral(data: NDArray[Any]) -> bool:
+    """Tell whether every count is a whole number."""
+    return all(np.all(part == np.rint(part)) for part in _cut(data))
+
+
+def _cut(array: NDArray[Any]) -> Iterator[NDArray[Any]]:
+    """Cut an array into pieces whose temporaries are small beside it."""
+    return (array[start : start + PIECE] for start in range(0, len(array), PIECE))

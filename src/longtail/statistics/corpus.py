@@ -1,0 +1,80 @@
+"""Corpus: document frequencies, idf and the collection counts that all classes share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from longtail.sparse import (
+    Floats,
+    Integers,
+)
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """The quantities that scoring takes from the whole corpus: m, df_t, F_t, l_S and avg(len(y)).
+
+    Attributes
+    ----------
+    n_documents : int
+        m, the number of documents.
+    document_frequencies : ndarray of shape (n_terms,), int64
+        df_t, the number of documents with term t.
+    term_counts : ndarray of shape (n_terms,), float64
+        F_t, how often term t occurs.
+    length : float
+        l_S, the number of term occurrences in all documents.
+    mean_class_length : float
+        avg(len(y)) = l_S / K.
+    """
+
+    n_documents: int
+    document_frequencies: Integers
+    term_counts: Floats
+    length: float
+    mean_class_length: float
+
+    @cached_property
+    def idf(self) -> Floats:
+        """I_t = ln((1 + m) / (1 + df_t)) + 1."""
+        # A term taught after the last fit may have a df above the frozen m; its idf then stays
+        # above zero.
+        documents = np.maximum(self.n_documents, self.document_frequencies)
+        return np.asarray(np.log((1.0 + documents) / (1.0 + self.document_frequencies)) + 1.0)
+
+    @cached_property
+    def rarity(self) -> Floats:
+        """l_S / F_t, and 0 for terms that never occur (no class shares them)."""
+        return np.divide(
+            self.length,
+            self.term_counts,
+            out=np.zeros_like(self.term_counts),
+            where=self.term_counts > 0,
+        )
+
+    def grow_terms(self, n_terms: int) -> Corpus:
+        """Make room for terms that no document has."""
+        new = (0, n_terms - len(self.term_counts))
+        return replace(
+            self,
+            document_frequencies=np.pad(self.document_frequencies, new),
+            term_counts=np.pad(self.term_counts, new),
+        )
+
+    def with_new_terms(self, document_frequencies: Integers, term_counts: Floats) -> Corpus:
+        """Take the frequencies of terms that are unknown here from the current ones.
+
+        Terms first seen since the last fit count with the df they have now; everything else stays.
+        """
+        n_new = len(document_frequencies) - len(self.document_frequencies)
+        frequencies = np.pad(self.document_frequencies, (0, n_new))
+        counts = np.pad(self.term_counts, (0, n_new))
+        unknown = frequencies == 0
+        return replace(
+            self,
+            document_frequencies=np.where(unknown, document_frequencies, frequencies),
+            term_counts=np.where(unknown, term_counts, counts),
+        )

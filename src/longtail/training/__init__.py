@@ -1,0 +1,1 @@
+"""Training: sampling, hard negatives, pairwise and listwise learning, residuals, calibration."""

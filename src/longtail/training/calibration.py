@@ -1,0 +1,165 @@
+"""From scores to probabilities, and from a wanted precision to a threshold.
+
+In: scores of held-out documents for their candidates, and which candidate was right. Out: a
+Calibrator. A candidate's log odds in the softmax over all candidates order predictions well but are
+off as a probability; a monotone map, fitted on held-out documents for the best candidate and
+another for the rest, sets them right. What a row lacks of 1 is the chance of no candidate.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+from sklearn.isotonic import IsotonicRegression
+
+from longtail._kernels.residuals import fill_log_odds
+from longtail.sparse import Floats
+
+FEWEST_DOCUMENTS = 50  # with fewer held-out documents the softmax stays as it is
+LARGEST_LOG_ODDS = 50.0  # where there is no other candidate
+
+
+@dataclass(frozen=True)
+class Calibrator:
+    """Two monotone maps from log odds to probability, and what held-out documents showed.
+
+    A map is a line through its knots, level beyond them; without knots it is the logistic function.
+
+    Attributes
+    ----------
+    top_log_odds, top_probabilities : ndarrays
+        Knots of the map for the best candidate.
+    other_log_odds, other_probabilities : ndarrays
+        Knots of the map for the others.
+    held_out_log_odds : ndarray of shape (n_held_out,)
+        Of the best candidate of each held-out document, highest first.
+    held_out_right : ndarray of shape (n_held_out,), bool
+        Whether it was the right class.
+    """
+
+    top_log_odds: Floats
+    top_probabilities: Floats
+    other_log_odds: Floats
+    other_probabilities: Floats
+    held_out_log_odds: Floats
+    held_out_correct: NDArray[np.bool_]
+
+    @classmethod
+    def identity(cls) -> Calibrator:
+        """Return the calibrator that leaves the softmax as it is."""
+        nothing = np.zeros(0)
+        return cls(nothing, nothing, nothing, nothing, nothing, np.zeros(0, np.bool_))
+
+
+def fit_calibrator(scores: Floats, right: NDArray[np.bool_]) -> Calibrator:
+    """Fit the maps on held-out documents.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n_documents, q)
+        Best first.
+    right : ndarray of shape (n_documents, q), bool
+        Which candidate is the document's class; none where it is not among them.
+
+    Returns
+    -------
+    Calibrator
+    """
+    if len(scores) < FEWEST_DOCUMENTS:
+        return Calibrator.identity()
+    log_odds = candidate_log_odds(scores)
+    order = np.argsort(-log_odds[:, 0], kind="stable")
+    return Calibrator(
+        *_fit_map(log_odds[:, 0], right[:, 0]),
+        *_fit_map(log_odds[:, 1:].ravel(), right[:, 1:].ravel()),
+        held_out_log_odds=log_odds[order, 0],
+        held_out_correct=right[order, 0],
+    )
+
+
+def calibrate(scores: Floats, calibrator: Calibrator) -> Floats:
+    """Turn scores, best first, into probabilities that fall along each row and sum to at most 1."""
+    log_odds = candidate_log_odds(scores)
+    top = _apply_map(log_odds[:, 0], calibrator.top_log_odds, calibrator.top_probabilities)
+    others = _apply_map(log_odds[:, 1:], calibrator.other_log_odds, calibrator.other_probabilities)
+    others = np.minimum(others, top[:, None])
+    left, sums = 1.0 - top, others.sum(axis=1)
+    excess = sums > left
+    others[excess] *= (left[excess] / sums[excess])[:, None]
+    return np.column_stack([top, others])
+
+
+def find_threshold(calibrator: Calibrator, precision: float) -> float:
+    """Return the lowest top-1 probability from which on predictions reach a precision.
+
+    Parameters
+    ----------
+    calibrator : Calibrator
+        With what held-out documents showed.
+    precision : float
+        Between 0 and 1.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If the precision is out of range, or was not reached by any held-out documents.
+    """
+    if not 0.0 < precision < 1.0:
+        raise ValueError(f"precision must be between 0 and 1, such as 0.9; got {precision!r}.")
+    n_held_out = len(calibrator.held_out_correct)
+    if not n_held_out:
+        raise ValueError(
+            "no threshold is known: there were too few documents to hold any out for calibration."
+        )
+    counts = np.arange(1, n_held_out + 1)
+    reached = np.cumsum(calibrator.held_out_correct) / counts
+    # The last of many crossings is a lucky one: half a standard error makes up for that (measured).
+    margin = 0.5 * np.sqrt(precision * (1.0 - precision) / counts)
+    enough = np.flatnonzero(reached >= precision + margin)
+    if not len(enough):
+        raise ValueError(
+            f"a precision of {precision:g} cannot be reached: too few of the {n_held_out:,} "
+            "documents held out in training were predicted with that precision, however high the "
+            f"threshold; at the hundredth most certain it was {reached[:100][-1]:.3f}."
+        )
+    log_odds = calibrator.held_out_log_odds[enough[-1] : enough[-1] + 1]
+    return float(_apply_map(log_odds, calibrator.top_log_odds, calibrator.top_probabilities)[0])
+
+
+def candidate_log_odds(scores: Floats) -> Floats:
+    """Return each candidate's score minus the log-sum-exp of the others in its row.
+
+    Unlike the softmax's shares these do not run together near 1.
+    """
+    if scores.shape[1] == 1:
+        return np.full(scores.shape, LARGEST_LOG_ODDS)
+    log_odds = np.empty(scores.shape)
+    fill_log_odds(scores, 0, len(scores), log_odds)
+    return np.clip(log_odds, -LARGEST_LOG_ODDS, LARGEST_LOG_ODDS)
+
+
+def _fit_map(log_odds: Floats, right: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+    """Fit a rising map from log odds to frequency: isotonic steps, joined at their centres.
+
+    Steps alone would give many documents the same probability, and a threshold nothing to cut.
+    """
+    if not len(log_odds):
+        return np.zeros(0), np.zeros(0)
+    steps = IsotonicRegression().fit_transform(log_odds, right)
+    heights, step = np.unique(steps, return_inverse=True)
+    centres = np.bincount(step, weights=log_odds) / np.bincount(step)
+    return centres, heights
+
+
+def _apply_map(log_odds: Floats, knots: Floats, probabilities: Floats) -> Floats:
+    """Read probabilities off a map."""
+    if not len(knots):
+        return np.asarray(expit(log_odds))
+    return np.interp(log_odds, knots, probabilities)

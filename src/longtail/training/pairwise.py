@@ -1,0 +1,261 @@
+"""Pairs to scorer weights: the paper's transformation (Eq. 4) and its linear SVM.
+
+In: (document, class) pairs, true class first, or their features. Out: a Scorer, one weight for each
+feature.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from longtail._kernels import pairwise as pair_kernels
+from longtail._kernels import paper as feature_kernels
+from longtail._parallel import parallel_for
+from longtail._validation import check_positive
+from longtail.scoring.features import group_by_class
+from longtail.scoring.paper import FEATURES
+from longtail.sparse import CountMatrix, Floats
+from longtail.statistics.classes import ClassStatistics
+from longtail.training.sampling import PairSample
+
+PAIR_CHUNK = 1 << 14  # pairs summed up by themselves; fixed, so that sums are the same bits
+
+_TOLERANCE = 1e-12  # of the SVM's objective; the last steps are exact, so that it costs one pass
+
+_LEAST_SHARE = 1e-4  # of the decrease that a step promises
+
+_MOST_STEPS = 100
+
+
+@dataclass(frozen=True)
+class PairwiseScorer:
+    """A linear score of the features, f in the paper: `score = features @ weights`.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (n_features,), float64
+        Apply to the features as they are, not to the scaled ones the learner saw.
+    scales : ndarray of shape (n_features,), float64
+        The largest absolute difference of each feature over the sampled pairs; 1 where it never
+        differs.
+    """
+
+    weights: Floats
+    scales: Floats
+
+
+def pair_differences(features: NDArray[np.float64], classes: NDArray[Any]) -> tuple[Floats, Floats]:
+    """Apply the transformation of Eq. 4 to sampled pairs.
+
+    A pair of the true class y and an adversary k becomes (φ(k), φ(y)) with label -1 where k < y,
+    else (φ(y), φ(k)) with label +1. A linear f scores a pair by the difference of its two sides.
+
+    Parameters
+    ----------
+    features : ndarray of shape (M, 1 + adversaries, n_features)
+        True class in column 0.
+    classes : ndarray of shape (M, 1 + adversaries)
+        Class numbers.
+
+    Returns
+    -------
+    differences : ndarray of shape (M * adversaries, n_features)
+        First side minus second side.
+    labels : ndarray of shape (M * adversaries,)
+        -1 or +1.
+    """
+    labels = np.where(classes[:, 1:] < classes[:, :1], -1.0, 1.0)
+    differences = features[:, :1, :] - features[:, 1:, :]
+    differences *= labels[:, :, None]
+    return differences.reshape(-1, features.shape[2]), labels.reshape(-1)
+
+
+def adversary_differences(
+    rows: CountMatrix, statistics: ClassStatistics, sample: PairSample, n_jobs: int | None = None
+) -> NDArray[np.float32]:
+    """Compute by how much the features of each true class exceed those of its adversaries.
+
+    These are the differences of Eq. 4 times their labels, all that a linear scorer without
+    intercept learns from. They are the largest array of a fit, hence 32 bits and no other array of
+    this size.
+
+    Parameters
+    ----------
+    rows : CountRows
+        Counts of all documents.
+    statistics : ClassStatistics
+        Of the classes.
+    sample : PairSample
+        Drawn from these documents and classes.
+    n_jobs : int or None
+        Number of threads.
+
+    Returns
+    -------
+    ndarray of shape (M * adversaries, n_features), float32
+        In the order of `FEATURES`.
+    """
+    corpus, n_features = statistics.corpus, len(FEATURES)
+    largest = int(np.diff(statistics.indptr).max())
+    norms = statistics.centroid_norms(corpus.idf)
+    document_norms, true = np.empty(len(sample)), np.empty((len(sample), n_features))
+    differences = np.empty((*sample.classes[:, 1:].shape, n_features), np.float32)
+    starts, pairs = group_by_class(sample.classes, statistics.n_classes)
+
+    def fill(are_true: bool) -> None:
+        parallel_for(
+            lambda first, last: feature_kernels.fill_differences(
+                rows.indptr,
+                rows.indices,
+                rows.data,
+                sample.documents,
+                sample.classes.shape[1],
+                starts,
+                pairs,
+                are_true,
+                statistics.indptr,
+                statistics.indices,
+                statistics.counts,
+                statistics.centroid_sums,
+                2.0**-statistics.count_bits,
+                statistics.sublinear,
+                corpus.idf,
+                corpus.rarity,
+                statistics.class_lengths,
+                norms,
+                corpus.mean_class_length,
+                first,
+                last,
+                np.zeros(statistics.n_terms, np.int32),
+                np.empty((largest, n_features)),
+                np.empty(n_features),
+                document_norms,
+                true,
+                differences,
+            ),
+            starts,
+            n_jobs,
+        )
+
+    fill(are_true=True)
+    fill(are_true=False)
+    return differences.reshape(-1, n_features)
+
+
+def fit_pairwise_scorer(
+    differences: NDArray[Any], labels: Floats | None, C: float, n_jobs: int | None = None
+) -> PairwiseScorer:
+    """Fit the paper's linear SVM on pair differences, without intercept.
+
+    Each feature is divided by its largest absolute difference first. Without an intercept a swapped
+    pair, difference and label negated, is the same constraint: the order inside a pair cannot
+    matter. The problem is LIBLINEAR's with squared hinge loss: over scaled differences d with
+    labels l, minimise |w|^2 / 2 + C sum max(0, 1 - l w @ d)^2.
+
+    Parameters
+    ----------
+    differences : ndarray of shape (n_pairs, n_features), float32 or float64
+        As from `pair_differences`; at least one.
+    labels : ndarray of shape (n_pairs,) or None
+        -1 or +1. None stands for +1 throughout: each difference is that of the true class minus its
+        adversary, as from `adversary_differences`. Labels cost a copy of the differences.
+    C : float
+        Weight of the squared hinge loss of each pair.
+    n_jobs : int or None
+        Number of threads; the weights are the same for any.
+
+    Returns
+    -------
+    Scorer
+    """
+    check_positive("C", C)
+    if not len(differences):
+        raise ValueError("no pair to learn from: the sample has no documents.")
+    if labels is not None:
+        differences = differences * labels[:, None]
+    scales = np.maximum(differences.max(axis=0), -differences.min(axis=0)).astype(np.float64)
+    if not np.isfinite(scales).all():
+        raise ValueError("differences must be finite; there is a NaN or an infinity among them.")
+    scales[scales < np.finfo(np.float64).tiny] = 1.0
+    weights = minimise(
+        lambda weights: svm_objective(weights, differences, scales, C, n_jobs),
+        np.zeros(len(scales)),
+    )
+    return PairwiseScorer(weights=weights / scales, scales=scales)
+
+
+class Objective(NamedTuple):
+    """A convex function at one point: its value, gradient and Hessian."""
+
+    value: float
+    gradient: Floats
+    hessian: Floats
+
+
+def svm_objective(
+    weights: Floats,
+    differences: NDArray[Any],
+    scales: Floats,
+    C: float,
+    n_jobs: int | None = None,
+) -> Objective:
+    """Return |w|^2 / 2 + C sum max(0, 1 - w @ d)^2 over scaled differences d, all labels +1.
+
+    The loss has no second derivative where a pair's margin is exactly 1; there it counts as 0.
+    """
+    n_chunks, n_features = -(-len(differences) // PAIR_CHUNK), len(weights)
+    losses = np.empty(n_chunks)
+    gradients = np.zeros((n_chunks, n_features))
+    hessians = np.zeros((n_chunks, n_features, n_features))
+    parallel_for(
+        lambda first, last: pair_kernels.sum_losses(
+            differences, 1.0 / scales, weights, PAIR_CHUNK, first, last, losses, gradients, hessians
+        ),
+        PAIR_CHUNK * np.arange(n_chunks + 1),
+        n_jobs,
+    )
+    lower = hessians.sum(axis=0)
+    return Objective(
+        value=float(0.5 * weights @ weights + C * losses.sum()),
+        gradient=weights + 2.0 * C * gradients.sum(axis=0),
+        hessian=np.eye(n_features) + 2.0 * C * (lower + np.tril(lower, -1).T),
+    )
+
+
+def minimise(objective: Callable[[Floats], Objective], start: Floats) -> Floats:
+    """Minimise a strongly convex function of few variables by Newton's method.
+
+    The SVM's function is quadratic as long as no pair's margin crosses 1, so that the method
+    arrives after a finite number of steps, about a dozen, each of which reads the pairs once.
+
+    Parameters
+    ----------
+    objective : callable
+        Gives an `Objective` for weights.
+    start : ndarray of shape (n_features,)
+        Where to begin.
+
+    Returns
+    -------
+    ndarray of shape (n_features,), float64
+        A further step would lower the value by less than a part in 10^12.
+    """
+    weights, here = start, objective(start)
+    for _ in range(_MOST_STEPS):
+        step = np.linalg.solve(here.hessian, -here.gradient)
+        decrease = -float(here.gradient @ step)  # twice what a quadratic function would lose
+        if not decrease > _TOLERANCE * here.value:
+            break
+        length, there = 1.0, objective(weights + step)
+        # Where the function bends more than the Hessian knew, the full step may lead too far. The
+        # tolerance is for rounding, which alone may lift the value once the step is short.
+        while there.value > (1.0 + _TOLERANCE) * here.value - _LEAST_SHARE * length * decrease:
+            length /= 2.0
+            there = objective(weights + length * step)
+        weights, here = weights + length * step, there
+    return weights

@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from longtail._validation import cap_candidates
+from longtail.retrieval.index import build_index
+from longtail.retrieval.search import search
+from longtail.scoring.paper import centroid_scorer, weight_for_cosine
+from longtail.sparse import CountMatrix
+from longtail.statistics.classes import ClassStatistics
+
+
+def search_counts(X, y, n_classes, documents, q, **options):
+    statistics = ClassStatistics.from_counts(X, y, n_classes)
+    score = centroid_scorer(statistics, statistics.corpus)
+    rows = CountMatrix.from_matrix(np.asarray(documents, dtype=float))
+    weighed = weight_for_cosine(rows, statistics.corpus.idf)
+    return search(weighed, score, build_index(score, rows.n_terms), q, **options)
+
+
+def test_nearest_first():
+    classes, cosines = search_counts(np.eye(3), [0, 1, 2], 3, [[0, 2, 1]], 3)
+    assert classes.tolist() == [[1, 2, 0]]
+    assert cosines[0] == pytest.approx([2 / 5**0.5, 1 / 5**0.5, 0])
+
+
+def test_ties_go_to_the_lower_class():
+    X = np.tile([[1, 1]], (5, 1))
+    classes, cosines = search_counts(X, [4, 2, 0, 1, 3], 5, [[1, 0], [3, 3]], 4)
+    assert classes.tolist() == [[0, 1, 2, 3]] * 2
+    assert np.all(cosines == cosines[:, :1])
+
+
+def test_classes_that_share_nothing_fill_up_in_order():
+    classes, cosines = search_counts(np.eye(4), [0, 1, 2, 3], 4, [[0, 0, 1, 0], [0, 0, 0, 0]], 4)
+    assert classes.tolist() == [[2, 0, 1, 3], [0, 1, 2, 3]]
+    assert cosines.tolist() == [[1, 0, 0, 0], [0, 0, 0, 0]]
+
+
+def test_same_bits_for_any_threads(problem):
+    one = search_counts(problem.X, problem.y, 7, problem.X, 5)
+    two = search_counts(problem.X, problem.y, 7, problem.X, 5, n_jobs=2)
+    assert all(np.array_equal(a, b) for a, b in zip(one, two, strict=True))
+
+
+@pytest.mark.parametrize("q", [0, -1, 2.5, None])
+def test_bad_number_of_candidates(q):
+    with pytest.raises(ValueError, match="candidates must be an integer of at least 1"):
+        cap_candidates(q, 5)
+
+
+def test_capped():
+    assert cap_candidates(99, 5) == 5
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"indptr": lambda a: a[:-1]},
+        {"indptr": lambda a: a[::-1]},
+        {"classes": lambda a: a + 99},
+        {"words": lambda a: a[:-1]},
+        {"rows": lambda a: a + 1},
+        {"rows": lambda a: a - 1},
+        {"rows": lambda a: a[:-1]},
+        {"steps": lambda a: a[:-1]},
+        {"bytes": lambda a: a[:-1]},
+        {"bytes": lambda a: a[:, :-1]},
+        {"bytes": lambda a: a + 128},
+        {"slopes": lambda a: a[:-1]},
+        {"passed": lambda a: np.append(a, 47)},
+    ],
+)
+def test_validate_finds_damage(problem, damage):
+    # Nearly every term is common among seven classes; 40 more make room for rare ones.
+    statistics = ClassStatistics.from_counts(problem.X, problem.y, 47)
+    index = build_index(centroid_scorer(statistics, statistics.corpus), 25)
+    assert len(index.bytes)
+    assert len(index.classes)
+    index.validate(25)
+    changes = {name: change(getattr(index, name)) for name, change in damage.items()}
+    with pytest.raises(ValueError, match="does not fit"):
+        replace(index, **changes).validate(25)
