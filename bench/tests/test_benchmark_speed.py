@@ -199,10 +199,10 @@ def assert_is_highest(search, document, classes, scores):
     entries = range(rows.indptr[document], rows.indptr[document + 1])
     weights = {rows.indices[j]: float(search.documents.weights[j]) for j in entries}
     expected = []
-    for c in range(len(score.constants)):
+    for c in range(len(score.biases)):
         places = range(score.indptr[c], score.indptr[c + 1])
-        product = sum(weights.get(score.indices[p], 0.0) * float(score.values[p]) for p in places)
-        line = score.constants[c] + search.documents.totals[document] * score.slopes[c]
+        product = sum(weights.get(score.indices[p], 0.0) * float(score.weights[p]) for p in places)
+        line = score.biases[c] + search.documents.totals[document] * score.length_weights[c]
         expected.append((-(line + product), c))
     expected.sort()
     wanted = expected[: search.n_candidates]
@@ -255,7 +255,7 @@ def test_model_bytes_count_each_array_once(classifier):
     arrays = speed.model_arrays(classifier)
     model = classifier._model
     assert arrays["statistics.indices"] == model.statistics.indices.nbytes
-    assert arrays["index.words"] == model.index.words.nbytes
+    assert arrays["index.quantized"] == model.index.quantized.nbytes
     assert not {"score.indices", "centroids.indices", "term_scores.indices"} & set(arrays)
     described = speed.describe_memory(classifier)
     assert described["model_bytes"] == sum(described["parts"].values()) == sum(arrays.values())

@@ -75,20 +75,20 @@ def split_linear_score(
     adds, to which the correction is added as the last.
     """
     rows, weights = documents.rows, documents.weights.astype(np.float64)
-    contributions = weights * score.slopes[class_number]
+    contributions = weights * score.length_weights[class_number]
     learned = np.zeros(len(rows.indices))
     for part, values in ((score, contributions), (correction, learned)):
         entries = slice(part.indptr[class_number], part.indptr[class_number + 1])
         _, in_document, in_class = np.intersect1d(
             rows.indices, part.indices[entries], assume_unique=True, return_indices=True
         )
-        values[in_document] += weights[in_document] * part.values[entries][in_class]
-    constant = float(correction.constants[class_number])
+        values[in_document] += weights[in_document] * part.weights[entries][in_class]
+    constant = float(correction.biases[class_number])
     return ScoreParts(
         features=np.append(features, learned.sum() + constant),
         terms=rows.indices,
         contributions=contributions + learned,
-        constant=constant + float(score.constants[class_number]),
+        constant=constant + float(score.biases[class_number]),
     )
 
 

@@ -107,7 +107,7 @@ def test_weighted_documents(seed, kind):
 @pytest.mark.parametrize("seed", SEEDS)
 def test_background_and_idf(seed, kind):
     s = build(seed, kind)
-    assert s.profile.background == pytest.approx(s.classes.background, rel=1e-8)
+    assert s.profile.collection_model == pytest.approx(s.classes.background, rel=1e-8)
     assert s.profile.corpus.idf == pytest.approx(s.classes.idf, rel=1e-12)
 
 
@@ -253,8 +253,8 @@ def test_highest_classes_exactly(seed, n_classes):
             expected = oracle.highest(
                 as_dicts[i],
                 values,
-                score.slopes.tolist(),
-                score.constants.tolist(),
+                score.length_weights.tolist(),
+                score.biases.tolist(),
                 q,
                 own[place],
             )
@@ -268,7 +268,9 @@ def test_highest_classes_of_all_documents_with_no_class_passed_over():
     documents, as_dicts, score, values = whole_number_search(11)
     classes, scores = search(documents, score, build_index(score, 12), 9)
     for i, x in enumerate(as_dicts):
-        expected = oracle.highest(x, values, score.slopes.tolist(), score.constants.tolist(), 9)
+        expected = oracle.highest(
+            x, values, score.length_weights.tolist(), score.biases.tolist(), 9
+        )
         assert list(zip(classes[i], scores[i], strict=True)) == expected
 
 
@@ -358,7 +360,7 @@ def to_the_end(monkeypatch):
 
 def row_of(weights, c):
     entries = slice(weights.indptr[c], weights.indptr[c + 1])
-    terms, values = weights.indices[entries].tolist(), weights.values[entries].tolist()
+    terms, values = weights.indices[entries].tolist(), weights.weights[entries].tolist()
     assert len(set(terms)) == len(terms)
     return dict(zip(terms, values, strict=True))
 
@@ -399,7 +401,7 @@ def test_class_weights_reach_the_optimum(seed, cost):
     for c in range(6):
         xs, signs, offsets = pairs_of(c, weighted, classes, scores)
         assert -1.0 in signs
-        w, b = row_of(weights, c), float(weights.constants[c])
+        w, b = row_of(weights, c), float(weights.biases[c])
         reached = oracle.logistic_objective(w, b, xs, signs, offsets, cost)
         smallest = smallest_objective(xs, signs, offsets, cost, 12)
         assert reached == pytest.approx(smallest, rel=1e-5)
@@ -415,7 +417,7 @@ def test_class_weights_reach_the_optimum_at_a_large_cost_and_wide_scores():
         weighted = [oracle.weigh(x, [1.0] * 12) for x in oracle.to_documents(problem.X)]
         for c in range(6):
             pairs = pairs_of(c, weighted, classes, scores)
-            w, b = row_of(weights, c), float(weights.constants[c])
+            w, b = row_of(weights, c), float(weights.biases[c])
             reached = oracle.logistic_objective(w, b, *pairs, 30.0)
             assert reached == pytest.approx(smallest_objective(*pairs, 30.0, 12), rel=1e-3)
 
@@ -429,7 +431,7 @@ def test_the_default_stop_is_near_the_optimum(seed, monkeypatch):
     weighted = [oracle.weigh(x, [1.0] * 12) for x in oracle.to_documents(problem.X)]
     for c in range(6):
         xs, signs, offsets = pairs_of(c, weighted, classes, scores)
-        w, b = row_of(weights, c), float(weights.constants[c])
+        w, b = row_of(weights, c), float(weights.biases[c])
         reached = oracle.logistic_objective(w, b, xs, signs, offsets, 1.0)
         assert reached <= smallest_objective(xs, signs, offsets, 1.0, 12) * 1.01
 
@@ -450,7 +452,7 @@ def test_one_class_without_offsets_is_liblinears_logistic_regression(seed, cost)
             solver="liblinear", intercept_scaling=1, C=cost, tol=1e-8, max_iter=10_000
         ).fit(dense, signs)
         theirs = dict(enumerate(liblinear.coef_[0].tolist())), float(liblinear.intercept_[0])
-        mine = row_of(weights, c), float(weights.constants[c])
+        mine = row_of(weights, c), float(weights.biases[c])
         objectives = [
             oracle.logistic_objective(w, b, weighted, signs.tolist(), [0.0] * 60, cost)
             for w, b in (mine, theirs)
@@ -475,7 +477,7 @@ def test_pairs_below_the_lowest_offset_are_passed_over(monkeypatch):
         n_passed_over += len(pairs) - len(near)
         n_own_below += sum(sign > 0 and offset < -2.0 for _, sign, offset in near)
         xs, signs, offsets = (list(part) for part in zip(*near, strict=True))
-        w, b = row_of(weights, c), float(weights.constants[c])
+        w, b = row_of(weights, c), float(weights.biases[c])
         reached = oracle.logistic_objective(w, b, xs, signs, offsets, 1.0)
         assert reached == pytest.approx(smallest_objective(xs, signs, offsets, 1.0, 12), rel=1e-5)
     assert n_passed_over > 20

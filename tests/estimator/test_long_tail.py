@@ -165,7 +165,7 @@ def test_refine_learns_the_touched_classes_only(large):
     after = classifier._fitted().residuals
     assert not classifier._fitted().stale.any()
     for c in range(60):
-        mine, theirs = (w.values[w.indptr[c] : w.indptr[c + 1]].tolist() for w in (before, after))
+        mine, theirs = (w.weights[w.indptr[c] : w.indptr[c + 1]].tolist() for w in (before, after))
         assert (mine == theirs) == (c != 7)
     assert classifier._fitted().corpus.n_documents == 640
 
@@ -212,7 +212,7 @@ def test_weights_of_a_class_that_disappears_go_with_it(problem):
     classifier.forget(problem.X[gone], problem.y[gone])
     assert classifier.classes_.tolist() == [0, 1, 3, 4, 5, 6]
     model = classifier._fitted()
-    assert len(model.residuals.constants) == len(model.stale) == 6
+    assert len(model.residuals.biases) == len(model.stale) == 6
     assert 2 not in classifier.predict(problem.X)
 
 

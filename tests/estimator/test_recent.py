@@ -67,14 +67,14 @@ def test_many_taught_classes_are_settled(monkeypatch):
     monkeypatch.setattr(long_tail, "DELTA_CAPACITY", 3)
     for c in range(4):
         classifier.partial_fit(X[:1], [f"new {c}"])
-    assert classifier._model.recent is None
+    assert classifier._model.delta is None
     assert len(classifier.classes_) == 19
 
 
 def test_a_taught_class_is_refined_and_saved_with_the_others(tmp_path):
     X, y = make_documents()
     taught = LongTailClassifier(random_state=0).fit(X, y).partial_fit(X[:3], ["new"] * 3)
-    assert taught._model.recent is not None
+    assert taught._model.delta is not None
     before = taught.predict_topk(X, 5)
     taught.save(tmp_path / "model")
     from longtail import load

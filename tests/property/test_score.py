@@ -58,7 +58,7 @@ def test_leaving_out_equals_statistics_without_the_document(data):
     for i in range(len(y)):
         kept = np.arange(len(y)) != i
         statistics = ClassStatistics.from_counts(X[kept], y[kept], n_classes, sublinear=True)
-        rebuilt = Profile.of(statistics, profile.corpus, profile.background)
+        rebuilt = Profile.of(statistics, profile.corpus, profile.collection_model)
         nobody = np.array([-1])
         expected = score_features(documents, np.array([i]), every[:1], nobody, rebuilt)[0]
         np.testing.assert_allclose(computed[i], expected, rtol=1e-5, atol=1e-7)
@@ -142,7 +142,7 @@ def test_class_weights_are_finite_sorted_and_the_same_for_any_threads(data, cost
     scores[:, 0] = leave_one_out_scores(documents, y, profile, WEIGHTS)
     one = fit_residuals(documents, classes, scores.__getitem__, n_classes, cost)
     other = fit_residuals(documents, classes, scores.__getitem__, n_classes, cost, n_jobs=n_jobs)
-    for name in ("indptr", "indices", "values", "constants"):
+    for name in ("indptr", "indices", "weights", "biases"):
         assert np.isfinite(getattr(one, name)).all()
         assert np.array_equal(getattr(one, name), getattr(other, name))
     for c in range(n_classes):

@@ -61,7 +61,7 @@ def searches(draw):
 
 
 def brute_force(documents, score, q, own=None):
-    every = np.tile(np.arange(len(score.constants)), (documents.rows.n_documents, 1))
+    every = np.tile(np.arange(len(score.biases)), (documents.rows.n_documents, 1))
     scores = score_pairs(documents, every, score)
     if own is not None:
         scores[np.arange(len(own)), own] = -np.inf
@@ -71,9 +71,9 @@ def brute_force(documents, score, q, own=None):
 
 @quick
 @given(searches(), st.sampled_from([1, 2, 20, 300, 5000]), st.booleans(), st.integers(1, 2))
-def test_the_search_equals_brute_force_bit_for_bit(search, q, exclude, n_jobs):
-    documents, score, n_terms = search
-    n_classes = len(score.constants)
+def test_the_search_equals_brute_force_bit_for_bit(problem, q, exclude, n_jobs):
+    documents, score, n_terms = problem
+    n_classes = len(score.biases)
     own = np.arange(documents.rows.n_documents) % n_classes if exclude and n_classes > 1 else None
     q = min(q, n_classes - (own is not None))
     index = build_index(score, n_terms, n_jobs)
@@ -86,12 +86,12 @@ def test_the_search_equals_brute_force_bit_for_bit(search, q, exclude, n_jobs):
 
 @quick
 @given(searches())
-def test_classes_passed_over_are_not_found(search):
-    documents, score, n_terms = search
-    n_classes = len(score.constants)
+def test_classes_passed_over_are_not_found(problem):
+    documents, score, n_terms = problem
+    n_classes = len(score.biases)
     if n_classes < 3:
         return
-    index = replace(build_index(score, n_terms), passed=np.arange(0, n_classes, 2))
+    index = replace(build_index(score, n_terms), tombstones=np.arange(0, n_classes, 2))
     found, _ = search(documents, score, index, n_classes // 2)
     expected = brute_force(documents, score, n_classes)[0]
     for row, every in zip(found, expected, strict=True):
@@ -113,15 +113,15 @@ def keep_rarest(documents, counts, most):
 
 @quick
 @given(searches(), st.sampled_from([0, 40, 300, 10**6]))
-def test_the_rarest_terms_are_kept(search, most):
-    documents, score, n_terms = search
+def test_the_rarest_terms_are_kept(problem, most):
+    documents, score, n_terms = problem
     counts = np.bincount(score.indices, minlength=n_terms).astype(np.int32)
     every = np.arange(documents.rows.n_documents)
-    few = QueryPruning(counts, most).keep(documents, every)
+    few = QueryPruning(counts, most).prune(documents, every)
     assert np.array_equal(few.weights, keep_rarest(documents, counts, most))
     sums = [few.weights[a:b].astype(np.float64).sum() for a, b in pairwise(few.rows.indptr)]
     assert np.allclose(few.totals, sums)
-    alone = QueryPruning(counts, most).keep(documents, every[2:3])  # others stay undefined
+    alone = QueryPruning(counts, most).prune(documents, every[2:3])  # others stay undefined
     part = slice(*few.rows.indptr[2:4])
     assert np.array_equal(alone.weights[part], few.weights[part])
 
@@ -134,10 +134,10 @@ def test_the_rarest_terms_are_kept(search, most):
     st.sampled_from([0.0, np.inf]),
     st.integers(1, 2),
 )
-def test_one_pass_over_the_pairs_equals_three(search, q, k, pairs_per_class, n_jobs):
+def test_one_pass_over_the_pairs_equals_three(problem, q, k, pairs_per_class, n_jobs):
     """Search by the rarest terms, then score and correction of all: the same bits."""
-    documents, score, n_terms = search
-    n_classes = len(score.constants)
+    documents, score, n_terms = problem
+    n_classes = len(score.biases)
     q = min(q, n_classes)
     rng = np.random.default_rng(q)
     matrix = sp.random_array((n_classes, n_terms), density=0.3, format="csr", rng=rng)
@@ -154,7 +154,7 @@ def test_one_pass_over_the_pairs_equals_three(search, q, k, pairs_per_class, n_j
         found, scores = search_and_rerank(
             documents, score, index, q, correction, min(k, q), rare=rare, n_jobs=n_jobs
         )
-    few = rare.keep(documents, np.arange(documents.rows.n_documents))
+    few = rare.prune(documents, np.arange(documents.rows.n_documents))
     expected, _ = brute_force(few, score, q)
     corrected = score_pairs(documents, expected, score)
     corrected += score_pairs(documents, expected, correction)

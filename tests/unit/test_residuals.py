@@ -38,12 +38,12 @@ def make_weights(rows, constants):
 def as_dicts(weights):
     """A dict for each class; terms must ascend."""
     rows = []
-    for c in range(len(weights.constants)):
+    for c in range(len(weights.biases)):
         entries = slice(weights.indptr[c], weights.indptr[c + 1])
         terms = weights.indices[entries].tolist()
         assert terms == sorted(set(terms))
-        rows.append(dict(zip(terms, weights.values[entries].tolist(), strict=True)))
-    assert weights.indptr[-1] == len(weights.indices) == len(weights.values)
+        rows.append(dict(zip(terms, weights.weights[entries].tolist(), strict=True)))
+    assert weights.indptr[-1] == len(weights.indices) == len(weights.weights)
     return rows
 
 
@@ -120,7 +120,7 @@ def test_pairs_that_the_score_gets_right_teach_little():
     scores[:, 0] += 40
     weights = fit_residuals(documents, classes, scores.__getitem__, 7, 1.0)
     assert not len(weights.indices)
-    assert weights.constants == pytest.approx(np.zeros(7), abs=1e-6)
+    assert weights.biases == pytest.approx(np.zeros(7), abs=1e-6)
 
 
 def test_a_class_without_own_documents_gets_no_weights():
@@ -129,7 +129,7 @@ def test_a_class_without_own_documents_gets_no_weights():
     weights = fit_residuals(documents, classes, scores.__getitem__, 9, 1.0)
     rows = as_dicts(weights)
     assert rows[7] == rows[8] == {}
-    assert weights.constants[7] == weights.constants[8] == 0
+    assert weights.biases[7] == weights.biases[8] == 0
     assert all(rows[:7])
 
 
@@ -140,7 +140,7 @@ def test_only_the_chosen_classes_are_fitted():
     some = fit_residuals(documents, classes, scores.__getitem__, 7, 1.0, chosen=chosen)
     for c, (mine, whole) in enumerate(zip(as_dicts(some), as_dicts(every), strict=True)):
         assert mine == (whole if chosen[c] else {})
-        assert some.constants[c] == (every.constants[c] if chosen[c] else 0)
+        assert some.biases[c] == (every.biases[c] if chosen[c] else 0)
     none = fit_residuals(documents, classes, scores.__getitem__, 7, 1.0, chosen=np.zeros(7, bool))
     assert equal(none, ClassResiduals.none(7))
 
@@ -199,14 +199,14 @@ def test_documents_without_terms_move_the_constant_alone():
     classes = np.array([[0, 1], [0, 1], [0, 1]])
     weights = fit_residuals(documents, classes, np.zeros((3, 2)).__getitem__, 2, 1.0)
     assert as_dicts(weights) == [{}, {}]
-    assert weights.constants[0] > 0  # class 0 wins every pair it has
-    assert weights.constants[1] == 0  # no document of its own
+    assert weights.biases[0] > 0  # class 0 wins every pair it has
+    assert weights.biases[1] == 0  # no document of its own
 
 
 def test_no_weights():
     weights = ClassResiduals.none(3)
     assert as_dicts(weights) == [{}, {}, {}]
-    assert weights.constants.tolist() == [0, 0, 0]
+    assert weights.biases.tolist() == [0, 0, 0]
     documents = weight_documents(CountMatrix.from_matrix(np.eye(2)), np.ones(2))
     assert not score_pairs(documents, np.tile([0, 1, 2], (2, 1)), weights.as_scorer).any()
 
@@ -229,14 +229,14 @@ def test_weights_as_a_score():
 def test_take_classes(sources):
     taken = make_weights(ROWS, CONSTANTS).take_classes(np.array(sources, np.int64))
     assert as_dicts(taken) == [ROWS[c] if c >= 0 else {} for c in sources]
-    assert taken.constants.tolist() == [CONSTANTS[c] if c >= 0 else 0 for c in sources]
+    assert taken.biases.tolist() == [CONSTANTS[c] if c >= 0 else 0 for c in sources]
 
 
 @pytest.mark.parametrize("keep", [[0, 1, 2, 3], [0, 3], [1], []])
 def test_select_classes(keep):
     selected = make_weights(ROWS, CONSTANTS).select_classes(np.isin(np.arange(4), keep))
     assert as_dicts(selected) == [ROWS[c] for c in keep]
-    assert selected.constants.tolist() == [CONSTANTS[c] for c in keep]
+    assert selected.biases.tolist() == [CONSTANTS[c] for c in keep]
 
 
 @pytest.mark.parametrize("chosen", [[0, 1, 2, 3], [1, 3], [0], []])
@@ -245,7 +245,7 @@ def test_replace_classes(chosen):
     mine, theirs = make_weights(ROWS, CONSTANTS), make_weights(other_rows, other_constants)
     replaced = mine.replace_classes(theirs, np.isin(np.arange(4), chosen))
     assert as_dicts(replaced) == [(other_rows if c in chosen else ROWS)[c] for c in range(4)]
-    assert replaced.constants.tolist() == [
+    assert replaced.biases.tolist() == [
         (other_constants if c in chosen else CONSTANTS)[c] for c in range(4)
     ]
     assert as_dicts(mine) == ROWS  # what came in stays as it was

@@ -74,7 +74,7 @@ def test_features_by_hand():
     documents, profile = prepare(X, [0, 0, 1], 2)
     idf = math.log(4 / 3) + 1
     assert profile.corpus.idf == pytest.approx([idf, idf])
-    assert profile.background == pytest.approx([1.6 / 3.4, 1.8 / 3.4])
+    assert profile.collection_model == pytest.approx([1.6 / 3.4, 1.8 / 3.4])
     features = score_features(documents, np.array([2]), np.array([[0]]), np.array([-1]), profile)[
         0, 0
     ]
@@ -95,9 +95,9 @@ def test_features_by_hand():
 def test_terms_outside_the_background_share_its_smallest():
     statistics = ClassStatistics.from_counts(np.eye(3), [0, 1, 1], 2)
     profile = Profile.of(statistics, statistics.corpus, np.array([0.75, 0.25, 0.0]))
-    assert profile.background.tolist() == [0.75, 0.25, 0.25]
+    assert profile.collection_model.tolist() == [0.75, 0.25, 0.25]
     profile = Profile.of(statistics, statistics.corpus, np.zeros(3))
-    assert profile.background.tolist() == [1.0, 1.0, 1.0]
+    assert profile.collection_model.tolist() == [1.0, 1.0, 1.0]
 
 
 def test_background_shares_add_up(problem):
@@ -140,7 +140,7 @@ def test_a_duplicate_stays_when_its_twin_is_left_out():
     first, second, _ = own_features(documents, [0, 0, 1], profile)
     assert np.array_equal(first, second)
     statistics = ClassStatistics.from_counts(np.array(X)[1:], [0, 1], 2, sublinear=True)
-    single = Profile.of(statistics, profile.corpus, profile.background)
+    single = Profile.of(statistics, profile.corpus, profile.collection_model)
     expected = score_features(documents, np.array([0]), np.array([[0]]), np.array([-1]), single)[
         0, 0
     ]
@@ -174,7 +174,7 @@ def test_empty_documents():
     assert left_out[:, 2] == pytest.approx(np.zeros(4))  # ln 1 each
     assert not np.delete(left_out, 2, axis=1).any()  # document 1 leaves an empty one behind
     score = build_scorer(profile, WEIGHTS)
-    assert np.isfinite(score.values).all()
+    assert np.isfinite(score.weights).all()
     scores = score_pairs(documents, np.tile([0, 1], (4, 1)), score)
     assert scores[0] == pytest.approx([0.2 * math.log(2)] * 2)
 
@@ -187,8 +187,8 @@ def test_terms_that_no_class_has_cost_the_slope_only():
     documents = weight_documents(CountMatrix.from_matrix([[0, 0, 0, 5.0]]), statistics.corpus.idf)
     score = build_scorer(profile, WEIGHTS)
     scores = score_pairs(documents, np.array([[0, 1]]), score)
-    assert scores[0] == pytest.approx(score.constants + score.slopes)
-    assert np.all(score.slopes < 0)
+    assert scores[0] == pytest.approx(score.biases + score.length_weights)
+    assert np.all(score.length_weights < 0)
 
 
 def test_a_sum_that_rounds_to_zero_is_no_coverage():
@@ -216,9 +216,9 @@ def test_same_bits_for_any_threads(problem, n_jobs):
             weighted.weights,
             weighted.totals,
             score_features(documents, chosen, every[:41], own, profile, n),
-            score.values,
-            score.slopes,
-            score.constants,
+            score.weights,
+            score.length_weights,
+            score.biases,
             parts.values,
             parts.constants,
             leave_one_out_scores(documents, problem.y, profile, WEIGHTS, n),
@@ -240,7 +240,7 @@ def test_statistics_that_grew_score_as_if_built_at_once(problem):
         build_scorer(Profile.of(s, whole.corpus, estimate_collection_model(whole)), WEIGHTS)
         for s in (whole, b + a)
     ]
-    for name in ("indptr", "indices", "values", "slopes", "constants"):
+    for name in ("indptr", "indices", "weights", "length_weights", "biases"):
         assert np.array_equal(getattr(scores[0], name), getattr(scores[1], name))
 
 

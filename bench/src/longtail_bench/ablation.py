@@ -74,7 +74,7 @@ class WithoutLeaveOneOut(LongTailClassifier):
     def _score(
         self, documents: Any, hard_negatives: Any, model: LongTailState, profile: Any
     ) -> Floats:
-        return score_pairs(documents, hard_negatives, model.score, self.n_jobs)
+        return score_pairs(documents, hard_negatives, model.scorer, self.n_jobs)
 
 
 class RandomAdversaries(LongTailClassifier):

@@ -43,7 +43,7 @@ class Search:
         if self.rare is None:
             return self.documents
         return _without_zeros(
-            self.rare.keep(self.documents, np.arange(self.documents.rows.n_documents))
+            self.rare.prune(self.documents, np.arange(self.documents.rows.n_documents))
         )
 
     def run(self, n_threads: int) -> tuple[Integers, Floats]:
@@ -102,7 +102,7 @@ def count_reads(search: Search) -> dict[str, float]:
         ``byte_entries_read``, what is read of the index instead; ``classes_scored`` exactly to find
         the candidates.
     """
-    n_classes = len(search.index.constants)
+    n_classes = len(search.index.biases)
     counts = {"postings_read": 0, "byte_entries_read": 0, "classes_scored": 0}
 
     def around_note(
@@ -113,7 +113,7 @@ def count_reads(search: Search) -> dict[str, float]:
         *rest: Any,
     ) -> Any:
         rows = _without_zeros(documents.take(chosen)).rows
-        n_rows = np.diff(offsets_from_lengths(index.rows[rows.indices] >= 0)[rows.indptr])
+        n_rows = np.diff(offsets_from_lengths(index.dense_row_ids[rows.indices] >= 0)[rows.indptr])
         # Rows of bytes are added four at a time; the last four may hold one several times.
         counts["byte_entries_read"] += int((-(-n_rows // 4) * 4).sum()) * n_classes
         counts["postings_read"] += int(np.diff(index.indptr)[rows.indices].sum())
@@ -144,11 +144,11 @@ def brute_force(search: Search, n_threads: int) -> Callable[[], tuple[NDArray[np
     score, documents = search.score, search.searched
     rows = documents.rows
     order = np.argsort(score.indices, kind="stable")
-    classes = np.repeat(np.arange(len(score.constants), dtype=np.int32), np.diff(score.indptr))
+    classes = np.repeat(np.arange(len(score.biases), dtype=np.int32), np.diff(score.indptr))
     postings = (
         offsets_from_lengths(np.bincount(score.indices, minlength=rows.n_terms)),
         classes[order],
-        score.values[order],
+        score.weights[order],
     )
 
     def run() -> tuple[NDArray[np.int32], Floats]:
@@ -161,8 +161,8 @@ def brute_force(search: Search, n_threads: int) -> Callable[[], tuple[NDArray[np
                 documents.weights,
                 documents.totals,
                 *postings,
-                score.slopes,
-                score.constants,
+                score.length_weights,
+                score.biases,
                 first,
                 last,
                 found,

@@ -17,6 +17,7 @@ from longtail.estimators._base import CountClassifier
 from longtail.estimators.double_sampling import DoubleSamplingClassifier
 from longtail.estimators.long_tail import LongTailClassifier
 from longtail.retrieval import search as candidates
+from longtail.retrieval.pruning import QueryPruning
 from longtail.sparse import CountMatrix
 from longtail.statistics.classes import ClassStatistics
 
@@ -68,7 +69,7 @@ PREDICT_STAGES: dict[str, tuple[Stage, ...]] = {
     "LongTailClassifier": (
         Stage("validation", CountClassifier, "_check_rows"),
         Stage("weighing", LongTailClassifier, "_weigh"),
-        Stage("rarest terms", candidates.QueryPruning, "keep"),
+        Stage("rarest terms", QueryPruning, "prune"),
         Stage("search", candidates, "_note"),
         Stage("scores and corrections", candidates, "corrected_scores"),
         Stage("ranking", candidates, "_rank_twice"),

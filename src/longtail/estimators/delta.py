@@ -116,7 +116,7 @@ def change_classes(
     ValueError
         If documents are subtracted that were never added.
     """
-    before = model.recent
+    before = model.delta
     taught = documents(labels)
     fresh = _fresh_terms(model, taught)
     labels = np.union1d(labels, _settled_with_terms(model, fresh))
@@ -152,7 +152,7 @@ def change_classes(
 
 def settle(model: LongTailState) -> tuple[NDArray[Any], ClassStatistics, ClassResiduals, Integers]:
     """Return labels, statistics and weights of all classes, and the model's number of each."""
-    recent = model.recent
+    recent = model.delta
     if recent is None:
         raise ValueError("there is nothing recent to settle.")
     settled, here = recent.settled_numbers(), recent.recent_numbers()
@@ -170,13 +170,13 @@ def _gather(
 ) -> tuple[ClassStatistics, ClassResiduals, Integers]:
     """Return sums and weights of the classes as they are now, and their numbers in the model."""
     in_settled = look_up(model.classes, labels)
-    if model.recent is None:
+    if model.delta is None:
         return (
             model.statistics.take_classes(in_settled),
             model.residuals.take_classes(in_settled),
             in_settled,
         )
-    recent = model.recent
+    recent = model.delta
     in_recent = look_up(recent.classes, labels)
     gone = (in_settled >= 0) & recent.tombstones[in_settled]
     in_settled = np.where(gone, -1, in_settled)
@@ -211,8 +211,8 @@ def _settled_with_terms(model: LongTailState, terms: Integers) -> NDArray[Any]:
     rows = model.statistics.take_classes(stale)
     owners = np.repeat(stale, np.diff(rows.indptr))
     numbers = np.unique(owners[np.isin(rows.indices, terms)])
-    if model.recent is not None:
-        numbers = numbers[~model.recent.tombstones[numbers]]
+    if model.delta is not None:
+        numbers = numbers[~model.delta.tombstones[numbers]]
     return model.classes[numbers]
 
 

@@ -234,17 +234,19 @@ class DoubleSamplingClassifier(CountClassifier):
             model.statistics,
             model.current_corpus,
             model.scorer.weights,
-            model.term_scores.values,
+            model.term_scores.weights,
         )
 
     def _pack_learned(self, model: DoubleSamplingState) -> dict[str, NDArray[Any]]:
         arrays: dict[str, NDArray[Any]] = {
             "scorer/weights": model.scorer.weights,
             "scorer/scales": model.scorer.scales,
-            "centroids": model.centroids.values,
-            "term_scores": model.term_scores.values,
+            "centroids": model.centroids.weights,
+            "term_scores": model.term_scores.weights,
         }
-        return arrays | {f"index/{name}": getattr(model.index, name) for name in INDEX_PARTS}
+        return arrays | {
+            f"index/{stored}": getattr(model.index, name) for name, stored in INDEX_PARTS.items()
+        }
 
     def _unpack_learned(self, file: ModelFile, parts: Model) -> DoubleSamplingState:
         arrays = file.arrays
@@ -259,14 +261,16 @@ class DoubleSamplingClassifier(CountClassifier):
             scorer=scorer,
             sample=None,
             centroids=_as_score(parts.statistics, arrays["centroids"]),
-            index=InvertedIndex(**{name: file.array(f"index/{name}") for name in INDEX_PARTS}),
+            index=InvertedIndex(
+                **{name: file.array(f"index/{stored}") for name, stored in INDEX_PARTS.items()}
+            ),
             term_scores=_as_score(parts.statistics, arrays["term_scores"]),
         )
 
     def _validate_learned(self, model: DoubleSamplingState) -> None:
         model.index.validate(model.statistics.n_terms)
         for score in (model.centroids, model.term_scores):
-            if len(score.values) != len(model.statistics.indices):
+            if len(score.weights) != len(model.statistics.indices):
                 raise ValueError("a score does not fit its classes and terms.")
 
 

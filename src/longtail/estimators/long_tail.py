@@ -75,21 +75,21 @@ CLASS_WEIGHTS = "class_weights"  # the last feature of an explanation: what the 
 class LongTailState(Model):
     """The fitted parts: learned ones first, then what is derived from them and the statistics."""
 
-    background: Floats
+    collection_model: Floats
     term_weights: Floats
     feature_weights: Floats
     residuals: ClassResiduals
     calibrator: Calibrator
-    rare: QueryPruning
+    pruning: QueryPruning
     stale: NDArray[np.bool_]
-    score: LinearScorer
+    scorer: LinearScorer
     index: InvertedIndex
-    recent: DeltaSegment | None = None
+    delta: DeltaSegment | None = None
 
     @cached_property
     def document_weights(self) -> Floats:
         """What a document's term frequencies are multiplied by."""
-        corpus = self.current_corpus if self.recent is None else self.recent.corpus
+        corpus = self.current_corpus if self.delta is None else self.delta.corpus
         # A term that no document has had says nothing, as if it were no term at all.
         return np.where(corpus.document_frequencies > 0, corpus.idf * self.term_weights, 0.0)
 
@@ -254,8 +254,8 @@ class LongTailClassifier(CountClassifier):
                 replace(
                     model,
                     corpus=model.statistics.corpus,
-                    background=estimate_collection_model(model.statistics),
-                    rare=QueryPruning.of(model.statistics),
+                    collection_model=estimate_collection_model(model.statistics),
+                    pruning=QueryPruning.of(model.statistics),
                 )
             )
             if len(model.classes) > 1:  # a class alone has nothing to be told from
@@ -315,14 +315,14 @@ class LongTailClassifier(CountClassifier):
             statistics=statistics,
             corpus=statistics.corpus,
             current_corpus=statistics.corpus,
-            background=background,
+            collection_model=background,
             term_weights=term_weights,
             feature_weights=feature_weights,
             residuals=ClassResiduals.none(len(classes)),
             calibrator=Calibrator.identity(),
-            rare=QueryPruning.of(statistics),
+            pruning=QueryPruning.of(statistics),
             stale=np.zeros(len(classes), np.bool_),
-            score=None,  # type: ignore[arg-type]
+            scorer=None,  # type: ignore[arg-type]
             index=None,  # type: ignore[arg-type]
         )
 
@@ -411,7 +411,7 @@ class LongTailClassifier(CountClassifier):
         n_candidates = cap_candidates(self.candidates, len(model.classes))
         every = np.arange(len(numbers))
         return self._mine_hard_negatives(
-            documents, every, numbers, model.score, model.index, model.rare, n_candidates
+            documents, every, numbers, model.scorer, model.index, model.pruning, n_candidates
         )
 
     def _mine_hard_negatives(
@@ -425,7 +425,7 @@ class LongTailClassifier(CountClassifier):
         n_rivals: int,
     ) -> NDArray[Any]:
         """Return the chosen documents' own classes, in column 0, and the highest-scored others."""
-        n_classes = len(score.constants)
+        n_classes = len(score.biases)
         n_rivals = min(n_rivals, n_classes - 1)
         classes = np.empty((len(chosen), 1 + n_rivals), index_dtype(n_classes))
         classes[:, 0] = own
@@ -451,7 +451,7 @@ class LongTailClassifier(CountClassifier):
         profile: Profile,
     ) -> Floats:
         """Score documents for their own class, without themselves, and for its rivals."""
-        scores = score_pairs(documents, hard_negatives, model.score, self.n_jobs)
+        scores = score_pairs(documents, hard_negatives, model.scorer, self.n_jobs)
         scores[:, 0] = leave_one_out_scores(
             documents, hard_negatives[:, 0], profile, model.feature_weights, self.n_jobs
         )
@@ -495,16 +495,16 @@ class LongTailClassifier(CountClassifier):
         used[held_out] = False
         candidates, _ = search(
             documents,
-            model.score,
-            build_index(model.score, model.statistics.n_terms, self.n_jobs),
+            model.scorer,
+            build_index(model.scorer, model.statistics.n_terms, self.n_jobs),
             cap_candidates(self.candidates, len(model.classes)),
             chosen=held_out,
-            rare=model.rare,
+            rare=model.pruning,
             n_jobs=self.n_jobs,
         )
         residuals = self._learn_class_weights(documents, hard_negatives, model, used=used)
         release_memory()
-        scores = self._score_fully(documents.take(held_out), candidates, model.score, residuals)
+        scores = self._score_fully(documents.take(held_out), candidates, model.scorer, residuals)
         ranked, scores = rank_topk(candidates, scores, candidates.shape[1], self.n_jobs)
         return fit_calibrator(scores, ranked == hard_negatives[held_out, :1])
 
@@ -516,7 +516,7 @@ class LongTailClassifier(CountClassifier):
 
     def _profile(self, model: LongTailState) -> Profile:
         """Return what the score needs of the model's classes."""
-        return Profile.of(model.statistics, model.current_corpus, model.background)
+        return Profile.of(model.statistics, model.current_corpus, model.collection_model)
 
     def _derive(self, model: LongTailState) -> LongTailState:
         """Bring everything that follows from the statistics up to date."""
@@ -527,11 +527,11 @@ class LongTailClassifier(CountClassifier):
         current = current_corpus(model.corpus, model.statistics)
         model = replace(model, current_corpus=current)
         score = build_scorer(self._profile(model), model.feature_weights, self.n_jobs)
-        return replace(model, score=score)
+        return replace(model, scorer=score)
 
     def _index(self, model: LongTailState) -> LongTailState:
         """Index the score."""
-        index = build_index(model.score, model.statistics.n_terms, self.n_jobs)
+        index = build_index(model.scorer, model.statistics.n_terms, self.n_jobs)
         return replace(model, index=index)
 
     def _with_statistics(
@@ -555,12 +555,12 @@ class LongTailClassifier(CountClassifier):
     # ---- teaching: changed classes are kept apart until there are many
 
     def _labels(self, model: LongTailState) -> NDArray[Any]:
-        return model.classes if model.recent is None else model.recent.all_classes
+        return model.classes if model.delta is None else model.delta.all_classes
 
     def _change(self, rows: CountMatrix, y: NDArray[Any], sign: int) -> LongTailState:
         model: LongTailState = self._latest()
         labels = np.unique(y)
-        n_recent = 0 if model.recent is None else len(model.recent.classes)
+        n_recent = 0 if model.delta is None else len(model.delta.classes)
         if n_recent + len(labels) > DELTA_CAPACITY:
             changed: LongTailState = super()._change(rows, y, sign)
             return changed
@@ -570,22 +570,22 @@ class LongTailClassifier(CountClassifier):
             lambda labels: self._sum(rows, y, labels),
             sign,
             lambda statistics, corpus: build_scorer(
-                Profile.of(statistics, corpus, model.background), model.feature_weights
+                Profile.of(statistics, corpus, model.collection_model), model.feature_weights
             ),
         )
         left = model.statistics.class_sizes[~recent.tombstones].sum()
         check_documents_left(int(left) + recent.statistics.n_documents)
-        index = replace(model.index, passed=np.flatnonzero(recent.tombstones))
-        return replace(model, recent=recent, index=index)
+        index = replace(model.index, tombstones=np.flatnonzero(recent.tombstones))
+        return replace(model, delta=recent, index=index)
 
     def _fitted(self) -> LongTailState:
         """Return the model with its recent classes settled among the others."""
         model: LongTailState = self._latest()
-        if model.recent is None:
+        if model.delta is None:
             return model
         with TEACHING:
             model = self._latest()
-            if model.recent is not None:
+            if model.delta is not None:
                 classes, statistics, residuals, sources = settle(model)
                 self._model = model = self._derive(
                     replace(
@@ -594,7 +594,7 @@ class LongTailClassifier(CountClassifier):
                         statistics=statistics,
                         residuals=residuals,
                         stale=(sources < 0) | model.stale[sources],
-                        recent=None,
+                        delta=None,
                     )
                 )
         return model
@@ -603,16 +603,16 @@ class LongTailClassifier(CountClassifier):
         with TEACHING:
             model: LongTailState = self._latest()
             n_new = n_terms - len(model.term_weights)
-            recent = model.recent
+            recent = model.delta
             self._model = replace(
                 model,
                 statistics=model.statistics.grow_terms(n_terms),
                 current_corpus=model.current_corpus.grow_terms(n_terms),
-                background=np.pad(model.background, (0, n_new)),
+                collection_model=np.pad(model.collection_model, (0, n_new)),
                 term_weights=np.pad(model.term_weights, (0, n_new), constant_values=1.0),
-                rare=model.rare.grow_terms(n_terms),
+                pruning=model.pruning.grow_terms(n_terms),
                 index=model.index.grow_terms(n_terms),
-                recent=None if recent is None else recent.grow_terms(n_terms),
+                delta=None if recent is None else recent.grow_terms(n_terms),
             )
             self.n_features_in_ = n_terms
 
@@ -627,15 +627,15 @@ class LongTailClassifier(CountClassifier):
         """Rank the candidates of weighed documents by score and correction."""
         n_candidates = cap_candidates(self.candidates, len(self._labels(model)))
         k = min(k, n_candidates)
-        if model.recent is None:
+        if model.delta is None:
             return search_and_rerank(
                 documents,
-                model.score,
+                model.scorer,
                 model.index,
                 n_candidates,
                 model.residuals.as_scorer,
                 k,
-                rare=model.rare,
+                rare=model.pruning,
                 n_jobs=self.n_jobs,
             )
         candidates, scores = self._find_with_recent(model, documents, n_candidates)
@@ -657,7 +657,7 @@ class LongTailClassifier(CountClassifier):
         self, model: LongTailState, documents: WeightedDocuments, n_candidates: int
     ) -> tuple[Integers, Floats]:
         """Return candidates among settled and recent classes alike, with corrected scores."""
-        recent, n_documents = cast(DeltaSegment, model.recent), documents.rows.n_documents
+        recent, n_documents = cast(DeltaSegment, model.delta), documents.rows.n_documents
         candidates = np.empty((n_documents, n_candidates), np.int64)
         scores = np.empty((n_documents, n_candidates))
         settled_numbers, recent_numbers = recent.settled_numbers(), recent.recent_numbers()
@@ -665,9 +665,9 @@ class LongTailClassifier(CountClassifier):
         for start in range(0, n_documents, DOCUMENTS_AT_ONCE):
             part = slice(start, start + DOCUMENTS_AT_ONCE)
             few = documents.take(np.arange(n_documents)[part])
-            rare = model.rare.keep(few, np.arange(few.rows.n_documents))
+            rare = model.pruning.prune(few, np.arange(few.rows.n_documents))
             settled, settled_scores = search(
-                rare, model.score, model.index, n_settled, n_jobs=self.n_jobs
+                rare, model.scorer, model.index, n_settled, n_jobs=self.n_jobs
             )
             every = np.tile(np.arange(len(recent.classes)), (len(settled), 1))
             found, _ = rank_topk(
@@ -679,7 +679,7 @@ class LongTailClassifier(CountClassifier):
             candidates[part] = found
             # A class is in one of the two places; in the other it scores -inf.
             scores[part] = np.maximum(
-                self._score_fully(few, settled_numbers[found], model.score, model.residuals),
+                self._score_fully(few, settled_numbers[found], model.scorer, model.residuals),
                 self._score_fully(few, recent_numbers[found], recent.score, recent.residuals),
             )
         return candidates, scores
@@ -699,7 +699,7 @@ class LongTailClassifier(CountClassifier):
             documents,
             number,
             features[0, 0] * model.feature_weights,
-            model.score,
+            model.scorer,
             model.residuals.as_scorer,
         )
 
@@ -707,8 +707,8 @@ class LongTailClassifier(CountClassifier):
 
     def _pack_learned(self, model: LongTailState) -> dict[str, NDArray[Any]]:
         arrays = {stored: getattr(model, name) for name, stored in _ARRAYS.items()}
-        arrays |= {"rare/counts": model.rare.counts}
-        arrays |= {"rare/most_postings": np.array([model.rare.posting_budget])}
+        arrays |= {"rare/counts": model.pruning.class_frequencies}
+        arrays |= {"rare/most_postings": np.array([model.pruning.posting_budget])}
         for part, names in _PARTS.items():
             arrays |= {
                 stored: getattr(getattr(model, part), name) for name, stored in names.items()
@@ -720,7 +720,7 @@ class LongTailClassifier(CountClassifier):
             return {name: file.array(stored) for name, stored in _PARTS[part].items()}
 
         score = LinearScorer(
-            indptr=parts.statistics.indptr, indices=parts.statistics.indices, **unpack("score")
+            indptr=parts.statistics.indptr, indices=parts.statistics.indices, **unpack("scorer")
         )
         if "index/words" in file.arrays:
             index = InvertedIndex(**unpack("index"))
@@ -735,36 +735,39 @@ class LongTailClassifier(CountClassifier):
             statistics=parts.statistics,
             corpus=parts.corpus,
             current_corpus=parts.current_corpus,
-            background=file.array("background"),
+            collection_model=file.array("background"),
             term_weights=file.array("term_weights"),
             feature_weights=file.array("feature_weights"),
             stale=file.array("touched"),
             residuals=ClassResiduals(**unpack("residuals")),
             calibrator=Calibrator(**unpack("calibrator")),
-            rare=rare,
-            score=score,
+            pruning=rare,
+            scorer=score,
             index=index,
         )
 
     def _validate_learned(self, model: LongTailState) -> None:
-        if len(model.score.values) != len(model.statistics.indices):
+        if len(model.scorer.weights) != len(model.statistics.indices):
             raise ValueError("a score does not fit its classes and terms.")
         model.index.validate(model.statistics.n_terms)
-        if len(model.rare.counts) != model.statistics.n_terms:
+        if len(model.pruning.class_frequencies) != model.statistics.n_terms:
             raise ValueError("the counts of classes do not fit the terms.")
         model.residuals.validate(model.statistics.n_classes, model.statistics.n_terms)
 
 
 # Attribute -> name in a file.
 _ARRAYS = {
-    "background": "background",
+    "collection_model": "background",
     "term_weights": "term_weights",
     "feature_weights": "feature_weights",
     "stale": "touched",
 }
 _PARTS: dict[str, dict[str, str]] = {
     "residuals": {
-        name: f"class_weights/{name}" for name in ("indptr", "indices", "values", "constants")
+        "indptr": "class_weights/indptr",
+        "indices": "class_weights/indices",
+        "weights": "class_weights/values",
+        "biases": "class_weights/constants",
     },
     "calibrator": {
         name: f"calibrator/{name.replace('_correct', '_right')}"
@@ -777,6 +780,10 @@ _PARTS: dict[str, dict[str, str]] = {
             "held_out_correct",
         )
     },
-    "score": {name: f"score/{name}" for name in ("values", "slopes", "constants")},
-    "index": {name: f"index/{name}" for name in INDEX_PARTS},
+    "scorer": {
+        "weights": "score/values",
+        "length_weights": "score/slopes",
+        "biases": "score/constants",
+    },
+    "index": {name: f"index/{stored}" for name, stored in INDEX_PARTS.items()},
 }

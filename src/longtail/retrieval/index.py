@@ -5,7 +5,7 @@ In: a linear scorer, class by class. Out: the same numbers term by term, rounded
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -39,30 +39,30 @@ class InvertedIndex:
         Where each term's postings begin; terms that are rows have none.
     classes : ndarray of shape (n_postings,), uint16, int32 or int64
         Class numbers, ascending within a term.
-    words : ndarray of shape (n_postings,), uint16
+    quantized : ndarray of shape (n_postings,), uint16
         What a unit of the term adds to the class, in steps above the lowest.
-    rows : ndarray of shape (n_terms,), int32
+    dense_row_ids : ndarray of shape (n_terms,), int32
         Which of `bytes` the term is; -1 for postings.
-    lows, steps : ndarrays of shape (n_terms,), float32
+    zero_points, scales : ndarrays of shape (n_terms,), float32
         A word or a byte stands for `low + step * word`. `low` is at most 0.
-    bytes : ndarray of shape (n_rows, n_classes), uint8
+    dense_rows : ndarray of shape (n_rows, n_classes), uint8
         Rounded values of the terms that many classes have.
-    slopes, constants : ndarrays of shape (n_classes,), float32
+    length_weights, biases : ndarrays of shape (n_classes,), float32
         Those of the score.
-    passed : ndarray of int64
+    tombstones : ndarray of int64
         Classes that the search passes over.
     """
 
     indptr: Integers
     classes: NDArray[Any]
-    words: NDArray[np.uint16]
-    rows: NDArray[np.int32]
-    lows: NDArray[np.float32]
-    steps: NDArray[np.float32]
-    bytes: NDArray[np.uint8]
-    slopes: NDArray[np.float32]
-    constants: NDArray[np.float32]
-    passed: Integers = field(default_factory=lambda: np.empty(0, np.int64))
+    quantized: NDArray[np.uint16]
+    dense_row_ids: NDArray[np.int32]
+    zero_points: NDArray[np.float32]
+    scales: NDArray[np.float32]
+    dense_rows: NDArray[np.uint8]
+    length_weights: NDArray[np.float32]
+    biases: NDArray[np.float32]
+    tombstones: Integers = field(default_factory=lambda: np.empty(0, np.int64))
 
     @property
     def arrays(self) -> tuple[Any, ...]:
@@ -70,66 +70,82 @@ class InvertedIndex:
         return (
             self.indptr,
             self.classes,
-            self.words,
-            self.rows,
-            self.lows,
-            self.steps,
-            self.bytes.reshape(-1),
-            self.slopes,
-            self.constants,
-            self.passed,
+            self.quantized,
+            self.dense_row_ids,
+            self.zero_points,
+            self.scales,
+            self.dense_rows.reshape(-1),
+            self.length_weights,
+            self.biases,
+            self.tombstones,
             self.ranges,
         )
 
     @cached_property
     def ranges(self) -> Floats:
         """Lowest and highest constant, lowest and highest slope."""
-        parts = (self.constants, self.slopes)
+        parts = (self.biases, self.length_weights)
         return np.array([f(part) for part in parts for f in (np.min, np.max)], np.float64)
 
     def grow_terms(self, n_terms: int) -> InvertedIndex:
         """Make room for terms that no class has."""
-        new = (0, n_terms - len(self.rows))
+        new = (0, n_terms - len(self.dense_row_ids))
         return replace(
             self,
             indptr=np.pad(self.indptr, new, mode="edge"),
-            rows=np.pad(self.rows, new, constant_values=-1),
-            lows=np.pad(self.lows, new),
-            steps=np.pad(self.steps, new),
+            dense_row_ids=np.pad(self.dense_row_ids, new, constant_values=-1),
+            zero_points=np.pad(self.zero_points, new),
+            scales=np.pad(self.scales, new),
         )
 
     def validate(self, n_terms: int) -> None:
         """Check that every position the search will follow exists; a file may have broken it."""
-        n_classes = len(self.constants)
-        check_csr(self.indptr, self.classes, self.words, n_terms, n_classes)
-        per_term = (self.rows, self.lows, self.steps)
+        n_classes = len(self.biases)
+        check_csr(self.indptr, self.classes, self.quantized, n_terms, n_classes)
+        per_term = (self.dense_row_ids, self.zero_points, self.scales)
         sound = (
             all(len(array) == n_terms for array in per_term)
-            and len(self.slopes) == n_classes
-            and self.bytes.ndim == 2
-            and self.bytes.shape[1] == n_classes
-            and (not n_terms or -1 <= self.rows.min() <= self.rows.max() < len(self.bytes))
-            and not np.any(self.bytes > kernels.BYTE_LEVELS)
-            and (not len(self.passed) or 0 <= self.passed.min() <= self.passed.max() < n_classes)
+            and len(self.length_weights) == n_classes
+            and self.dense_rows.ndim == 2
+            and self.dense_rows.shape[1] == n_classes
+            and (
+                not n_terms
+                or -1 <= self.dense_row_ids.min() <= self.dense_row_ids.max() < len(self.dense_rows)
+            )
+            and not np.any(self.dense_rows > kernels.BYTE_LEVELS)
+            and (
+                not len(self.tombstones)
+                or 0 <= self.tombstones.min() <= self.tombstones.max() < n_classes
+            )
         )
         if not sound:
             raise ValueError("an index does not fit its classes and terms.")
 
 
 # What a model file holds of an index; classes are passed over only until it is built anew.
-INDEX_PARTS = tuple(part.name for part in fields(InvertedIndex) if part.name != "passed")
+INDEX_PARTS = {
+    "indptr": "indptr",
+    "classes": "classes",
+    "quantized": "words",
+    "dense_row_ids": "rows",
+    "zero_points": "lows",
+    "scales": "steps",
+    "dense_rows": "bytes",
+    "length_weights": "slopes",
+    "biases": "constants",
+}
 
 
 def build_index(score: LinearScorer, n_terms: int, n_jobs: int | None = None) -> InvertedIndex:
     """Turn a score into a term-major index."""
-    n_classes = len(score.constants)
+    n_classes = len(score.biases)
     counts = count_terms(score.indices, n_terms)
     common = counts > DENSE_SHARE * n_classes
     indptr = offsets_from_lengths(np.where(common, 0, counts))
     rows = np.where(common, np.cumsum(common) - 1, -1).astype(np.int32)
     work = offsets_from_lengths(counts)
     lows, highs = np.zeros(n_terms, np.float32), np.zeros(n_terms, np.float32)
-    parts = (score.indptr, score.indices, score.values)
+    parts = (score.indptr, score.indices, score.weights)
     parallel_for(
         lambda first, last: kernels.find_extremes(*parts, first, last, lows, highs), work, n_jobs
     )
@@ -148,13 +164,13 @@ def build_index(score: LinearScorer, n_terms: int, n_jobs: int | None = None) ->
     return InvertedIndex(
         indptr=indptr,
         classes=classes,
-        words=words,
-        rows=rows,
-        lows=lows,
-        steps=steps,
-        bytes=levels,
-        slopes=score.slopes.astype(np.float32),
-        constants=score.constants.astype(np.float32),
+        quantized=words,
+        dense_row_ids=rows,
+        zero_points=lows,
+        scales=steps,
+        dense_rows=levels,
+        length_weights=score.length_weights.astype(np.float32),
+        biases=score.biases.astype(np.float32),
     )
 
 

@@ -24,13 +24,13 @@ class QueryPruning:
 
     Attributes
     ----------
-    counts : ndarray of shape (n_terms,), int32 or int64
+    class_frequencies : ndarray of shape (n_terms,), int32 or int64
         Number of classes that have each term.
     most_postings : int
         Bound on the sum of a document's counts; one term is always kept.
     """
 
-    counts: NDArray[Any]
+    class_frequencies: NDArray[Any]
     posting_budget: int
 
     @classmethod
@@ -39,7 +39,7 @@ class QueryPruning:
         counts = count_terms(statistics.indices, statistics.n_terms)
         return cls(counts.astype(index_dtype(statistics.n_classes)), statistics.n_classes)
 
-    def keep(
+    def prune(
         self, documents: WeightedDocuments, chosen: Integers, n_jobs: int | None = None
     ) -> WeightedDocuments:
         """Return the same rows; all but the rarest terms of the chosen ones weigh nothing.
@@ -54,7 +54,7 @@ class QueryPruning:
                 rows.indices,
                 documents.weights,
                 chosen[first:last],
-                self.counts,
+                self.class_frequencies,
                 self.posting_budget,
                 np.empty(rows.most_terms, np.int64),
                 weights,
@@ -67,4 +67,9 @@ class QueryPruning:
 
     def grow_terms(self, n_terms: int) -> QueryPruning:
         """Make room for terms that no class has."""
-        return replace(self, counts=np.pad(self.counts, (0, n_terms - len(self.counts))))
+        return replace(
+            self,
+            class_frequencies=np.pad(
+                self.class_frequencies, (0, n_terms - len(self.class_frequencies))
+            ),
+        )

@@ -74,8 +74,8 @@ def search(
     own = np.full(len(chosen), -1, np.int64) if own is None else own
     if not chosen.size * n_candidates:
         shape = len(chosen), n_candidates
-        return np.empty(shape, index_dtype(len(score.constants))), np.empty(shape)
-    few = documents if rare is None else rare.keep(documents, chosen, n_jobs)
+        return np.empty(shape, index_dtype(len(score.biases))), np.empty(shape)
+    few = documents if rare is None else rare.prune(documents, chosen, n_jobs)
 
     def rank(numbers: Integers, shortlist: NDArray[Any]) -> tuple[NDArray[Any], Floats]:
         scores = score_pairs(few, shortlist, score, n_jobs, chosen=numbers)
@@ -118,7 +118,7 @@ def search_and_rerank(
         Score by all terms plus correction.
     """
     every = np.arange(documents.rows.n_documents)
-    few = rare.keep(documents, every, n_jobs)
+    few = rare.prune(documents, every, n_jobs)
 
     def rank(numbers: Integers, shortlist: NDArray[Any]) -> tuple[NDArray[Any], Floats]:
         scores = score_pairs_with_residuals(
@@ -161,7 +161,7 @@ def _search_blocks(
             found.append(rank(numbers, shortlist))
             continue
         inside = rank(numbers[fits], shortlist[fits])
-        more = min(8 * room, len(index.constants))
+        more = min(8 * room, len(index.biases))
         numbers, passed_over = numbers[~fits], passed_over[~fits]
         outside = _search_blocks(documents, index, numbers, passed_over, wanted, more, rank, n_jobs)
         found.append((_merge(fits, inside[0], outside[0]), _merge(fits, inside[1], outside[1])))
@@ -189,7 +189,7 @@ def _shortlist(
 ) -> tuple[NDArray[Any], Integers]:
     """Return the classes that may be among the highest, -1 where there are fewer, and how many."""
     rows = documents.rows
-    shortlist = np.full((len(chosen), width), -1, index_dtype(len(index.constants)))
+    shortlist = np.full((len(chosen), width), -1, index_dtype(len(index.biases)))
     shortlist_sizes = np.zeros(len(chosen), np.int64)
     parallel_for(
         lambda first, last: kernels.shortlist_classes(
@@ -203,7 +203,7 @@ def _shortlist(
             wanted,
             first,
             last,
-            *_make_scratch(len(index.constants), rows.most_terms),
+            *_make_scratch(len(index.biases), rows.most_terms),
             shortlist,
             shortlist_sizes,
         ),

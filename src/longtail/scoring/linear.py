@@ -42,22 +42,22 @@ class LinearScorer:
     ----------
     indptr, indices : ndarrays
         Terms of each class; those of the statistics.
-    values : ndarray of shape (nnz,), float32 or float64
+    weights : ndarray of shape (nnz,), float32 or float64
         What a unit of the term adds to the class.
-    slopes, constants : ndarrays of shape (n_classes,), float64
+    length_weights, biases : ndarrays of shape (n_classes,), float64
         What a unit of any term adds, and what every document gets.
     """
 
     indptr: Integers
     indices: NDArray[Any]
-    values: NDArray[Any]
-    slopes: Floats
-    constants: Floats
+    weights: NDArray[Any]
+    length_weights: Floats
+    biases: Floats
 
     @property
     def arrays(self) -> tuple[Any, ...]:
         """The arrays that scoring takes, in their order."""
-        return self.indptr, self.indices, self.values, self.slopes, self.constants
+        return self.indptr, self.indices, self.weights, self.length_weights, self.biases
 
 
 def build_scorer(
@@ -109,7 +109,7 @@ def score_pairs(
     """
     chosen = np.arange(documents.rows.n_documents) if chosen is None else chosen
     scores = np.full(classes.shape, -np.inf)
-    if _are_few(classes, len(score.constants)):
+    if _are_few(classes, len(score.biases)):
         parallel_for(
             lambda first, last: kernels.score_pairs(
                 *_document_arrays(documents), chosen, classes, *score.arrays, first, last, scores
@@ -118,7 +118,7 @@ def score_pairs(
             n_jobs,
         )
         return scores
-    starts, pairs = group_by_class(classes, len(score.constants))
+    starts, pairs = group_by_class(classes, len(score.biases))
     flat = scores.ravel()
     n_terms = int(documents.rows.indices.max(initial=0)) + 1
     parallel_for(
@@ -131,7 +131,7 @@ def score_pairs(
             *score.arrays,
             first,
             last,
-            np.zeros(n_terms, score.values.dtype),
+            np.zeros(n_terms, score.weights.dtype),
             flat,
         ),
         starts,
@@ -180,10 +180,10 @@ def score_pairs_with_residuals(
         *score.arrays,
         correction.indptr,
         correction.indices,
-        correction.values,
-        correction.constants,
+        correction.weights,
+        correction.biases,
     )
-    if _are_few(classes, len(score.constants)):
+    if _are_few(classes, len(score.biases)):
         parallel_for(
             lambda first, last: kernels.score_pairs_with_residuals(
                 *document_arrays, classes, *class_arrays, first, last, scores, corrected
@@ -192,7 +192,7 @@ def score_pairs_with_residuals(
             n_jobs,
         )
         return scores, corrected
-    starts, pairs = group_by_class(classes, len(score.constants))
+    starts, pairs = group_by_class(classes, len(score.biases))
     outputs = scores.ravel(), corrected.ravel()
     n_terms = int(documents.rows.indices.max(initial=0)) + 1
     parallel_for(
@@ -204,7 +204,7 @@ def score_pairs_with_residuals(
             *class_arrays,
             first,
             last,
-            np.zeros(2 * n_terms, score.values.dtype),
+            np.zeros(2 * n_terms, score.weights.dtype),
             *outputs,
         ),
         starts,
@@ -235,16 +235,16 @@ class ClassResiduals:
         Where each class's weights begin.
     indices : ndarray of shape (nnz,), int32
         Terms, ascending within a class.
-    values : ndarray of shape (nnz,), float32
+    weights : ndarray of shape (nnz,), float32
         Weights.
-    constants : ndarray of shape (n_classes,), float64
+    biases : ndarray of shape (n_classes,), float64
         What every document gets.
     """
 
     indptr: Integers
     indices: NDArray[Any]
-    values: NDArray[np.float32]
-    constants: Floats
+    weights: NDArray[np.float32]
+    biases: Floats
 
     @classmethod
     def none(cls, n_classes: int) -> ClassResiduals:
@@ -258,13 +258,13 @@ class ClassResiduals:
 
     def validate(self, n_classes: int, n_terms: int) -> None:
         """Check that every position scoring will follow exists; a file may have broken it."""
-        check_csr(self.indptr, self.indices, self.values, n_classes, n_terms)
+        check_csr(self.indptr, self.indices, self.weights, n_classes, n_terms)
 
     @cached_property
     def as_scorer(self) -> LinearScorer:
         """The weights as a score of their own."""
         return LinearScorer(
-            self.indptr, self.indices, self.values, np.zeros_like(self.constants), self.constants
+            self.indptr, self.indices, self.weights, np.zeros_like(self.biases), self.biases
         )
 
     def take_classes(self, sources: Integers) -> ClassResiduals:
@@ -273,8 +273,8 @@ class ClassResiduals:
         return ClassResiduals(
             indptr,
             self.indices[entries],
-            self.values[entries],
-            np.append(self.constants, 0.0)[sources],
+            self.weights[entries],
+            np.append(self.biases, 0.0)[sources],
         )
 
     def select_classes(self, keep: NDArray[np.bool_]) -> ClassResiduals:
@@ -283,8 +283,8 @@ class ClassResiduals:
         return ClassResiduals(
             offsets_from_lengths(np.diff(self.indptr)[keep]),
             self.indices[entries],
-            self.values[entries],
-            self.constants[keep],
+            self.weights[entries],
+            self.biases[keep],
         )
 
     def replace_classes(self, others: ClassResiduals, chosen: NDArray[np.bool_]) -> ClassResiduals:
@@ -297,7 +297,5 @@ class ClassResiduals:
         indices = np.empty(indptr[-1], self.indices.dtype)
         values = np.empty(indptr[-1], np.float32)
         for source, where in ((mine, ~entries_chosen), (theirs, entries_chosen)):
-            indices[where], values[where] = source.indices, source.values
-        return ClassResiduals(
-            indptr, indices, values, np.where(chosen, others.constants, self.constants)
-        )
+            indices[where], values[where] = source.indices, source.weights
+        return ClassResiduals(indptr, indices, values, np.where(chosen, others.biases, self.biases))

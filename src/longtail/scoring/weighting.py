@@ -54,7 +54,7 @@ class Profile:
 
     statistics: ClassStatistics
     corpus: Corpus
-    background: Floats
+    collection_model: Floats
 
     @classmethod
     def of(cls, statistics: ClassStatistics, corpus: Corpus, background: Floats) -> Profile:
@@ -89,7 +89,7 @@ class Profile:
             self.squares,
             self.masses,
             self.corpus.idf,
-            self.background,
+            self.collection_model,
         )
 
 
