@@ -56,13 +56,13 @@ class CountMatrix:
         entries += np.arange(starts[-1])
         return entries
 
-    def take(self, documents: Integers, entries: Integers | None = None) -> CountMatrix:
+    def gather(self, documents: Integers, entries: Integers | None = None) -> CountMatrix:
         """Return the given documents, in their order; `entries` are theirs, where known."""
         entries = self.entries(documents) if entries is None else entries
         indptr = offsets_from_lengths(np.diff(self.indptr)[documents])
         return CountMatrix(indptr, self.indices[entries], self.data[entries], self.n_terms)
 
-    def part(self, documents: slice) -> CountMatrix:
+    def slice_documents(self, documents: slice) -> CountMatrix:
         """Return documents that follow each other, without copying them."""
         first, last, _ = documents.indices(self.n_documents)
         return CountMatrix(self.indptr[first : last + 1], self.indices, self.data, self.n_terms)

@@ -162,7 +162,7 @@ def test_contributions(seed, left_out):
     features = score_features(s.documents, chosen, pairs, own[chosen], s.profile)
     for place, i in enumerate(chosen):
         x, terms = s.weighted[i], sorted(s.weighted[i])
-        values = parts.values[parts.places[place] : parts.places[place + 1]]
+        values = parts.values[parts.offsets[place] : parts.offsets[place + 1]]
         values = values.reshape(s.n_classes, len(terms))
         classes = s.classes
         if left_out:
@@ -170,8 +170,8 @@ def test_contributions(seed, left_out):
         for c in range(s.n_classes):
             expected, constant = oracle.contributions(classes, x, c, WEIGHTS.tolist())
             assert values[c] == pytest.approx([expected[t] for t in terms], rel=1e-5, abs=1e-6)
-            assert parts.constants[place, c] == pytest.approx(constant, rel=1e-6)
-        sums = values.sum(axis=1, dtype=np.float64) + parts.constants[place]
+            assert parts.biases[place, c] == pytest.approx(constant, rel=1e-6)
+        sums = values.sum(axis=1, dtype=np.float64) + parts.biases[place]
         np.testing.assert_allclose(sums, features[place] @ WEIGHTS, rtol=1e-5, atol=1e-5)
 
 
@@ -201,7 +201,7 @@ def test_highest_classes_of_a_real_score(seed, q, exclude):
     s = build(seed)
     score = build_scorer(s.profile, WEIGHTS)
     own = s.y if exclude else None
-    classes, scores = search(s.documents, score, build_index(score, 25), q, own=own)
+    classes, scores = search(s.documents, score, build_index(score, 25), q, true_classes=own)
     every = score_pairs(s.documents, s.every, score)
     for i in range(len(s.X)):
         if exclude:
@@ -247,7 +247,7 @@ def test_highest_classes_exactly(seed, n_classes):
     chosen = rng.permutation(40)[:25]
     own = rng.integers(-1, n_classes, 25)
     for q in sorted({1, n_classes // 2, n_classes - 1}):
-        options = {"chosen": chosen, "own": own}
+        options = {"document_ids": chosen, "true_classes": own}
         classes, scores = search(documents, score, index, q, **options)
         for place, i in enumerate(chosen):
             expected = oracle.highest(
@@ -316,9 +316,9 @@ def oracle_parts(rows, chosen, parts):
     result = []
     for place, i in enumerate(chosen):
         terms = rows.indices[rows.indptr[i] : rows.indptr[i + 1]].tolist()
-        values = parts.values[parts.places[place] : parts.places[place + 1]].astype(float)
-        values = values.reshape(parts.constants.shape[1], len(terms)).tolist()
-        constants = parts.constants[place].astype(float).tolist()
+        values = parts.values[parts.offsets[place] : parts.offsets[place + 1]].astype(float)
+        values = values.reshape(parts.biases.shape[1], len(terms)).tolist()
+        constants = parts.biases[place].astype(float).tolist()
         result.append(oracle.Parts([dict(zip(terms, v, strict=True)) for v in values], constants))
     return result
 

@@ -86,8 +86,8 @@ def test_features_contributions_and_scores_agree(data, left_out):
     expected = score_features(documents, chosen, every, own, profile) @ WEIGHTS
     parts = term_contributions(documents, chosen, every, own, profile, WEIGHTS)
     for i in range(len(y)):
-        values = parts.values[parts.places[i] : parts.places[i + 1]].reshape(n_classes, -1)
-        sums = values.sum(axis=1, dtype=np.float64) + parts.constants[i]
+        values = parts.values[parts.offsets[i] : parts.offsets[i + 1]].reshape(n_classes, -1)
+        sums = values.sum(axis=1, dtype=np.float64) + parts.biases[i]
         np.testing.assert_allclose(sums, expected[i], rtol=1e-4, atol=1e-5)
     if not left_out:
         scores = score_pairs(documents, every, build_scorer(profile, WEIGHTS))[chosen]
@@ -119,7 +119,7 @@ def test_highest_classes_equal_brute_force(data, q, exclude):
     score = build_scorer(profile, WEIGHTS)
     q = min(q, n_classes - exclude)
     own = y if exclude else None
-    classes, scores = search(documents, score, build_index(score, X.shape[1]), q, own=own)
+    classes, scores = search(documents, score, build_index(score, X.shape[1]), q, true_classes=own)
     expected = score_pairs(documents, every, score)
     if exclude:
         expected[np.arange(len(y)), y] = -np.inf

@@ -78,7 +78,7 @@ def test_the_search_equals_brute_force_bit_for_bit(problem, q, exclude, n_jobs):
     q = min(q, n_classes - (own is not None))
     index = build_index(score, n_terms, n_jobs)
     index.validate(n_terms)
-    classes, scores = search(documents, score, index, q, own=own, n_jobs=n_jobs)
+    classes, scores = search(documents, score, index, q, true_classes=own, n_jobs=n_jobs)
     expected = brute_force(documents, score, q, own)
     assert np.array_equal(classes, expected[0])
     assert np.array_equal(scores, expected[1])
@@ -152,7 +152,7 @@ def test_one_pass_over_the_pairs_equals_three(problem, q, k, pairs_per_class, n_
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(scoring, "PAIRS_PER_CLASS", pairs_per_class)
         found, scores = search_and_rerank(
-            documents, score, index, q, correction, min(k, q), rare=rare, n_jobs=n_jobs
+            documents, score, index, q, correction, min(k, q), pruning=rare, n_jobs=n_jobs
         )
     few = rare.prune(documents, np.arange(documents.rows.n_documents))
     expected, _ = brute_force(few, score, q)

@@ -50,7 +50,7 @@ def as_dicts(weights):
 def equal(a, b):
     return all(
         np.array_equal(getattr(a, name), getattr(b, name))
-        for name in ("indptr", "indices", "values", "constants")
+        for name in ("indptr", "indices", "weights", "biases")
     )
 
 
@@ -137,11 +137,13 @@ def test_only_the_chosen_classes_are_fitted():
     documents, classes, scores = hard_negatives()
     chosen = np.array([True, False, False, True, True, False, False])
     every = fit_residuals(documents, classes, scores.__getitem__, 7, 1.0)
-    some = fit_residuals(documents, classes, scores.__getitem__, 7, 1.0, chosen=chosen)
+    some = fit_residuals(documents, classes, scores.__getitem__, 7, 1.0, class_mask=chosen)
     for c, (mine, whole) in enumerate(zip(as_dicts(some), as_dicts(every), strict=True)):
         assert mine == (whole if chosen[c] else {})
         assert some.biases[c] == (every.biases[c] if chosen[c] else 0)
-    none = fit_residuals(documents, classes, scores.__getitem__, 7, 1.0, chosen=np.zeros(7, bool))
+    none = fit_residuals(
+        documents, classes, scores.__getitem__, 7, 1.0, class_mask=np.zeros(7, bool)
+    )
     assert equal(none, ClassResiduals.none(7))
 
 
@@ -149,9 +151,9 @@ def test_only_the_chosen_classes_are_fitted():
 def test_same_bits_for_any_threads(n_jobs):
     documents, classes, scores = hard_negatives()
     chosen = np.arange(7) != 2
-    one = fit_residuals(documents, classes, scores.__getitem__, 7, 1.0, chosen=chosen, n_jobs=1)
+    one = fit_residuals(documents, classes, scores.__getitem__, 7, 1.0, class_mask=chosen, n_jobs=1)
     other = fit_residuals(
-        documents, classes, scores.__getitem__, 7, 1.0, chosen=chosen, n_jobs=n_jobs
+        documents, classes, scores.__getitem__, 7, 1.0, class_mask=chosen, n_jobs=n_jobs
     )
     assert len(one.indices) > 50
     assert equal(one, other)
@@ -226,8 +228,8 @@ def test_weights_as_a_score():
 
 
 @pytest.mark.parametrize("sources", [[0, 1, 2, 3], [-1, 0, 1, -1, -1, 2, 3], [3, 1, -1], [-1], []])
-def test_take_classes(sources):
-    taken = make_weights(ROWS, CONSTANTS).take_classes(np.array(sources, np.int64))
+def test_gather_classes(sources):
+    taken = make_weights(ROWS, CONSTANTS).gather_classes(np.array(sources, np.int64))
     assert as_dicts(taken) == [ROWS[c] if c >= 0 else {} for c in sources]
     assert taken.biases.tolist() == [CONSTANTS[c] if c >= 0 else 0 for c in sources]
 
@@ -256,7 +258,7 @@ def test_refitting_the_chosen_classes_updates_only_those():
     documents, classes, scores = hard_negatives()
     before = fit_residuals(documents, classes, scores.__getitem__, 7, 1.0)
     chosen = np.arange(7) % 3 == 0
-    after = fit_residuals(documents, classes, (scores * 2).__getitem__, 7, 1.0, chosen=chosen)
+    after = fit_residuals(documents, classes, (scores * 2).__getitem__, 7, 1.0, class_mask=chosen)
     updated = as_dicts(before.replace_classes(after, chosen))
     fresh = as_dicts(fit_residuals(documents, classes, (scores * 2).__getitem__, 7, 1.0))
     for c in range(7):
@@ -267,8 +269,8 @@ def test_refitting_the_chosen_classes_updates_only_those():
 def test_documents_that_are_not_used_do_not_count():
     documents, classes, scores = hard_negatives()
     used = np.arange(len(classes)) % 3 > 0
-    some = fit_residuals(documents, classes, scores.__getitem__, 7, 1.0, used=used)
+    some = fit_residuals(documents, classes, scores.__getitem__, 7, 1.0, document_mask=used)
     kept = np.flatnonzero(used)
-    alone = fit_residuals(documents.take(kept), classes[kept], scores[kept].__getitem__, 7, 1.0)
+    alone = fit_residuals(documents.gather(kept), classes[kept], scores[kept].__getitem__, 7, 1.0)
     assert as_dicts(some) == as_dicts(alone)
     assert as_dicts(some) != as_dicts(fit_residuals(documents, classes, scores.__getitem__, 7, 1.0))

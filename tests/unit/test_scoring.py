@@ -220,7 +220,7 @@ def test_same_bits_for_any_threads(problem, n_jobs):
             score.length_weights,
             score.biases,
             parts.values,
-            parts.constants,
+            parts.biases,
             leave_one_out_scores(documents, problem.y, profile, WEIGHTS, n),
             score_pairs(documents, every, score, n),
         )

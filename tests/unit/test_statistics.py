@@ -116,12 +116,12 @@ def test_class_numbers_are_checked(y, message):
 def test_classes_can_be_placed_and_dropped(problem):
     statistics = build(problem)
     positions = np.array([3, 0, 1, 9, 5, 2, 4])
-    placed = statistics.place_classes(positions, 10)
+    placed = statistics.scatter_classes(positions, 10)
     placed.validate()
     direct = ClassStatistics.from_counts(problem.X, positions[problem.y], 10)
     assert placed == direct
     assert placed.drop_empty_classes().n_classes == 7
-    apart = statistics.place_classes(np.arange(7) * 2, 14)
+    apart = statistics.scatter_classes(np.arange(7) * 2, 14)
     assert apart.drop_empty_classes() == statistics
 
 

@@ -53,7 +53,7 @@ class Search:
             self.score,
             self.index,
             self.n_candidates,
-            rare=self.rare,
+            pruning=self.rare,
             n_jobs=n_threads,
         )
 
@@ -71,7 +71,7 @@ def capture_search(classifier: Any, X: Any) -> Search:
         *rest: Any,
         **options: Any,
     ) -> Any:
-        captured.append(Search(documents, score, index, n_candidates, options.get("rare")))
+        captured.append(Search(documents, score, index, n_candidates, options.get("pruning")))
         return function(documents, score, index, n_candidates, *rest, **options)
 
     with replaced(long_tail, "find_best", around), replaced(paper, "find_highest", around):
@@ -112,7 +112,7 @@ def count_reads(search: Search) -> dict[str, float]:
         chosen: Integers,
         *rest: Any,
     ) -> Any:
-        rows = _without_zeros(documents.take(chosen)).rows
+        rows = _without_zeros(documents.gather(chosen)).rows
         n_rows = np.diff(offsets_from_lengths(index.dense_row_ids[rows.indices] >= 0)[rows.indptr])
         # Rows of bytes are added four at a time; the last four may hold one several times.
         counts["byte_entries_read"] += int((-(-n_rows // 4) * 4).sum()) * n_classes

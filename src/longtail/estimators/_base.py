@@ -196,7 +196,7 @@ class CountClassifier(ClassifierMixin, BaseEstimator):
             positions[sources] = np.arange(len(sources))
             self._model = self._with_statistics(
                 labels[sources],
-                model.statistics.place_classes(positions, len(labels)),
+                model.statistics.scatter_classes(positions, len(labels)),
                 sources,
                 np.zeros(len(labels), np.bool_),
             )
@@ -266,7 +266,7 @@ class CountClassifier(ClassifierMixin, BaseEstimator):
         positions = np.searchsorted(labels, model.classes)
         sources = np.full(len(labels), -1)
         sources[positions] = np.arange(len(positions))
-        known = model.statistics.place_classes(positions, len(labels))
+        known = model.statistics.scatter_classes(positions, len(labels))
         taught = self._sum(rows, y, labels)
         statistics = known + taught if sign > 0 else known - taught
         check_documents_left(statistics.n_documents)

@@ -134,13 +134,13 @@ def change_classes(
     term_counts = counts_before + sign * taught.corpus.term_counts
     corpus = model.corpus.with_new_terms(sums.document_frequencies, term_counts)
     kept = np.flatnonzero(sums.class_sizes > 0)
-    labels, sums = labels[kept], sums.take_classes(kept)
+    labels, sums = labels[kept], sums.gather_classes(kept)
     all_classes, settled_places, recent_places = _merge_labels(model.classes, tombstones, labels)
     return DeltaSegment(
         classes=labels,
         statistics=sums,
         term_counts=term_counts,
-        residuals=weights.take_classes(kept),
+        residuals=weights.gather_classes(kept),
         corpus=corpus,
         score=collapse(sums, corpus),
         tombstones=tombstones,
@@ -157,10 +157,10 @@ def settle(model: LongTailState) -> tuple[NDArray[Any], ClassStatistics, ClassRe
         raise ValueError("there is nothing recent to settle.")
     settled, here = recent.settled_numbers(), recent.recent_numbers()
     nothing = np.zeros_like(recent.statistics.document_frequencies)
-    statistics = model.statistics.take_classes(settled).with_frequencies(nothing)
-    statistics = statistics + recent.statistics.take_classes(here)
-    weights = model.residuals.take_classes(settled).replace_classes(
-        recent.residuals.take_classes(here), here >= 0
+    statistics = model.statistics.gather_classes(settled).with_frequencies(nothing)
+    statistics = statistics + recent.statistics.gather_classes(here)
+    weights = model.residuals.gather_classes(settled).replace_classes(
+        recent.residuals.gather_classes(here), here >= 0
     )
     return recent.all_classes, statistics, weights, settled
 
@@ -172,8 +172,8 @@ def _gather(
     in_settled = look_up(model.classes, labels)
     if model.delta is None:
         return (
-            model.statistics.take_classes(in_settled),
-            model.residuals.take_classes(in_settled),
+            model.statistics.gather_classes(in_settled),
+            model.residuals.gather_classes(in_settled),
             in_settled,
         )
     recent = model.delta
@@ -181,10 +181,10 @@ def _gather(
     gone = (in_settled >= 0) & recent.tombstones[in_settled]
     in_settled = np.where(gone, -1, in_settled)
     nothing = np.zeros_like(recent.statistics.document_frequencies)
-    sums = recent.statistics.take_classes(in_recent)
-    sums = sums + model.statistics.take_classes(in_settled).with_frequencies(nothing)
-    weights = model.residuals.take_classes(in_settled).replace_classes(
-        recent.residuals.take_classes(in_recent), in_recent >= 0
+    sums = recent.statistics.gather_classes(in_recent)
+    sums = sums + model.statistics.gather_classes(in_settled).with_frequencies(nothing)
+    weights = model.residuals.gather_classes(in_settled).replace_classes(
+        recent.residuals.gather_classes(in_recent), in_recent >= 0
     )
     return sums, weights, in_settled
 
@@ -208,7 +208,7 @@ def _settled_with_terms(model: LongTailState, terms: Integers) -> NDArray[Any]:
     if not len(terms):
         return model.classes[:0]
     stale = np.flatnonzero(model.stale)
-    rows = model.statistics.take_classes(stale)
+    rows = model.statistics.gather_classes(stale)
     owners = np.repeat(stale, np.diff(rows.indptr))
     numbers = np.unique(owners[np.isin(rows.indices, terms)])
     if model.delta is not None:

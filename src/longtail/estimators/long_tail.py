@@ -290,7 +290,7 @@ class LongTailClassifier(CountClassifier):
         if len(held_out):
             # Sums are exact: what is subtracted can be added again, so that statistics, score and
             # index are in memory once.
-            apart = self._sum_numbered(rows.take(held_out), numbers[held_out], n_classes)
+            apart = self._sum_numbered(rows.gather(held_out), numbers[held_out], n_classes)
             model = replace(model, statistics=model.statistics - apart)
             release_memory()
             calibrator = self._calibrate(documents, hard_negatives, held_out, self._collapse(model))
@@ -381,9 +381,9 @@ class LongTailClassifier(CountClassifier):
             FIRST_CANDIDATES,
         )
         rivals = np.ascontiguousarray(classes[:, 1:])
-        scores = score_pairs(documents, rivals, score, self.n_jobs, chosen=sample)
+        scores = score_pairs(documents, rivals, score, self.n_jobs, document_ids=sample)
         left_out = leave_one_out_scores(
-            documents, own, profile, feature_weights, self.n_jobs, chosen=sample
+            documents, own, profile, feature_weights, self.n_jobs, document_ids=sample
         )
         reached = left_out >= scores.min(axis=1)
         return _Lists(sample[reached], classes[reached], own[reached])
@@ -436,9 +436,9 @@ class LongTailClassifier(CountClassifier):
                 score,
                 index,
                 n_rivals,
-                chosen=chosen[part],
-                own=own[part],
-                rare=rare,
+                document_ids=chosen[part],
+                true_classes=own[part],
+                pruning=rare,
                 n_jobs=self.n_jobs,
             )
         return classes
@@ -471,11 +471,13 @@ class LongTailClassifier(CountClassifier):
         return fit_residuals(
             documents,
             hard_negatives,
-            lambda part: self._score(documents.part(part), hard_negatives[part], model, profile),
+            lambda part: self._score(
+                documents.slice_documents(part), hard_negatives[part], model, profile
+            ),
             len(model.classes),
             self.C,
-            chosen=classes,
-            used=used,
+            class_mask=classes,
+            document_mask=used,
             n_jobs=self.n_jobs,
         )
 
@@ -498,13 +500,13 @@ class LongTailClassifier(CountClassifier):
             model.scorer,
             build_index(model.scorer, model.statistics.n_terms, self.n_jobs),
             cap_candidates(self.candidates, len(model.classes)),
-            chosen=held_out,
-            rare=model.pruning,
+            document_ids=held_out,
+            pruning=model.pruning,
             n_jobs=self.n_jobs,
         )
         residuals = self._learn_class_weights(documents, hard_negatives, model, used=used)
         release_memory()
-        scores = self._score_fully(documents.take(held_out), candidates, model.scorer, residuals)
+        scores = self._score_fully(documents.gather(held_out), candidates, model.scorer, residuals)
         ranked, scores = rank_topk(candidates, scores, candidates.shape[1], self.n_jobs)
         return fit_calibrator(scores, ranked == hard_negatives[held_out, :1])
 
@@ -547,7 +549,7 @@ class LongTailClassifier(CountClassifier):
                 model,
                 classes=classes,
                 statistics=statistics,
-                residuals=model.residuals.take_classes(sources),
+                residuals=model.residuals.gather_classes(sources),
                 stale=changed | ((sources >= 0) & model.stale[sources]),
             )
         )
@@ -635,7 +637,7 @@ class LongTailClassifier(CountClassifier):
                 n_candidates,
                 model.residuals.as_scorer,
                 k,
-                rare=model.pruning,
+                pruning=model.pruning,
                 n_jobs=self.n_jobs,
             )
         candidates, scores = self._find_with_recent(model, documents, n_candidates)
@@ -664,7 +666,7 @@ class LongTailClassifier(CountClassifier):
         n_settled = min(n_candidates, int(np.count_nonzero(~recent.tombstones)))
         for start in range(0, n_documents, DOCUMENTS_AT_ONCE):
             part = slice(start, start + DOCUMENTS_AT_ONCE)
-            few = documents.take(np.arange(n_documents)[part])
+            few = documents.gather(np.arange(n_documents)[part])
             rare = model.pruning.prune(few, np.arange(few.rows.n_documents))
             settled, settled_scores = search(
                 rare, model.scorer, model.index, n_settled, n_jobs=self.n_jobs
@@ -687,7 +689,7 @@ class LongTailClassifier(CountClassifier):
     def _split_score(
         self, model: LongTailState, rows: CountMatrix, document: int, number: int
     ) -> ScoreParts:
-        documents = self._weigh(rows.take(np.array([document])), model)
+        documents = self._weigh(rows.gather(np.array([document])), model)
         features = score_features(
             documents,
             np.zeros(1, np.int64),

@@ -40,7 +40,7 @@ class QueryPruning:
         return cls(counts.astype(index_dtype(statistics.n_classes)), statistics.n_classes)
 
     def prune(
-        self, documents: WeightedDocuments, chosen: Integers, n_jobs: int | None = None
+        self, documents: WeightedDocuments, document_ids: Integers, n_jobs: int | None = None
     ) -> WeightedDocuments:
         """Return the same rows; all but the rarest terms of the chosen ones weigh nothing.
 
@@ -53,14 +53,14 @@ class QueryPruning:
                 rows.indptr,
                 rows.indices,
                 documents.weights,
-                chosen[first:last],
+                document_ids[first:last],
                 self.class_frequencies,
                 self.posting_budget,
                 np.empty(rows.most_terms, np.int64),
                 weights,
                 totals,
             ),
-            uniform_work(len(chosen)),
+            uniform_work(len(document_ids)),
             n_jobs,
         )
         return WeightedDocuments(rows, weights, totals)

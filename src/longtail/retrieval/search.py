@@ -37,28 +37,28 @@ def search(
     index: InvertedIndex,
     n_candidates: int,
     *,
-    chosen: Integers | None = None,
-    own: Integers | None = None,
-    rare: QueryPruning | None = None,
+    document_ids: Integers | None = None,
+    true_classes: Integers | None = None,
+    pruning: QueryPruning | None = None,
     n_jobs: int | None = None,
 ) -> tuple[Integers, Floats]:
     """Return the classes of highest score for each document, best first; exact.
 
     Parameters
     ----------
-    documents : WeightedRows
+    documents : WeightedDocuments
         All documents; no weight is negative.
-    score : AdditiveScore
+    score : LinearScorer
         Of the classes.
-    index : ScoreIndex
+    index : InvertedIndex
         Of that score.
     n_candidates : int
-        q, at most the number of classes, less one where `own` is given.
-    chosen : ndarray of shape (M,), optional
+        q, at most the number of classes, less one where `true_classes` is given.
+    document_ids : ndarray of shape (M,), optional
         Row numbers; all documents when left out.
-    own : ndarray of shape (M,), optional
+    true_classes : ndarray of shape (M,), optional
         A class to pass over for each document.
-    rare : RareTerms, optional
+    pruning : QueryPruning, optional
         Score a document by its rarest terms alone; by all when left out.
     n_jobs : int or None
         Number of threads.
@@ -70,19 +70,28 @@ def search(
     scores : ndarray of shape (M, q), float64
         Their scores.
     """
-    chosen = np.arange(documents.rows.n_documents) if chosen is None else chosen
-    own = np.full(len(chosen), -1, np.int64) if own is None else own
-    if not chosen.size * n_candidates:
-        shape = len(chosen), n_candidates
+    document_ids = np.arange(documents.rows.n_documents) if document_ids is None else document_ids
+    true_classes = (
+        np.full(len(document_ids), -1, np.int64) if true_classes is None else true_classes
+    )
+    if not document_ids.size * n_candidates:
+        shape = len(document_ids), n_candidates
         return np.empty(shape, index_dtype(len(score.biases))), np.empty(shape)
-    few = documents if rare is None else rare.prune(documents, chosen, n_jobs)
+    few = documents if pruning is None else pruning.prune(documents, document_ids, n_jobs)
 
     def rank(numbers: Integers, shortlist: NDArray[Any]) -> tuple[NDArray[Any], Floats]:
-        scores = score_pairs(few, shortlist, score, n_jobs, chosen=numbers)
+        scores = score_pairs(few, shortlist, score, n_jobs, document_ids=numbers)
         return rank_topk(shortlist, scores, n_candidates, n_jobs)
 
     return _search_blocks(
-        few, index, chosen, own, n_candidates, _shortlist_capacity(n_candidates), rank, n_jobs
+        few,
+        index,
+        document_ids,
+        true_classes,
+        n_candidates,
+        _shortlist_capacity(n_candidates),
+        rank,
+        n_jobs,
     )
 
 
@@ -94,7 +103,7 @@ def search_and_rerank(
     correction: LinearScorer,
     k: int,
     *,
-    rare: QueryPruning,
+    pruning: QueryPruning,
     n_jobs: int | None = None,
 ) -> tuple[NDArray[Any], Floats]:
     """Return the best of each document's candidates by score and correction, best first.
@@ -103,9 +112,9 @@ def search_and_rerank(
 
     Parameters
     ----------
-    documents, score, index, n_candidates, rare, n_jobs
+    documents, score, index, n_candidates, pruning, n_jobs
         As in `search`.
-    correction : AdditiveScore
+    correction : LinearScorer
         What each class has learned; its slopes are 0.
     k : int
         How many, at most `n_candidates`.
@@ -118,7 +127,7 @@ def search_and_rerank(
         Score by all terms plus correction.
     """
     every = np.arange(documents.rows.n_documents)
-    few = rare.prune(documents, every, n_jobs)
+    few = pruning.prune(documents, every, n_jobs)
 
     def rank(numbers: Integers, shortlist: NDArray[Any]) -> tuple[NDArray[Any], Floats]:
         scores = score_pairs_with_residuals(
@@ -126,9 +135,16 @@ def search_and_rerank(
         )
         return _rerank(shortlist, *scores, n_candidates, k, n_jobs)
 
-    own = np.full(len(every), -1)
+    true_classes = np.full(len(every), -1)
     return _search_blocks(
-        few, index, every, own, n_candidates, _shortlist_capacity(n_candidates), rank, n_jobs
+        few,
+        index,
+        every,
+        true_classes,
+        n_candidates,
+        _shortlist_capacity(n_candidates),
+        rank,
+        n_jobs,
     )
 
 
@@ -140,8 +156,8 @@ def _shortlist_capacity(wanted: int) -> int:
 def _search_blocks(
     documents: WeightedDocuments,
     index: InvertedIndex,
-    chosen: Integers,
-    own: Integers,
+    document_ids: Integers,
+    true_classes: Integers,
     wanted: int,
     room: int,
     rank: Rank,
@@ -150,9 +166,9 @@ def _search_blocks(
     """Note what may be among the `wanted` highest, and let `rank` decide."""
     at_once = max(1, min(BLOCK, ROOM // room))
     found = []
-    for start in range(0, len(chosen), at_once):
+    for start in range(0, len(document_ids), at_once):
         part = slice(start, start + at_once)
-        numbers, passed_over = chosen[part], own[part]
+        numbers, passed_over = document_ids[part], true_classes[part]
         shortlist, shortlist_sizes = _shortlist(
             documents, index, numbers, passed_over, wanted, room, n_jobs
         )
@@ -181,24 +197,24 @@ def _merge(first: NDArray[np.bool_], rows: NDArray[Any], other_rows: NDArray[Any
 def _shortlist(
     documents: WeightedDocuments,
     index: InvertedIndex,
-    chosen: Integers,
-    own: Integers,
+    document_ids: Integers,
+    true_classes: Integers,
     wanted: int,
     width: int,
     n_jobs: int | None,
 ) -> tuple[NDArray[Any], Integers]:
     """Return the classes that may be among the highest, -1 where there are fewer, and how many."""
     rows = documents.rows
-    shortlist = np.full((len(chosen), width), -1, index_dtype(len(index.biases)))
-    shortlist_sizes = np.zeros(len(chosen), np.int64)
+    shortlist = np.full((len(document_ids), width), -1, index_dtype(len(index.biases)))
+    shortlist_sizes = np.zeros(len(document_ids), np.int64)
     parallel_for(
         lambda first, last: kernels.shortlist_classes(
             rows.indptr,
             rows.indices,
             documents.weights,
             documents.totals,
-            chosen,
-            own,
+            document_ids,
+            true_classes,
             *index.arrays,
             wanted,
             first,
@@ -207,7 +223,7 @@ def _shortlist(
             shortlist,
             shortlist_sizes,
         ),
-        uniform_work(len(chosen)),
+        uniform_work(len(document_ids)),
         n_jobs,
     )
     return shortlist, shortlist_sizes

@@ -51,7 +51,7 @@ SCORE_FEATURE_NAMES: tuple[str, ...] = tuple(feature.name for feature in SCORE_F
 FIRST_FEATURE_WEIGHTS: Floats = np.array([0.0, 0.0, 0.0, 0.0, 1.0, 0.0])
 
 # A document left out makes its own class smaller. Where classes are of equal size that alone tells
-# which is its own, so the weight of the size would grow without end, and a small new class would
+# its true class, so the weight of the size would grow without end, and a small new class would
 # win everywhere. On real sets it is between -0.4 and 0.1.
 _ANY = (-np.inf, np.inf)
 
@@ -63,9 +63,9 @@ DEFAULT_FEATURE_WEIGHTS: Floats = np.array([8.0, 0.3, 0.0, 0.1, 2.5, 0.0])
 
 def score_features(
     documents: WeightedDocuments,
-    chosen: Integers,
+    document_ids: Integers,
     classes: Integers,
-    own: Integers,
+    true_classes: Integers,
     profile: Profile,
     n_jobs: int | None = None,
 ) -> NDArray[np.float32]:
@@ -73,13 +73,13 @@ def score_features(
 
     Parameters
     ----------
-    documents : WeightedRows
+    documents : WeightedDocuments
         All documents.
-    chosen : ndarray of shape (M,)
+    document_ids : ndarray of shape (M,)
         Row numbers.
     classes : ndarray of shape (M, width)
         Class numbers.
-    own : ndarray of shape (M,)
+    true_classes : ndarray of shape (M,)
         The class whose statistics contain the document and must forget it first; -1 for none.
     profile : Profile
         Of the classes.
@@ -100,8 +100,8 @@ def score_features(
             rows.data,
             documents.weights,
             documents.totals,
-            chosen,
-            own,
+            document_ids,
+            true_classes,
             classes.shape[1],
             starts,
             pairs,
@@ -121,29 +121,29 @@ def score_features(
 class Contributions:
     """What each term of a document adds to its score for each class of its row.
 
-    The terms of document i and column k stand at `places[i] + k * length` of `values`; `constants`
+    The terms of document i and column k stand at `offsets[i] + k * length` of `values`; `biases`
     (M, width) is what no term decides.
     """
 
-    places: Integers
+    offsets: Integers
     values: NDArray[np.float32]
-    constants: NDArray[np.float32]
+    biases: NDArray[np.float32]
 
 
 def term_contributions(
     documents: WeightedDocuments,
-    chosen: Integers,
+    document_ids: Integers,
     classes: Integers,
-    own: Integers,
+    true_classes: Integers,
     profile: Profile,
     feature_weights: Floats,
     n_jobs: int | None = None,
 ) -> Contributions:
     """Split the scores of the chosen documents by term; parameters as in `score_features`."""
     rows = documents.rows
-    places = offsets_from_lengths(np.diff(rows.indptr)[chosen] * classes.shape[1])
-    values = np.empty(places[-1], np.float32)
-    constants = np.empty(classes.size, np.float32)
+    offsets = offsets_from_lengths(np.diff(rows.indptr)[document_ids] * classes.shape[1])
+    values = np.empty(offsets[-1], np.float32)
+    biases = np.empty(classes.size, np.float32)
     starts, pairs = group_by_class(classes, profile.statistics.n_classes)
     parallel_for(
         lambda first, last: kernels.fill_contributions(
@@ -151,41 +151,45 @@ def term_contributions(
             rows.indices,
             rows.data,
             documents.weights,
-            chosen,
-            own,
+            document_ids,
+            true_classes,
             classes.shape[1],
             starts,
             pairs,
             *profile.class_arrays,
             feature_weights,
-            places,
+            offsets,
             first,
             last,
             profile.zero_sums(),
             values,
-            constants,
+            biases,
         ),
         starts,
         n_jobs,
     )
-    return Contributions(places, values, constants.reshape(classes.shape))
+    return Contributions(offsets, values, biases.reshape(classes.shape))
 
 
 def leave_one_out_scores(
     documents: WeightedDocuments,
-    own: Integers,
+    true_classes: Integers,
     profile: Profile,
     feature_weights: Floats,
     n_jobs: int | None = None,
     *,
-    chosen: Integers | None = None,
+    document_ids: Integers | None = None,
 ) -> Floats:
     """Score each chosen document, or all, for its own class, without the document itself."""
-    chosen = np.arange(documents.rows.n_documents) if chosen is None else chosen
-    own = np.ascontiguousarray(own, np.int64)  # one type, so that the kernel is compiled once
-    features = score_features(documents, chosen, own[:, None], own, profile, n_jobs)[:, 0]
+    document_ids = np.arange(documents.rows.n_documents) if document_ids is None else document_ids
+    true_classes = np.ascontiguousarray(
+        true_classes, np.int64
+    )  # one type, so that the kernel is compiled once
+    features = score_features(
+        documents, document_ids, true_classes[:, None], true_classes, profile, n_jobs
+    )[:, 0]
     # Column by column: the bits of a product of matrices depend on how many rows there are.
-    scores = np.zeros(len(chosen))
+    scores = np.zeros(len(document_ids))
     for column, weight in zip(features.T, feature_weights, strict=True):
         scores += column * weight
     return scores

@@ -83,38 +83,44 @@ def score_pairs(
     score: LinearScorer,
     n_jobs: int | None = None,
     *,
-    chosen: Integers | None = None,
+    document_ids: Integers | None = None,
 ) -> Floats:
-    """Score each document with each class of its row, shape (n_chosen, width).
+    """Score each document with each class of its row, shape (M, width).
 
     A few documents search each class's row for their terms; many are worked off class by class.
     Both add the same numbers in the same order.
 
     Parameters
     ----------
-    documents : WeightedRows
+    documents : WeightedDocuments
         All documents.
-    classes : ndarray of shape (n_chosen, width)
+    classes : ndarray of shape (M, width)
         Class numbers; -1 for none, which scores -inf.
-    score : AdditiveScore
+    score : LinearScorer
         Of the classes.
     n_jobs : int or None
         Number of threads.
-    chosen : ndarray of shape (n_chosen,), optional
+    document_ids : ndarray of shape (M,), optional
         Row numbers; all documents when left out.
 
     Returns
     -------
-    ndarray of shape (n_chosen, width), float64
+    ndarray of shape (M, width), float64
     """
-    chosen = np.arange(documents.rows.n_documents) if chosen is None else chosen
+    document_ids = np.arange(documents.rows.n_documents) if document_ids is None else document_ids
     scores = np.full(classes.shape, -np.inf)
     if _are_few(classes, len(score.biases)):
         parallel_for(
             lambda first, last: kernels.score_pairs(
-                *_document_arrays(documents), chosen, classes, *score.arrays, first, last, scores
+                *_document_arrays(documents),
+                document_ids,
+                classes,
+                *score.arrays,
+                first,
+                last,
+                scores,
             ),
-            uniform_work(len(chosen)),
+            uniform_work(len(document_ids)),
             n_jobs,
         )
         return scores
@@ -124,7 +130,7 @@ def score_pairs(
     parallel_for(
         lambda first, last: kernels.score_pairs_by_class(
             *_document_arrays(documents),
-            chosen,
+            document_ids,
             classes.shape[1],
             starts,
             pairs,
@@ -143,7 +149,7 @@ def score_pairs(
 def score_pairs_with_residuals(
     documents: WeightedDocuments,
     few: WeightedDocuments,
-    chosen: Integers,
+    document_ids: Integers,
     classes: NDArray[Any],
     score: LinearScorer,
     correction: LinearScorer,
@@ -156,26 +162,26 @@ def score_pairs_with_residuals(
 
     Parameters
     ----------
-    documents : WeightedRows
+    documents : WeightedDocuments
         All documents.
-    few : WeightedRows
+    few : WeightedDocuments
         The same rows, with weights of 0 for most terms.
-    chosen : ndarray of shape (n_chosen,)
+    document_ids : ndarray of shape (M,)
         Row numbers.
-    classes : ndarray of shape (n_chosen, width)
+    classes : ndarray of shape (M, width)
         Class numbers; -1 for none, which scores -inf.
-    score, correction : AdditiveScore
+    score, correction : LinearScorer
         Of the classes; the slopes of the correction are 0.
     n_jobs : int or None
         Number of threads.
 
     Returns
     -------
-    scores, corrected : ndarrays of shape (n_chosen, width), float64
+    scores, corrected : ndarrays of shape (M, width), float64
         Score of the few terms; score and correction of all terms.
     """
     scores, corrected = np.full(classes.shape, -np.inf), np.full(classes.shape, -np.inf)
-    document_arrays = (*_document_arrays(documents), few.weights, few.totals, chosen)
+    document_arrays = (*_document_arrays(documents), few.weights, few.totals, document_ids)
     class_arrays = (
         *score.arrays,
         correction.indptr,
@@ -188,7 +194,7 @@ def score_pairs_with_residuals(
             lambda first, last: kernels.score_pairs_with_residuals(
                 *document_arrays, classes, *class_arrays, first, last, scores, corrected
             ),
-            uniform_work(len(chosen)),
+            uniform_work(len(document_ids)),
             n_jobs,
         )
         return scores, corrected
@@ -267,7 +273,7 @@ class ClassResiduals:
             self.indptr, self.indices, self.weights, np.zeros_like(self.biases), self.biases
         )
 
-    def take_classes(self, sources: Integers) -> ClassResiduals:
+    def gather_classes(self, sources: Integers) -> ClassResiduals:
         """Return a class for each source: that class's weights, or none where it is -1."""
         indptr, entries = gather_rows(self.indptr, sources)
         return ClassResiduals(
@@ -287,15 +293,15 @@ class ClassResiduals:
             self.biases[keep],
         )
 
-    def replace_classes(self, others: ClassResiduals, chosen: NDArray[np.bool_]) -> ClassResiduals:
-        """Take the chosen classes from `others` and the rest from here."""
-        mine, theirs = self.select_classes(~chosen), others.select_classes(chosen)
-        sizes = np.zeros(len(chosen), np.int64)
-        sizes[~chosen], sizes[chosen] = np.diff(mine.indptr), np.diff(theirs.indptr)
+    def replace_classes(self, others: ClassResiduals, mask: NDArray[np.bool_]) -> ClassResiduals:
+        """Take the classes of the mask from `others` and the rest from here."""
+        mine, theirs = self.select_classes(~mask), others.select_classes(mask)
+        sizes = np.zeros(len(mask), np.int64)
+        sizes[~mask], sizes[mask] = np.diff(mine.indptr), np.diff(theirs.indptr)
         indptr = offsets_from_lengths(sizes)
-        entries_chosen = np.repeat(chosen, sizes)
+        entry_mask = np.repeat(mask, sizes)
         indices = np.empty(indptr[-1], self.indices.dtype)
         values = np.empty(indptr[-1], np.float32)
-        for source, where in ((mine, ~entries_chosen), (theirs, entries_chosen)):
+        for source, where in ((mine, ~entry_mask), (theirs, entry_mask)):
             indices[where], values[where] = source.indices, source.weights
-        return ClassResiduals(indptr, indices, values, np.where(chosen, others.biases, self.biases))
+        return ClassResiduals(indptr, indices, values, np.where(mask, others.biases, self.biases))

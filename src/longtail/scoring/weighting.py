@@ -36,16 +36,18 @@ class WeightedDocuments:
     weights: NDArray[Any]
     totals: Floats
 
-    def take(self, documents: Integers) -> WeightedDocuments:
+    def gather(self, documents: Integers) -> WeightedDocuments:
         """Return the given documents, in their order."""
         entries = self.rows.entries(documents)
         return WeightedDocuments(
-            self.rows.take(documents, entries), self.weights[entries], self.totals[documents]
+            self.rows.gather(documents, entries), self.weights[entries], self.totals[documents]
         )
 
-    def part(self, documents: slice) -> WeightedDocuments:
+    def slice_documents(self, documents: slice) -> WeightedDocuments:
         """Return documents that follow each other, without copying them."""
-        return WeightedDocuments(self.rows.part(documents), self.weights, self.totals[documents])
+        return WeightedDocuments(
+            self.rows.slice_documents(documents), self.weights, self.totals[documents]
+        )
 
 
 @dataclass(frozen=True)

@@ -116,7 +116,7 @@ class ClassStatistics:
             If the sizes do not fit, or a class number or count is out of range.
         """
         rows = X if isinstance(X, CountMatrix) else CountMatrix.from_matrix(X)
-        numbers = check_class_numbers(y, n_classes, rows.n_documents)
+        numbers = check_class_ids(y, n_classes, rows.n_documents)
         order = np.argsort(numbers, kind="stable")
         class_sizes = np.bincount(numbers, minlength=n_classes).astype(np.int64)
         starts = offsets_from_lengths(class_sizes)
@@ -241,7 +241,7 @@ class ClassStatistics:
 
     __hash__ = None  # type: ignore[assignment]
 
-    def place_classes(self, positions: Integers, n_classes: int) -> ClassStatistics:
+    def scatter_classes(self, positions: Integers, n_classes: int) -> ClassStatistics:
         """Move class c to row `positions[c]` of `n_classes`; rows in between have no documents."""
         sizes = np.zeros(n_classes, np.int64)
         sizes[positions] = np.diff(self.indptr)
@@ -258,7 +258,7 @@ class ClassStatistics:
             moved[name][entries] = getattr(self, name)
         return replace(self, indptr=indptr, class_sizes=class_sizes, **moved)
 
-    def take_classes(self, sources: Integers) -> ClassStatistics:
+    def gather_classes(self, sources: Integers) -> ClassStatistics:
         """Return a class for each source: that class's sums, or none where it is -1.
 
         The document frequencies stay those of all documents.
@@ -278,15 +278,15 @@ class ClassStatistics:
 
         So the document frequencies stay, but never exceed the number of documents left.
         """
-        rest = self.take_classes(np.delete(np.arange(self.n_classes), number))
+        rest = self.gather_classes(np.delete(np.arange(self.n_classes), number))
         return rest.with_frequencies(np.minimum(self.document_frequencies, rest.n_documents))
 
     def merge_classes(self, source: int, into: int) -> ClassStatistics:
         """Add one class's sums to another's and leave the first out; exact."""
-        others = self.take_classes(np.delete(np.arange(self.n_classes), source))
+        others = self.gather_classes(np.delete(np.arange(self.n_classes), source))
         sources = np.full(self.n_classes - 1, -1)
         sources[into - (source < into)] = source
-        moved = self.take_classes(sources)
+        moved = self.gather_classes(sources)
         return others + moved.with_frequencies(np.zeros_like(self.document_frequencies))
 
     def with_frequencies(self, document_frequencies: Integers) -> ClassStatistics:
@@ -360,7 +360,7 @@ class ClassStatistics:
         return replace(self, counts=self.counts << (bits - self.count_bits), count_bits=bits)
 
 
-def check_class_numbers(y: ArrayLike, n_classes: int, n_documents: int) -> Integers:
+def check_class_ids(y: ArrayLike, n_classes: int, n_documents: int) -> Integers:
     """Return `y` as int64 class numbers, after checking their number and range."""
     numbers = np.asarray(y)
     if numbers.ndim != 1 or len(numbers) != n_documents:

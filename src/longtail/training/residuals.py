@@ -40,8 +40,8 @@ def fit_residuals(
     n_classes: int,
     cost: float,
     *,
-    chosen: NDArray[np.bool_] | None = None,
-    used: NDArray[np.bool_] | None = None,
+    class_mask: NDArray[np.bool_] | None = None,
+    document_mask: NDArray[np.bool_] | None = None,
     n_jobs: int | None = None,
 ) -> ClassResiduals:
     """Fit the weights of each class on its near misses.
@@ -59,9 +59,9 @@ def fit_residuals(
         K.
     cost : float
         Weight of each pair's loss.
-    chosen : ndarray of shape (n_classes,), bool, optional
+    class_mask : ndarray of shape (n_classes,), bool, optional
         The classes to fit; all when left out.
-    used : ndarray of shape (n_documents,), bool, optional
+    document_mask : ndarray of shape (n_documents,), bool, optional
         The documents to learn from; all when left out.
     n_jobs : int or None
         Number of threads; the weights are the same for any.
@@ -71,10 +71,10 @@ def fit_residuals(
     ClassWeights
     """
     n_documents, width = classes.shape
-    chosen = np.ones(n_classes, np.bool_) if chosen is None else chosen
-    used = np.ones(n_documents, np.bool_) if used is None else used
+    class_mask = np.ones(n_classes, np.bool_) if class_mask is None else class_mask
+    document_mask = np.ones(n_documents, np.bool_) if document_mask is None else document_mask
     offsets = _log_odds(classes.shape, scores_of, n_jobs)
-    starts, pairs = _group_hard_negatives(classes, offsets, chosen, used)
+    starts, pairs = _group_hard_negatives(classes, offsets, class_mask, document_mask)
     release_memory()  # threads do not take what others have freed
     sizes, constants = np.zeros(n_classes, np.int64), np.zeros(n_classes)
     terms_of: dict[int, NDArray[np.int32]] = {}
@@ -143,14 +143,14 @@ def _log_odds_of(scores: Floats, n_jobs: int | None) -> Floats:
 def _group_hard_negatives(
     classes: NDArray[Any],
     offsets: NDArray[np.float32],
-    chosen: NDArray[np.bool_],
-    used: NDArray[np.bool_],
+    class_mask: NDArray[np.bool_],
+    document_mask: NDArray[np.bool_],
 ) -> tuple[Integers, NDArray[Any]]:
     """List the pairs `row * width + column` that each class learns from, and where it begins."""
     close = offsets >= LOWEST_OFFSET
     close[:, 0] = True  # the document's own class
-    close &= chosen[classes] & used[:, None]
-    return group_by_class(np.where(close, classes, -1), len(chosen))
+    close &= class_mask[classes] & document_mask[:, None]
+    return group_by_class(np.where(close, classes, -1), len(class_mask))
 
 
 def _join(pieces: dict[int, NDArray[Any]]) -> NDArray[Any]:

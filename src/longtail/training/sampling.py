@@ -17,7 +17,7 @@ from longtail._kernels import sampling as kernels
 from longtail._parallel import parallel_for, uniform_work
 from longtail._validation import cap_adversaries, check_examples_per_class
 from longtail.sparse import Floats, Integers, index_dtype
-from longtail.statistics.classes import check_class_numbers
+from longtail.statistics.classes import check_class_ids
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ def draw_pairs(
     3
     """
     n_adversaries = cap_adversaries(adversaries, n_classes)
-    labels = check_class_numbers(y, n_classes, len(np.asarray(y)))
+    labels = check_class_ids(y, n_classes, len(np.asarray(y)))
     seed = draw_seed(random_state)
     probabilities = retention_probabilities(
         np.bincount(labels, minlength=n_classes), examples_per_class
