@@ -74,23 +74,85 @@ class CountMatrix:
         Raises
         ------
         ValueError
-            If a count is negative, NaN or infinite.
+            If a count is negative, NaN or infinite, or the matrix is damaged.
         """
-        matrix: Any = X if isinstance(X, sp.csr_array | sp.csr_matrix) else sp.csr_array(X)
+        check_sparse(X)
+        matrix: Any = X
+        if not isinstance(X, sp.csr_array | sp.csr_matrix):
+            matrix = sp.csr_array(X)
+            check_sparse(matrix)
         smallest, largest = _check_counts(matrix.data)
-        if not matrix.has_canonical_format or smallest < SMALLEST_COUNT:
+        if smallest < SMALLEST_COUNT or not _has_sorted_rows(matrix.indptr, matrix.indices):
             matrix = sp.csr_array(matrix, dtype=np.float64, copy=True)
+            matrix.has_canonical_format = matrix.has_sorted_indices = False  # whatever it claims
             matrix.sum_duplicates()
             matrix.data[matrix.data < SMALLEST_COUNT] = 0.0
             matrix.eliminate_zeros()
             largest = float(matrix.data.max(initial=0.0))
         n_terms = int(matrix.shape[1])
+        n_entries = matrix.indptr[-1]
         return cls(
             indptr=matrix.indptr.astype(np.int64, copy=False),
-            indices=matrix.indices.astype(index_dtype(n_terms), copy=False),
-            data=_narrow(matrix.data, largest),
+            indices=matrix.indices[:n_entries].astype(index_dtype(n_terms), copy=False),
+            data=_narrow(matrix.data[:n_entries], largest),
             n_terms=n_terms,
         )
+
+
+def check_sparse(X: Any) -> None:
+    """Refuse a scipy matrix whose parts do not fit each other: what scipy itself does not check.
+
+    Its arrays may have been assigned or mapped from a file; compiled code follows them blindly.
+
+    Raises
+    ------
+    ValueError
+        If an offset falls or an index is out of range.
+    """
+    if getattr(X, "format", None) == "coo" and sp.issparse(X):
+        bounds = list(zip(X.coords, X.shape, strict=True))
+    elif getattr(X, "format", None) in ("csr", "csc", "bsr") and sp.issparse(X):
+        blocks = X.blocksize if X.format == "bsr" else (1, 1)
+        n_rows, n_columns = (size // block for size, block in zip(X.shape, blocks, strict=True))
+        if X.format == "csc":
+            n_rows, n_columns = n_columns, n_rows
+        n_entries = min(len(X.indices), len(X.data))
+        if not _are_offsets(X.indptr, n_rows, n_entries):
+            raise ValueError(
+                f"X is a damaged {X.format} matrix of shape {X.shape}: its indptr must have "
+                f"{n_rows + 1} offsets that start at 0, never fall and end within its "
+                f"{n_entries} entries. Build the matrix anew."
+            )
+        bounds = [(X.indices[: X.indptr[-1]], n_columns)]
+    else:
+        return
+    for indices, size in bounds:
+        if len(indices) and not 0 <= indices.min() <= indices.max() < size:
+            raise ValueError(
+                f"X is a damaged {X.format} matrix of shape {X.shape}: its indices reach from "
+                f"{indices.min()} to {indices.max()}, outside 0 to {size - 1}. "
+                "Build the matrix anew."
+            )
+
+
+def _are_offsets(indptr: NDArray[Any], n_rows: int, n_entries: int) -> bool:
+    """Return whether offsets cut entries into rows; differences of wrapped ones would overflow."""
+    return bool(
+        len(indptr) == n_rows + 1
+        and indptr[0] == 0
+        and indptr[-1] <= n_entries
+        and np.all(indptr[1:] >= indptr[:-1])
+    )
+
+
+def _has_sorted_rows(indptr: NDArray[Any], indices: NDArray[Any]) -> bool:
+    """Return whether indices ascend within each row; the flag of a matrix may be out of date."""
+    for start in range(0, int(indptr[-1]) - 1, PIECE):
+        block = indices[start : min(start + PIECE + 1, int(indptr[-1]))]
+        falls = np.flatnonzero(block[1:] <= block[:-1]) + (start + 1)
+        if len(falls) and not np.array_equal(indptr[np.searchsorted(indptr, falls)], falls):
+            return False
+    return True
 
 
 def index_dtype(size: int) -> type[np.int32] | type[np.int64]:
@@ -131,7 +193,7 @@ def check_csr(
     sound = (
         len(indptr) == n_rows + 1
         and indptr[0] == 0
-        and not np.any(np.diff(indptr) < 0)
+        and np.all(indptr[1:] >= indptr[:-1])
         and indptr[-1] == len(indices) == len(values)
         and (not len(indices) or 0 <= indices.min() <= indices.max() < n_columns)
     )

@@ -31,6 +31,7 @@ from sklearn.utils.validation import validate_data
 from longtail.estimators.loading import load as load_file
 from longtail.estimators.text import TextClassifier
 from longtail.exceptions import ModelFileError
+from longtail.sparse import check_sparse
 from longtail.store.journal import (
     Change,
     ChangeLog,
@@ -488,6 +489,7 @@ def _pack_rows(model: Any, documents: Any) -> dict[str, Any]:
     """Return counts as a record holds them."""
     if isinstance(documents, list | tuple) and any(isinstance(row, str) for row in documents):
         raise TypeError("this model takes a matrix of counts; documents holds texts.")
+    check_sparse(documents)
     X = validate_data(model, documents, reset=False, accept_sparse="csr", dtype=np.float64)
     X = sparse.csr_array(X, copy=True)
     X.sum_duplicates()

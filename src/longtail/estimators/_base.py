@@ -30,7 +30,7 @@ from longtail._validation import (
 )
 from longtail.explanation import ScoreParts, explain_score
 from longtail.results import Explanation, TopK
-from longtail.sparse import CountMatrix, Floats, Integers
+from longtail.sparse import CountMatrix, Floats, Integers, check_sparse
 from longtail.statistics.classes import ClassStatistics
 from longtail.store.model_file import ModelFile, pack_texts
 from longtail.store.state_io import Model, pack_model, plain, plain_parts
@@ -427,6 +427,7 @@ class CountClassifier(ClassifierMixin, BaseEstimator):
     def _check_input(self, X: Any, y: ArrayLike, *, reset: bool) -> tuple[Any, NDArray[Any]]:
         """Return counts and labels after scikit-learn's checks and ours."""
         check_no_missing_label(y)
+        check_sparse(X)
         X, y = validate_data(self, X, y, reset=reset, accept_sparse="csr", dtype="numeric")
         y = np.asarray(y)
         if y.dtype.kind in "fc":  # for others it only warns that there are many classes
@@ -437,6 +438,7 @@ class CountClassifier(ClassifierMixin, BaseEstimator):
         """Return the documents to predict in the kernels' form."""
         if self._is_plain(X):
             return CountMatrix.from_matrix(X)
+        check_sparse(X)
         X = validate_data(self, X, reset=False, accept_sparse="csr", dtype="numeric")
         return CountMatrix.from_matrix(X)
 

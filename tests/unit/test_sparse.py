@@ -1,0 +1,85 @@
+"""Count matrices: a damaged one is an error, whatever scipy lets through."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from longtail import DoubleSamplingClassifier, LongTailClassifier
+from longtail.sparse import CountMatrix
+from tests.conftest import make_problem
+
+WRAPPED = np.array([0, 2**63 - 1, -(2**63) + 5, 4, 4, 6], np.int64)  # differences overflow
+DAMAGE = {
+    "column too large": {"indices": lambda old: np.where(np.arange(len(old)) == 3, 10**6, old)},
+    "column negative": {"indices": lambda old: np.where(np.arange(len(old)) == 3, -5, old)},
+    "offsets fall": {"indptr": lambda old: old[::-1].copy()},
+    "offsets wrap": {"indptr": lambda old: np.resize(WRAPPED, len(old))},
+    "offsets beyond the end": {"indptr": lambda old: old * 1000},
+    "first offset": {"indptr": lambda old: old + 1},
+    "offsets too few": {"indptr": lambda old: old[:-1]},
+    "data too short": {"data": lambda old: old[:-2]},
+    "indices too short": {"indices": lambda old: old[:-2]},
+}
+
+
+def damaged(matrix, damage):
+    for name, change in damage.items():
+        setattr(matrix, name, change(getattr(matrix, name)))
+    return matrix
+
+
+@pytest.mark.parametrize("kind", [sp.csr_array, sp.csr_matrix, sp.csc_array])
+@pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
+def test_a_damaged_matrix_is_refused(problem, kind, damage):
+    with pytest.raises(ValueError, match="X is a damaged cs. matrix of shape .* Build the matrix"):
+        CountMatrix.from_matrix(damaged(kind(problem.X), damage))
+
+
+@pytest.mark.parametrize("estimator", [LongTailClassifier, DoubleSamplingClassifier])
+@pytest.mark.parametrize("kind", [sp.csr_array, sp.csc_array])
+def test_estimators_refuse_a_damaged_matrix(problem, estimator, kind):
+    classifier = estimator(random_state=0).fit(problem.X, problem.y)
+    for damage in DAMAGE.values():
+        for method in (estimator(random_state=0).fit, classifier.partial_fit, classifier.forget):
+            with pytest.raises(ValueError, match="damaged"):
+                method(damaged(kind(problem.X), damage), problem.y)
+        for method in (classifier.predict, classifier.predict_topk, classifier.explain):
+            with pytest.raises(ValueError, match="damaged"):
+                method(damaged(kind(problem.X), damage))
+
+
+def test_other_formats_are_checked():
+    coo = sp.coo_array(np.eye(3))
+    coo.coords = (np.array([0, 1, 2]), np.array([0, 1, 9]))
+    with pytest.raises(ValueError, match="damaged coo matrix"):
+        CountMatrix.from_matrix(coo)
+    lil = sp.lil_array(np.eye(3))
+    lil.rows[1] = [7]
+    with pytest.raises(ValueError, match="damaged csr matrix"):
+        CountMatrix.from_matrix(lil)
+    bsr = sp.bsr_array(np.eye(4), blocksize=(2, 2))
+    assert CountMatrix.from_matrix(bsr).n_terms == 4
+    bsr.indices[0] = 2
+    with pytest.raises(ValueError, match="damaged bsr matrix"):
+        CountMatrix.from_matrix(bsr)
+
+
+def test_a_matrix_that_claims_to_be_canonical_is_not_believed():
+    matrix = sp.csr_array(np.array([[1, 2, 0], [0, 1, 1]]))
+    assert matrix.has_canonical_format
+    matrix.indices[:2] = [1, 0]
+    matrix.indices[2:] = [1, 1]
+    rows = CountMatrix.from_matrix(matrix)
+    assert rows.indices.tolist() == [0, 1, 1]
+    assert rows.data.tolist() == [2, 1, 2]
+    assert rows.indptr.tolist() == [0, 2, 3]
+
+
+def test_entries_behind_the_last_row_do_not_count():
+    X = make_problem().X
+    matrix = sp.csr_array(X)
+    matrix.indices = np.append(matrix.indices, 99).astype(matrix.indices.dtype)
+    matrix.data = np.append(matrix.data, 7)
+    rows, whole = CountMatrix.from_matrix(matrix), CountMatrix.from_matrix(X)
+    assert np.array_equal(rows.indices, whole.indices)
+    assert np.array_equal(rows.data, whole.data)
