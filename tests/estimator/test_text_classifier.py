@@ -201,7 +201,7 @@ def test_refine_after_growth(model):
     model.partial_fit(*new)
     model.refine([*TEXTS, *new[0]], [*LABELS, *new[1]])
     assert model.predict(["zebra"]).tolist() == ["zebra"]
-    assert model.scorer(TEST_TEXTS, TEST_LABELS) > 0.8
+    assert model.score(TEST_TEXTS, TEST_LABELS) > 0.8
 
 
 def test_classes_can_be_renamed_merged_and_removed(model):

@@ -15,7 +15,12 @@ from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from longtail._validation import check_among
+from longtail._validation import check_among, check_known, check_same_kind
+from longtail.estimators._added_documents import (
+    AddedDocuments,
+    count_as_added,
+    count_by_class_terms,
+)
 from longtail.estimators._base import TEACHING, CountClassifier
 from longtail.estimators.long_tail import LongTailClassifier
 from longtail.results import Explanation, TopK
@@ -28,11 +33,15 @@ from longtail.text import TextVectorizer, TokenizerOptions, Vocabulary
 
 @dataclass(frozen=True)
 class TextModel:
-    """The fitted parts, replaced as a whole; the first `n_fitted` terms are those of the fit."""
+    """The fitted parts, replaced as a whole; the first `n_fitted` terms are those of the fit.
+
+    `added` tells how documents were counted; a file of an earlier version may not have it.
+    """
 
     vocabulary: Vocabulary
     classifier: CountClassifier
     n_fitted: int
+    added: AddedDocuments | None
 
 
 class TextClassifier(ClassifierMixin, BaseEstimator):
@@ -57,6 +66,9 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         Whether é counts as e.
     stem : bool, default=False
         Whether English plural endings are cut.
+    remember_documents : bool, default=False
+        Keep a hash of every document (24 bytes each), so that `forget` and `refine` refuse one that
+        was never added. Without, they notice only what does not fit the sums of its class.
     random_state : int, RandomState or None, default=None
         For the default classifier.
     n_jobs : int or None, default=None
@@ -98,6 +110,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         ngram_weight: float = 0.5,
         fold_accents: bool = True,
         stem: bool = False,
+        remember_documents: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
@@ -109,6 +122,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         self.ngram_weight = ngram_weight
         self.fold_accents = fold_accents
         self.stem = stem
+        self.remember_documents = remember_documents
         self.random_state = random_state
         self.n_jobs = n_jobs
 
@@ -183,9 +197,12 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         )
         X = vectorizer.fit_chunks(texts_of_chunks())
         vocabulary = vectorizer.vocabulary_
-        classifier.fit(X, np.concatenate(labels))
+        y = np.concatenate(labels)
+        classifier.fit(X, y)
+        added = AddedDocuments.empty(complete=bool(self.remember_documents))
+        added = added.add(X, np.searchsorted(classifier.classes_, y), vocabulary.n_terms)
         with TEACHING:
-            self._model = TextModel(vocabulary, classifier, vocabulary.n_terms)
+            self._model = TextModel(vocabulary, classifier, vocabulary.n_terms, added)
         return self
 
     def partial_fit(self, texts: Any, y: ArrayLike, classes: ArrayLike | None = None) -> Self:
@@ -214,15 +231,23 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
             classifier = copy.copy(model.classifier)
             if vocabulary.n_terms > model.vocabulary.n_terms:
                 classifier._grow_terms(vocabulary.n_terms)
-            classifier.partial_fit(vocabulary.count(texts, self.n_jobs), y, classes)
-            self._model = replace(model, vocabulary=vocabulary, classifier=classifier)
+            X = vocabulary.count(texts, self.n_jobs)
+            classifier.partial_fit(X, y, classes)
+            added = model.added
+            if added is not None:
+                added = added.follow(model.classifier.classes_, classifier.classes_)
+                class_ids = np.searchsorted(classifier.classes_, np.asarray(y))
+                added = added.add(X, class_ids, model.n_fitted)
+            self._model = replace(model, vocabulary=vocabulary, classifier=classifier, added=added)
         return self
 
     def forget(self, texts: Any, y: ArrayLike) -> Self:
         """Subtract documents that were added before; a class with none left disappears.
 
-        A term that `fit` left out as too rare may have entered the vocabulary since. It is
-        subtracted with a document only where the document's class has it.
+        A document is counted as it was when it was added: one of the fit with the terms of the
+        fit, a later one with those that it brought as well. A document that was never added is
+        noticed for certain with `remember_documents`; without, where a term, a count or the number
+        of documents is more than its class has, which in a large class may not be so.
 
         Parameters
         ----------
@@ -240,9 +265,16 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         ValueError
             If a document was never added, or none would be left; the model then stays as it is.
         """
-        return self._teach(
-            lambda classifier, model: classifier.forget(self._count_as_added(model, texts, y), y)
-        )
+        self._fitted()
+        with TEACHING:
+            model = self._fitted()
+            X, added = self._count_as_added(model, texts, y)
+            classifier = copy.copy(model.classifier)
+            classifier.forget(X, y)
+            if added is not None:
+                added = added.follow(model.classifier.classes_, classifier.classes_)
+            self._model = replace(model, classifier=classifier, added=added)
+        return self
 
     def refine(self, texts: Any, y: ArrayLike) -> Self:
         """Learn the weights of the classes touched since the last fit or refine anew.
@@ -260,16 +292,18 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         self
         """
         return self._teach(
-            lambda classifier, model: classifier.refine(self._count_as_added(model, texts, y), y)
+            lambda classifier, model: classifier.refine(self._count_as_added(model, texts, y)[0], y)
         )
 
     def rename_class(self, old: Any, new: Any) -> Self:
         """Give a class another label; see the classifier of counts."""
-        return self._teach(lambda classifier, _: classifier.rename_class(old, new))
+        return self._teach(lambda classifier, _: classifier.rename_class(old, new), (old, new))
 
     def merge_classes(self, source: Any, into: Any) -> Self:
         """Add the documents of one class to another; see the classifier of counts."""
-        return self._teach(lambda classifier, _: classifier.merge_classes(source, into))
+        return self._teach(
+            lambda classifier, _: classifier.merge_classes(source, into), (source, into)
+        )
 
     def remove_class(self, label: Any) -> Self:
         """Remove a class with all its documents; see the classifier of counts."""
@@ -383,6 +417,9 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         inner, counts = model.classifier, model.classifier._fitted()
         arrays = {**pack_model(counts), **inner._pack_learned(counts)}
         arrays |= {f"vocabulary/{name}": getattr(model.vocabulary, name) for name in _ARRAYS}
+        if model.added is not None:
+            arrays["added/hashes"] = model.added.hashes
+            arrays["added/class_ids"] = model.added.class_ids
         header = {
             "parameters": _plain_parameters(inner),
             **plain_parts(counts),
@@ -391,6 +428,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
                 "is_default": self.classifier is None,
                 "parameters": _plain_parameters(self),
                 "n_fitted": model.n_fitted,
+                "remembers_all": model.added is not None and model.added.complete,
             },
         }
         write_model(path, type(self).__name__, header, arrays)
@@ -410,7 +448,12 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError("the vocabulary must have as many terms as the classifier")
         if verify:
             vocabulary.validate()
-        estimator._model = TextModel(vocabulary, classifier, n_fitted)
+        added = None if n_fitted < n_terms else AddedDocuments.empty()  # of an earlier version
+        if "added/hashes" in file.arrays:
+            hashes, ids = (file.array(f"added/{name}") for name in ("hashes", "class_ids"))
+            added = AddedDocuments(hashes, ids, bool(text["remembers_all"]))
+            added.validate(len(classifier.classes_))
+        estimator._model = TextModel(vocabulary, classifier, n_fitted, added)
         return estimator
 
     # ---- parts
@@ -449,42 +492,41 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         fresh: CountClassifier = clone(self.classifier)
         return fresh
 
-    def _teach(self, change: Callable[[Any, TextModel], Any]) -> Self:
+    def _teach(
+        self,
+        change: Callable[[Any, TextModel], Any],
+        renamed: tuple[Any, Any] | None = None,
+    ) -> Self:
         """Change a copy of the classifier, then put it in the place of the old one."""
         self._fitted()
         with TEACHING:
             model = self._fitted()
             classifier = copy.copy(model.classifier)
             change(classifier, model)
-            self._model = replace(model, classifier=classifier)
+            added = model.added
+            if added is not None:
+                added = added.follow(model.classifier.classes_, classifier.classes_, renamed)
+            self._model = replace(model, classifier=classifier, added=added)
         return self
 
     def _count(self, model: TextModel, texts: Any) -> csr_array[Any]:
         """Return the counts of texts."""
         return model.vocabulary.count(texts, self.n_jobs)
 
-    def _count_as_added(self, model: TextModel, texts: Any, y: ArrayLike) -> csr_array[Any]:
-        """Return the counts of texts as they were when these were added.
-
-        A document of the fit was counted with the terms of the fit, a later one with all of its
-        terms: its class has them, then.
-        """
-        X = self._count(model, texts)
-        late = X.indices >= model.n_fitted
-        labels = np.asarray(y)
-        if not late.any() or len(labels) != X.shape[0]:
-            return X
-        statistics, classes = model.classifier.statistics_, model.classifier.classes_
-        numbers = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
-        owners = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
-        for document in np.unique(owners[late]):
-            row = slice(X.indptr[document], X.indptr[document + 1])
-            number = numbers[document]
-            known = statistics.indices[statistics.indptr[number] : statistics.indptr[number + 1]]
-            if not np.isin(X.indices[row][late[row]], known).all():
-                X.data[row] = np.where(late[row], 0.0, X.data[row])
-        X.eliminate_zeros()
-        return X
+    def _count_as_added(
+        self, model: TextModel, texts: Any, y: ArrayLike
+    ) -> tuple[csr_array[Any], AddedDocuments | None]:
+        """Return the counts of texts as they were when these were added."""
+        X, labels, classes = self._count(model, texts), np.asarray(y), model.classifier.classes_
+        if labels.shape != (X.shape[0],):
+            return X, model.added  # the classifier says what is wrong
+        check_same_kind(labels, classes)
+        check_known(labels, classes)
+        class_ids = np.searchsorted(classes, labels)
+        if model.added is not None:
+            return count_as_added(X, class_ids, model.n_fitted, model.added)
+        statistics = model.classifier.statistics_
+        return count_by_class_terms(X, class_ids, model.n_fitted, statistics), None
 
 
 _ARRAYS = ("utf8", "offsets", "document_frequencies")
