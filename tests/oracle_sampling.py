@@ -1,0 +1,74 @@
+"""Every random draw in plain Python integers: slow, obvious, and importing nothing of ours.
+
+A draw is a hash of (seed, document, draw), so it depends on nothing that was drawn before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+MASK = 2**64 - 1
+GOLDEN = 0x9E3779B97F4A7C15  # 2^64 divided by the golden ratio, SplitMix64's increment
+
+
+def mix(value: int) -> int:
+    """The finaliser of SplitMix64 (Steele, Lea and Flood, 2014)."""
+    value = (value ^ (value >> 30)) * 0xBF58476D1CE4E5B9 & MASK
+    value = (value ^ (value >> 27)) * 0x94D049BB133111EB & MASK
+    return value ^ (value >> 31)
+
+
+def random_bits(seed: int, document: int, draw: int) -> int:
+    """64 bits: mix seed, document and draw in one after the other."""
+    value = mix((seed + GOLDEN) & MASK)
+    value = mix((value + (document + 1) * GOLDEN) & MASK)
+    return mix((value + (draw + 1) * GOLDEN) & MASK)
+
+
+def uniform(seed: int, document: int, draw: int = 0) -> float:
+    """The upper 53 bits as a number in [0, 1)."""
+    return (random_bits(seed, document, draw) >> 11) / 2**53
+
+
+def hold_out(labels: Sequence[int], n: int, seed: int) -> list[int]:
+    """The n documents of lowest draw; the document of highest draw of each class always stays."""
+    draws = {i: uniform(seed, i) for i in range(len(labels))}
+    for c in set(labels):
+        del draws[max((i for i in draws if labels[i] == c), key=draws.__getitem__)]
+    return sorted(draws, key=draws.__getitem__)[:n]
+
+
+def draw_documents(
+    labels: Sequence[int], n: int, seed: int, without: Collection[int] = ()
+) -> list[int]:
+    """The n documents of lowest draw, lowest first, among those that share their class."""
+    shared = [i for i, c in enumerate(labels) if list(labels).count(c) > 1 and i not in without]
+    return sorted(shared, key=lambda i: uniform(seed, i))[:n]
+
+
+def draw_pairs(
+    labels: Sequence[int], n_classes: int, examples_per_class: float, adversaries: int, seed: int
+) -> tuple[list[int], list[list[int]]]:
+    """Algorithm 1: keep a document with π = min(1, examples_per_class / n_c), draw κ adversaries.
+
+    Returns the documents kept and the adversaries of each.
+    """
+    sizes = [list(labels).count(c) for c in range(n_classes)]
+    kept = [
+        i
+        for i, c in enumerate(labels)
+        if uniform(seed, i) < min(1.0, examples_per_class / max(sizes[c], 1))
+    ]
+    return kept, [draw_adversaries(labels[i], i, n_classes, adversaries, seed) for i in kept]
+
+
+def draw_adversaries(true: int, document: int, n_classes: int, kappa: int, seed: int) -> list[int]:
+    """Floyd's sample of κ of the K - 1 other classes, without replacement (Bentley, 1987)."""
+    others = [c for c in range(n_classes) if c != true]
+    kappa = min(kappa, len(others))
+    drawn: list[int] = []
+    for j in range(kappa):
+        top = len(others) - kappa + j
+        pick = random_bits(seed, document, j + 1) % (top + 1)
+        drawn.append(top if pick in drawn else pick)
+    return [others[pick] for pick in drawn]

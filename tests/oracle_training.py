@@ -1,0 +1,199 @@
+"""What a fit learns, in plain dicts and loops, importing nothing of ours.
+
+Feature weights and term weights on lists (a document's true class and its hard negatives),
+residuals class by class.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from scipy.optimize import minimize
+
+from tests import oracle_score as scoring
+from tests.oracle_score import Document, OracleClasses
+from tests.oracle_search import SIZE, Scorer, single
+
+SIZE_BOUNDS = (-0.5, 1.0)  # of the weight of the size; the other weights are free
+Features = list[list[float]]  # of a document with each class of its list, true class first
+
+
+def list_features(
+    classes: OracleClasses, left_out: OracleClasses, x: Document, row: Sequence[int]
+) -> Features:
+    """The six features of a document with each class of its list, left out of its true class."""
+    return [
+        [single(v) for v in scoring.features(left_out if column == 0 else classes, x, c)]
+        for column, c in enumerate(row)
+    ]
+
+
+def feature_score(
+    classes: OracleClasses, x: Document, c: int, feature_weights: Sequence[float]
+) -> float:
+    """The weighted sum of the stored features."""
+    features = scoring.features(classes, x, c)
+    return sum(single(v) * w for v, w in zip(features, feature_weights, strict=True))
+
+
+def split_scores(
+    left_out: OracleClasses, x: Document, row: Sequence[int], feature_weights: Sequence[float]
+) -> scoring.Parts:
+    """What each term adds to the score of each class of a list."""
+    split = [scoring.contributions(left_out, x, c, feature_weights) for c in row]
+    return scoring.Parts(
+        [{t: single(v) for t, v in terms.items()} for terms, _ in split],
+        [single(constant) for _, constant in split],
+    )
+
+
+def fit_term_weights(parts: Sequence[scoring.Parts]) -> dict[int, float]:
+    """Three passes of AdaGrad, in the order of the sample."""
+    return scoring.learn_factors(parts, learning_rate=0.1, decay=1e-3, n_epochs=3)
+
+
+def scale_lists(lists: Sequence[Features]) -> tuple[list[list[list[float]]], list[float]]:
+    """Each feature less that of the true class, in standard deviations over all lists."""
+    scales = []
+    for column in zip(*(features for row in lists for features in row), strict=True):
+        mean = math.fsum(column) / len(column)
+        variance = math.fsum((v - mean) ** 2 for v in column) / len(column)
+        scales.append(math.sqrt(variance) + 1e-9)
+    scaled = [
+        [
+            [single(v - first) / s for v, first, s in zip(features, row[0], scales, strict=True)]
+            for features in row
+        ]
+        for row in lists
+    ]
+    return scaled, scales
+
+
+def listwise_gradient(
+    weights: Sequence[float], lists: Sequence[Features], decay: float
+) -> list[float]:
+    """Mean over lists of sum_c (softmax_c - [c is true]) * features_c, plus 2 * decay * w."""
+    gradient = [2.0 * decay * w for w in weights]
+    for row in lists:
+        scores = [math.fsum(w * v for w, v in zip(weights, pair, strict=True)) for pair in row]
+        for column, share in enumerate(scoring.softmax(scores)):
+            for d, v in enumerate(row[column]):
+                gradient[d] += (share - (column == 0)) * v / len(lists)
+    return gradient
+
+
+def fit_feature_weights(
+    lists: Sequence[Features], decay: float = 1e-3, options: dict[str, float] | None = None
+) -> list[float]:
+    """Minimise the listwise softmax loss (Cao et al., 2007) from zero with L-BFGS-B.
+
+    Convex, and the iterates are those of the estimator but for rounding; with tighter `options` it
+    is the minimum itself.
+    """
+    scaled, scales = scale_lists(lists)
+    bounds = [(None, None)] * len(scales)
+    bounds[SIZE] = (SIZE_BOUNDS[0] * scales[SIZE], SIZE_BOUNDS[1] * scales[SIZE])
+    result = minimize(
+        lambda w: (
+            scoring.listwise_loss(w, scaled, decay),
+            listwise_gradient(w, scaled, decay),
+        ),
+        [0.0] * len(scales),
+        jac=True,
+        method="L-BFGS-B",
+        bounds=bounds,
+        options=options,
+    )
+    return [float(w) / s for w, s in zip(result.x, scales, strict=True)]
+
+
+def fit_residuals(
+    weighted: Sequence[Document],
+    lists: Sequence[Sequence[int]],
+    scores: dict[int, list[float]],
+    n_classes: int,
+    C: float,
+    tolerance: float,
+    most_passes: int,
+    lowest_offset: float,
+    smallest_weight: float,
+) -> Scorer:
+    """A logistic regression for each class: its documents against those that have it in their list.
+
+    `scores` holds the scores of the documents to learn from; a pair's offset is its log odds among
+    its list. A class without documents, or a weight below the smallest, counts as 0.
+    """
+    offsets = {i: [single(v) for v in scoring.log_odds(row)] for i, row in scores.items()}
+    weights: list[dict[int, float]] = []
+    biases: list[float] = []
+    for pairs in scoring.list_pairs(lists, n_classes):
+        close = [
+            (weighted[i], 1.0 if column == 0 else -1.0, offsets[i][column])
+            for i, column in pairs
+            if i in offsets and (column == 0 or offsets[i][column] >= lowest_offset)
+        ]
+        w, b = {}, 0.0
+        if any(side > 0 for _, side, _ in close):
+            w, b = fit_logistic(close, C, tolerance * C, most_passes)
+        weights.append({t: single(v) for t, v in w.items() if abs(v) >= smallest_weight})
+        biases.append(b)
+    return Scorer(weights, [0.0] * n_classes, biases)
+
+
+def fit_logistic(
+    pairs: Sequence[tuple[Document, float, float]], C: float, tolerance: float, most_passes: int
+) -> tuple[dict[int, float], float]:
+    """Dual coordinate descent for logistic regression with offsets (Yu, Huang and Lin, 2011).
+
+    Minimises |w|^2 / 2 + b^2 / 2 + C sum ln(1 + exp(-side (offset + w.x + b))). A pair that moves
+    less than a tenth of the tolerance rests for one pass.
+    """
+    w: dict[int, float] = {}
+    b = 0.0
+    alphas, resting = [0.0] * len(pairs), [False] * len(pairs)
+    squares = [1.0 + math.fsum(v * v for v in x.values()) for x, _, _ in pairs]
+    for _ in range(most_passes):
+        largest = 0.0
+        for k, (x, side, offset) in enumerate(pairs):
+            if resting[k]:
+                resting[k] = False
+                continue
+            score = offset + b + math.fsum(v * w.get(t, 0.0) for t, v in x.items())
+            rest = side * score - squares[k] * alphas[k]
+            alpha = minimise_dual(alphas[k], rest, squares[k], C)
+            step = side * (alpha - alphas[k])
+            largest = max(largest, abs(step))
+            resting[k] = abs(step) < 0.1 * tolerance
+            alphas[k] = alpha
+            b += step
+            for t, v in x.items():
+                w[t] = w.get(t, 0.0) + step * v
+        if largest < tolerance:
+            break
+    return w, b
+
+
+def minimise_dual(alpha: float, log_odds: float, square: float, C: float) -> float:
+    """Solve r + log_odds + square * C * s(r) = 0 for alpha = C * s(r), s the logistic function.
+
+    Newton's method kept inside a bracket, until the left side is below 1e-3, at most 30 times.
+    """
+    low, high = -log_odds - square * C, -log_odds
+    r = math.log((alpha + 1e-9) / (C - alpha + 1e-9)) if alpha > 0.0 else min(-log_odds, 0.0)
+    r = min(max(r, low), high)
+    for _ in range(30):
+        share = logistic(r)
+        gap = r + log_odds + square * C * share
+        low, high = (low, r) if gap > 0.0 else (r, high)
+        r -= gap / (1.0 + square * C * share * (1.0 - share))
+        if not low <= r <= high:
+            r = 0.5 * (low + high)
+        if abs(gap) < 1e-3:
+            break
+    return C * logistic(r)
+
+
+def logistic(v: float) -> float:
+    """1 / (1 + exp(-v)), also where the exponential is beyond all numbers."""
+    return 1.0 / (1.0 + math.exp(-v)) if v > -700.0 else 0.0
