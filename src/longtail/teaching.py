@@ -44,8 +44,8 @@ from longtail.store.journal import (
     read_log,
     unpack_counts,
 )
-from longtail.store.reading import read_checksum
-from longtail.store.writing import sync_folder
+from longtail.store.container import read_checksum
+from longtail.store.files import sync_folder
 
 __all__ = ["Teacher", "load"]
 

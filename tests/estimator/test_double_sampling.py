@@ -123,7 +123,7 @@ def test_bad_parameters(problem, options, message):
 
 
 def test_a_model_of_another_kind_is_refused(problem, tmp_path):
-    longtail.store.writing.write_model(tmp_path / "other", "Toaster", {}, {"a": np.ones(3)})
+    longtail.store.write_model(tmp_path / "other", "Toaster", {}, {"a": np.ones(3)})
     with pytest.raises(longtail.ModelFileError, match="Toaster"):
         longtail.load(tmp_path / "other")
 

@@ -315,9 +315,9 @@ def test_a_saved_taught_model_keeps_its_global_quantities(Classifier, problem, t
 def test_a_consistent_file_with_an_unsound_model_is_refused(Classifier, problem, tmp_path):
     path = tmp_path / "model"
     fit(Classifier, problem).save(path)
-    file = longtail.store.reading.open_model(path)
+    file = longtail.store.open_model(path)
     arrays = {name: np.array(array) for name, array in file.arrays.items()}
     arrays["index/rows"] += 1000
-    longtail.store.writing.write_model(tmp_path / "bad", file.kind, file.parameters, arrays)
+    longtail.store.write_model(tmp_path / "bad", file.kind, file.parameters, arrays)
     with pytest.raises(longtail.ModelFileError, match=f"not a sound {Classifier.__name__}"):
         longtail.load(tmp_path / "bad")

@@ -17,8 +17,8 @@ import pytest
 
 import longtail
 from longtail import LongTailClassifier, ModelFileError, Teacher, load
+from longtail.store.container import read_checksum
 from longtail.store.journal import ChangeLog, log_path, read_log
-from longtail.store.reading import read_checksum
 from tests.conftest import assert_same_predictions, make_problem
 
 fcntl = pytest.importorskip("fcntl")

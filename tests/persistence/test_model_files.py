@@ -21,10 +21,9 @@ import pytest
 
 from longtail import store as persistence
 from longtail.exceptions import ModelFileError
-from longtail.store import layout, writing
-from longtail.store.model_file import pack_texts
-from longtail.store.reading import open_model
-from longtail.store.writing import write_model
+from longtail.store import container, files, manifest
+from longtail.store.container import open_model, write_model
+from longtail.store.texts import pack_texts
 
 GOLDEN = Path(__file__).parent / "golden" / "format_1.longtail"
 SOURCE = Path(persistence.__file__).parents[2]
@@ -126,7 +125,7 @@ def test_everything_comes_back(saved, verify):
     assert model.kind == "centroids"
     assert model.parameters == PARAMETERS
     assert model.format_number == persistence.FORMAT_NUMBER == 1
-    assert model.library_version == writing._library_version()
+    assert model.library_version == manifest._library_version()
     assert_same_arrays(model.arrays, ARRAYS)
 
 
@@ -164,7 +163,7 @@ def test_large_arrays_are_hashed_in_threads_to_the_same_bytes(path, monkeypatch)
     write_model(path, "k", {}, arrays)
     assert_same_arrays(open_model(path).arrays, arrays)
     threaded = path.read_bytes()
-    monkeypatch.setattr(layout, "_SERIAL_BYTES", 1 << 60)
+    monkeypatch.setattr(manifest, "_SERIAL_BYTES", 1 << 60)
     write_model(path, "k", {}, arrays)
     assert path.read_bytes() == threaded
 
@@ -202,7 +201,7 @@ def test_golden_file_of_format_1_opens_forever():
 
 
 def test_golden_file_is_what_is_written_today(path, monkeypatch):
-    monkeypatch.setattr(writing, "_library_version", lambda: "0.1.0")
+    monkeypatch.setattr(manifest, "_library_version", lambda: "0.1.0")
     write_model(path, "golden", PARAMETERS, ARRAYS)
     assert path.read_bytes() == GOLDEN.read_bytes()
     assert GOLDEN.stat().st_size < 20_000
@@ -273,8 +272,8 @@ def test_other_arguments_are_refused(path):
         write_model(path, "", {}, {})
     with pytest.raises(ValueError, match=r"An array's name must be .*got 'ä'"):
         write_model(path, "k", {}, {"ä": np.ones(1)})
-    with pytest.raises(ValueError, match="format_number must be 1; got 2"):
-        write_model(path, "k", {}, {}, format_number=2)
+    with pytest.raises(ValueError, match="format_number must be one of .*; got 3"):
+        write_model(path, "k", {}, {}, format_number=3)
     with pytest.raises(TypeError, match="name of a parameter must be a string; got 1"):
         write_model(path, "k", {1: 2}, {})
     with pytest.raises(ValueError, match="Put large parameters into arrays"):
@@ -669,7 +668,7 @@ def run(script, *arguments, command=(sys.executable,)):
     environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
     code = (
         "import os, signal, sys\nimport numpy as np\nfrom longtail import store as persistence\n"
-        "from longtail.store import writing\n" + textwrap.dedent(script)
+        "from longtail.store import container, files\n" + textwrap.dedent(script)
     )
     full = [*command, "-c", code, *map(str, arguments)]
     return subprocess.Popen(full, env=environment, stdout=subprocess.PIPE, text=True)
@@ -724,14 +723,14 @@ BLOCK = """
         signal.pause()
 
     def cut_at(number, part):
-        pieces = writing._pieces
+        blocks = container.file_blocks
         def stop(*arguments):
-            for place, piece in enumerate(pieces(*arguments)):
+            for place, piece in enumerate(blocks(*arguments)):
                 if place == number:
                     yield bytes(piece)[: int(len(piece) * part)]
                     block()
                 yield piece
-        writing._pieces = stop
+        container.file_blocks = stop
 
     moment = sys.argv[2]
     if moment == "before fsync":
@@ -739,7 +738,7 @@ BLOCK = """
     elif moment == "before rename":
         os.replace = lambda old, new: block()
     elif moment == "after rename":
-        writing.sync_folder = lambda folder: block()
+        files.sync_folder = lambda folder: block()
     else:
         cut_at(*map(float, moment.split()))
     persistence.write_model(sys.argv[1], "new", {}, {"a": np.ones(1 << 18), "b": np.ones(1 << 18)})
@@ -836,3 +835,73 @@ def mapped_pages(process, path):
     start = next(place for place, line in enumerate(lines) if line.endswith(str(path)))
     fields = (line.split() for line in lines[start + 1 : start + 24])
     return {field[0].rstrip(":"): int(field[1]) for field in fields if len(field) == 3}
+
+
+# What killed saves leave behind
+
+
+def gone_process():
+    """The id of a process that has ended."""
+    with subprocess.Popen([sys.executable, "-c", ""]) as process:
+        process.wait()
+    return process.pid
+
+
+@POSIX
+def test_the_next_save_removes_what_a_killed_one_left(saved):
+    left = saved.parent / f".longtail-{gone_process()}-0123456789abcdef.tmp"
+    ours = saved.parent / f".longtail-{os.getpid()}-0123456789abcdef.tmp"
+    others = [saved.parent / name for name in (".longtail-1-xyz.tmp", "notes.tmp")]
+    for path in (left, ours, *others):
+        path.write_bytes(b"half a model")
+    write_model(saved, "later", {}, {})
+    assert sorted(saved.parent.iterdir()) == sorted([saved, ours, *others])
+
+
+@POSIX
+def test_a_locked_temporary_file_stays(saved):
+    """Its process may run on another machine that shares the folder."""
+    import fcntl
+
+    left = saved.parent / f".longtail-{gone_process()}-0123456789abcdef.tmp"
+    with left.open("wb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        write_model(saved, "later", {}, {})
+        assert left.exists()
+    write_model(saved, "later", {}, {})
+    assert not left.exists()
+
+
+@POSIX
+def test_a_pipe_or_link_named_like_a_temporary_file_does_no_harm(saved):
+    pid, notes = gone_process(), saved.parent / "notes"
+    notes.write_text("keep")
+    os.mkfifo(saved.parent / f".longtail-{pid}-01.tmp")
+    (saved.parent / f".longtail-{pid}-02.tmp").symlink_to(notes)
+    write_model(saved, "later", {}, {})
+    assert notes.read_text() == "keep"
+
+
+@POSIX
+def test_the_temporary_file_has_the_models_mode_from_the_first_byte(saved, monkeypatch):
+    saved.chmod(0o600)
+    modes = []
+
+    def blocks(*arguments):
+        modes.extend(stat.S_IMODE(p.stat().st_mode) for p in saved.parent.glob(".longtail-*"))
+        yield from original(*arguments)
+
+    original = container.file_blocks
+    monkeypatch.setattr(container, "file_blocks", blocks)
+    write_model(saved, "k", {}, {})
+    assert modes == [0o600]
+    assert stat.S_IMODE(saved.stat().st_mode) == 0o600
+
+
+@POSIX
+def test_a_file_that_becomes_a_pipe_is_refused_without_waiting(tmp_path, monkeypatch):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    regular = os.stat(__file__)
+    monkeypatch.setattr(files.os, "stat", lambda path: regular)
+    assert "is not a regular file" in problem_of(pipe)

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from longtail.exceptions import ModelFileError
-from longtail.store.model_file import pack_texts
-from longtail.store.reading import open_model
-from longtail.store.writing import write_model
+from longtail.store.container import open_model, write_model
+from longtail.store.texts import pack_texts
 
 HEADER = struct.Struct("<8sIIQQ32s")
 MAGIC = b"\x89LTM\r\n\x1a\n"

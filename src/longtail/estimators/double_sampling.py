@@ -30,7 +30,7 @@ from longtail.scoring.paper import (
 from longtail.sparse import CountMatrix, Floats, Integers
 from longtail.statistics.classes import ClassStatistics
 from longtail.statistics.corpus import Corpus
-from longtail.store.model_file import ModelFile
+from longtail.store.container import ModelFile
 from longtail.store.state_io import Model, current_corpus
 from longtail.training.pairwise import PairwiseScorer, adversary_differences, fit_pairwise_scorer
 from longtail.training.sampling import PairSample, draw_pairs

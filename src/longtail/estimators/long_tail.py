@@ -53,7 +53,7 @@ from longtail.scoring.weighting import (
 )
 from longtail.sparse import CountMatrix, Floats, Integers, index_dtype
 from longtail.statistics.classes import ClassStatistics
-from longtail.store.model_file import ModelFile
+from longtail.store.container import ModelFile
 from longtail.store.state_io import Model, current_corpus
 from longtail.training.calibration import Calibrator, calibrate, find_threshold, fit_calibrator
 from longtail.training.listwise import fit_feature_weights, fit_term_weights

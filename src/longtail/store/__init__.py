@@ -1,26 +1,21 @@
-"""Model files: named arrays and a manifest, in one file that is safe to open.
+"""Model files and journals: what is kept on disk, and the checks that come before it is used.
 
-In: a kind, parameters (plain JSON) and named arrays. Out: one file, written beside its target and
-renamed into place; or the same things back, the arrays as private views of the mapped file. This
-room knows no estimator. ``docs/model-format.md`` gives the layout byte by byte.
-
-Reading is: read, audit, only then construct. Nothing that a file says is believed before it is
-checked, no code is loaded from it, and whatever is wrong with it is a `ModelFileError`.
-
-============= ==========================================================
-`model_file`  an opened file, what is wrong with one, texts in arrays
-`writing`     `write_model`
-`reading`     `open_model`, `read_checksum`
-`layout`      what both share: places and lengths, names, checksums
+============= ============================================================================
+`container`   `open_model`, `write_model`: named arrays and a manifest in one safe file
+`manifest`    header and manifest of that file: layout, names, checksums, audit
 `strict_json` the JSON of the manifest
-============= ==========================================================
+`texts`       texts of any length in arrays
+`files`       opening regular files, replacing files at once, cleaning up after kills
+`schema`      every array and parameter of every saved state: dtype, shape, range
+`state_io`    from a state to named arrays and back, as the schema says
+`journal`     edits since a model was saved
+============= ============================================================================
 """
 
 from longtail.exceptions import ModelFileError
-from longtail.store.layout import FORMAT_NUMBER
-from longtail.store.model_file import ModelFile, pack_texts
-from longtail.store.reading import open_model, read_checksum
-from longtail.store.writing import sync_folder, write_model
+from longtail.store.container import ModelFile, open_model, read_checksum, write_model
+from longtail.store.manifest import FORMAT_NUMBER
+from longtail.store.texts import pack_texts
 
 __all__ = [
     "FORMAT_NUMBER",
@@ -29,6 +24,5 @@ __all__ = [
     "open_model",
     "pack_texts",
     "read_checksum",
-    "sync_folder",
     "write_model",
 ]

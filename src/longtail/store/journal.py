@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from longtail.exceptions import ModelFileError
-from longtail.store.writing import sync_folder
+from longtail.store.files import sync_folder
 
 __all__ = [
     "LOG_FORMAT_NUMBER",

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from longtail.statistics.classes import ClassStatistics
 from longtail.statistics.corpus import Corpus
-from longtail.store.model_file import ModelFile, pack_texts
+from longtail.store.container import ModelFile
+from longtail.store.texts import pack_texts
 
 
 @dataclass(frozen=True)

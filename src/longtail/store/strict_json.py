@@ -5,18 +5,21 @@ from __future__ import annotations
 import json
 import math
 import re
+import reprlib
 from typing import Any
 
 import numpy as np
 
-from longtail.store.layout import FaultError, shown
-
 _DEEPEST_JSON = 32
 _LONGEST_NUMBER = 40  # characters; the time int() takes grows with the square of the digits
-
-
 # Possessive, and the closing quote may be missing: linear also where a string never ends.
 _JSON_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
+_SHORT = reprlib.Repr()  # a few elements, a few levels, whatever the value
+_SHORT.maxstring = _SHORT.maxother = 80
+
+
+class FaultError(Exception):
+    """What is wrong with a file whose name is not known here; `open_model` adds the name."""
 
 
 def to_json(value: object) -> bytes:
@@ -75,3 +78,11 @@ def _parse_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(items) != len(pairs):
         raise FaultError("has a JSON object with the same key twice")
     return items
+
+
+def shown(value: object) -> str:
+    """Return a value's repr, cut to what a message can show."""
+    try:
+        return _SHORT.repr(value)
+    except ValueError:  # an integer of more digits than Python agrees to print
+        return f"a {type(value).__name__}"
