@@ -32,6 +32,8 @@ from longtail.estimators.loading import load as load_file
 from longtail.estimators.text import TextClassifier
 from longtail.exceptions import ModelFileError
 from longtail.sparse import check_sparse
+from longtail.store.container import read_checksum
+from longtail.store.files import sync_folder
 from longtail.store.journal import (
     Change,
     ChangeLog,
@@ -44,8 +46,6 @@ from longtail.store.journal import (
     read_log,
     unpack_counts,
 )
-from longtail.store.container import read_checksum
-from longtail.store.files import sync_folder
 
 __all__ = ["Teacher", "load"]
 

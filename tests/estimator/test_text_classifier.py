@@ -14,8 +14,7 @@ from sklearn.model_selection import GridSearchCV
 
 import longtail
 from longtail import DoubleSamplingClassifier, LongTailClassifier, ModelFileError, TextClassifier
-from longtail.store.container import open_model
-from longtail.store.container import write_model
+from longtail.store.container import open_model, write_model
 from longtail.text import TextVectorizer
 from tests.conftest import assert_same_predictions
 

@@ -138,8 +138,8 @@ def _nothing(source: Source) -> str:
 
 def _check_target(out: Path, discard_changes: bool) -> None:
     """Refuse a place where the model cannot go, before the work is done."""
-    from longtail.store.journal import read_log
     from longtail.store.container import open_model
+    from longtail.store.journal import read_log
 
     check_writable(out)
     if out.exists() and out.stat().st_size:

@@ -62,8 +62,8 @@ def info(
 
 def _facts(path: Path, teacher: Any) -> dict[str, Any]:
     """Return what there is to say about a model."""
-    from longtail.store.journal import log_path
     from longtail.store.container import open_model, read_checksum
+    from longtail.store.journal import log_path
 
     file, statistics = open_model(path, verify=False), teacher.model.statistics_
     size, log_file = path.stat(), log_path(path)

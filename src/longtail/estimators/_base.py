@@ -32,10 +32,9 @@ from longtail.explanation import ScoreParts, explain_score
 from longtail.results import Explanation, TopK
 from longtail.sparse import CountMatrix, Floats, Integers, check_sparse
 from longtail.statistics.classes import ClassStatistics
-from longtail.store.container import ModelFile
-from longtail.store.texts import pack_texts
+from longtail.store.container import ModelFile, write_model
 from longtail.store.state_io import Model, pack_model, plain, plain_parts
-from longtail.store.container import write_model
+from longtail.store.texts import pack_texts
 
 _PLAIN = (sp.csr_array, sp.csr_matrix, np.ndarray)  # counts of these kinds need no conversion
 

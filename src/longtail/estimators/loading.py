@@ -10,8 +10,7 @@ import numpy as np
 from longtail.estimators.double_sampling import DoubleSamplingClassifier
 from longtail.estimators.long_tail import LongTailClassifier
 from longtail.estimators.text import TextClassifier
-from longtail.store.container import ModelFile
-from longtail.store.container import open_model
+from longtail.store.container import ModelFile, open_model
 from longtail.store.state_io import unpack_model
 
 _OF_COUNTS = {kind.__name__: kind for kind in (DoubleSamplingClassifier, LongTailClassifier)}

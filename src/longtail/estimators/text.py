@@ -25,9 +25,8 @@ from longtail.estimators._base import TEACHING, CountClassifier
 from longtail.estimators.long_tail import LongTailClassifier
 from longtail.results import Explanation, TopK
 from longtail.statistics.classes import ClassStatistics
-from longtail.store.container import ModelFile
+from longtail.store.container import ModelFile, write_model
 from longtail.store.state_io import pack_model, plain, plain_parts
-from longtail.store.container import write_model
 from longtail.text import TextVectorizer, TokenizerOptions, Vocabulary
 
 
