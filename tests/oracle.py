@@ -8,8 +8,10 @@ docstrings.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+
+from tests.oracle_sampling import draw_pairs
 
 Document = dict[int, float]
 
@@ -160,6 +162,73 @@ def svm_objective(
         margin = label * math.fsum(w * d for w, d in zip(weights, difference, strict=True))
         loss += max(0.0, 1.0 - margin) ** 2
     return 0.5 * math.fsum(w * w for w in weights) + C * loss
+
+
+def fit(
+    documents: list[Document],
+    y: Sequence[int],
+    n_classes: int,
+    seeds: Iterable[int],
+    examples_per_class: float,
+    adversaries: int,
+    C: float,
+) -> tuple[OracleCorpus, list[int], list[list[int]], list[float]]:
+    """Algorithm 1 whole; draws anew, with the next seed, until a document is kept.
+
+    Returns the corpus, the documents kept, the adversaries of each and the feature weights.
+    """
+    corpus = build_corpus(documents, y, n_classes)
+    for seed in seeds:
+        kept, others = draw_pairs(y, n_classes, examples_per_class, adversaries, seed)
+        if kept:
+            break
+    phi = [[features(corpus, documents[i], c) for c in range(n_classes)] for i in kept]
+    differences, labels = transform(phi, [y[i] for i in kept], others)
+    return corpus, kept, others, fit_svm(differences, labels, C)
+
+
+def fit_svm(differences: list[list[float]], labels: Sequence[int], C: float) -> list[float]:
+    """The minimum of `svm_objective`, each feature divided by its largest absolute difference.
+
+    Newton's method: between the points where a margin crosses 1 the objective is quadratic.
+    """
+    scales = [max(map(abs, column)) or 1.0 for column in zip(*differences, strict=True)]
+    scaled = [[d / s for d, s in zip(row, scales, strict=True)] for row in differences]
+    n, w = len(scales), [0.0] * len(scales)
+    for _ in range(100):
+        gradient = list(w)
+        hessian = [[float(i == j) for j in range(n)] for i in range(n)]
+        for row, label in zip(scaled, labels, strict=True):
+            margin = label * math.fsum(a * b for a, b in zip(w, row, strict=True))
+            if margin < 1.0:
+                for i in range(n):
+                    gradient[i] -= 2.0 * C * (1.0 - margin) * label * row[i]
+                    for j in range(n):
+                        hessian[i][j] += 2.0 * C * row[i] * row[j]
+        step = solve(hessian, gradient)
+        here, length = svm_objective(w, scaled, labels, C), 1.0
+        there = [a - b for a, b in zip(w, step, strict=True)]
+        while svm_objective(there, scaled, labels, C) > here and length > 1e-9:
+            length /= 2.0
+            there = [a - length * b for a, b in zip(w, step, strict=True)]
+        if max(map(abs, step)) < 1e-12 or length <= 1e-9:
+            break
+        w = there
+    return [a / s for a, s in zip(w, scales, strict=True)]
+
+
+def solve(matrix: list[list[float]], vector: Sequence[float]) -> list[float]:
+    """Gaussian elimination of a positive definite system."""
+    n = len(vector)
+    rows = [[*row, v] for row, v in zip(matrix, vector, strict=True)]
+    for i in range(n):
+        for j in range(i + 1, n):
+            factor = rows[j][i] / rows[i][i]
+            rows[j] = [b - factor * a for a, b in zip(rows[i], rows[j], strict=True)]
+    x = [0.0] * n
+    for i in reversed(range(n)):
+        x[i] = (rows[i][n] - math.fsum(rows[i][j] * x[j] for j in range(i + 1, n))) / rows[i][i]
+    return x
 
 
 def macro_f1s(y_true: Sequence[object], y_pred: Sequence[object]) -> tuple[float, float]:

@@ -23,7 +23,7 @@ from longtail.training.pairwise import (
     fit_pairwise_scorer,
     pair_differences,
 )
-from longtail.training.sampling import PairSample
+from longtail.training.sampling import PairSample, draw_pairs, draw_seed
 from tests import oracle
 from tests.conftest import make_problem
 
@@ -172,24 +172,72 @@ def assert_same_up_to_ties(ranked, expected, value):
         assert mine == theirs or value(mine) == pytest.approx(value(theirs), abs=1e-9)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-def test_fit_and_predict_whole(seed):
-    X, problem, documents, _, corpus = build(seed)
-    classifier = DoubleSamplingClassifier(adversaries=4, candidates=3, random_state=seed)
-    classifier.fit(X, problem.y)
-    sample = classifier.sample_
-    phi = [
-        [oracle.features(corpus, documents[i], c) for c in range(problem.n_classes)]
-        for i in sample.documents
-    ]
-    y = problem.y[sample.documents].tolist()
-    differences, labels = oracle.transform(phi, y, sample.classes[:, 1:].tolist())
-    scorer = fit_pairwise_scorer(np.array(differences), np.array(labels, float), C=0.01)
-    weights = [classifier.weights_[name] for name in FEATURE_NAMES]
-    assert weights == pytest.approx(scorer.weights, rel=1e-4, abs=1e-6)
-    predicted = classifier.predict(X)
+def two_classes():
+    problem = make_problem(2, n_documents=30, n_classes=2)
+    return problem.X, problem.y, {"adversaries": 30, "candidates": 10}
+
+
+def lonely_and_empty_documents():
+    problem = make_problem(5, n_documents=50, n_classes=12)
+    X = np.vstack([problem.X, np.zeros(25, int)])
+    X[20:23] = 0
+    return X, np.append(problem.y, 12), {"adversaries": 12, "candidates": 6}
+
+
+def drawn_until_a_document_is_kept():
+    problem = make_problem(4)
+    return problem.X, problem.y, {"examples_per_class": 0.02, "adversaries": 3}
+
+
+WHOLE = {
+    **{
+        f"seed {seed}": lambda seed=seed: (
+            make_problem(seed).X,
+            make_problem(seed).y,
+            {"adversaries": 4, "candidates": 3, "random_state": seed},
+        )
+        for seed in SEEDS
+    },
+    "two classes": two_classes,
+    "lonely and empty": lonely_and_empty_documents,
+    "several draws": drawn_until_a_document_is_kept,
+}
+
+
+@pytest.mark.parametrize("case", WHOLE)
+def test_fit_and_predict_whole(case):
+    """Sample, weights and ranking; the oracle draws, learns and ranks by itself.
+
+    Differences are stored in 32 bits, so weights agree to about 1e-6.
+    """
+    X, y, parameters = WHOLE[case]()
+    classifier = DoubleSamplingClassifier(**{"random_state": 0, **parameters}).fit(X, y)
+    random_state = np.random.RandomState(parameters.get("random_state", 0))
+    seeds = [draw_seed(random_state) for _ in range(100)]
+    documents, n_classes = oracle.to_documents(X), int(y.max()) + 1
+    corpus, kept, adversaries, weights = oracle.fit(
+        documents,
+        y.tolist(),
+        n_classes,
+        seeds,
+        classifier.examples_per_class,
+        classifier.adversaries,
+        classifier.C,
+    )
+    if case == "several draws":
+        assert draw_pairs(y, n_classes, 0.02, 3, np.random.RandomState(0)).documents.size == 0
+    assert classifier.sample_.documents.tolist() == kept
+    assert classifier.sample_.classes[:, 1:].tolist() == adversaries
+    learned = [classifier.weights_[name] for name in FEATURE_NAMES]
+    assert learned == pytest.approx(weights, rel=1e-5, abs=1e-7)
+    q = min(classifier.candidates, n_classes)
+    top = classifier.predict_topk(X, q)
     for i, document in enumerate(documents):
-        best = oracle.predict(corpus, document, weights, 3)[0]
-        assert predicted[i] == best or oracle.score(
-            corpus, document, predicted[i], weights
-        ) == pytest.approx(oracle.score(corpus, document, best, weights), abs=1e-9)
+        ranked = oracle.predict(corpus, document, weights, q)
+        scores = [oracle.score(corpus, document, c, weights) for c in ranked]
+        assert top.scores[i] == pytest.approx(scores, rel=1e-5, abs=1e-6)
+        assert_same_up_to_ties(
+            top.classes[i],
+            ranked,
+            lambda c, document=document: oracle.score(corpus, document, c, weights),
+        )
