@@ -253,7 +253,7 @@ def test_reads_are_counted(seed):
 
 def test_model_bytes_count_each_array_once(classifier):
     arrays = speed.model_arrays(classifier)
-    model = classifier._model
+    model = classifier._state
     assert arrays["statistics.indices"] == model.statistics.indices.nbytes
     assert arrays["index.quantized"] == model.index.quantized.nbytes
     assert not {"score.indices", "centroids.indices", "term_scores.indices"} & set(arrays)

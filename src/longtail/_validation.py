@@ -10,6 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from longtail.sparse import Integers
 
+MAX_PADDED_K = 1_000  # k may be above the number of classes, but not without limit
+MAX_WEIGHT = 1_000_000  # times that one document counts
+
 
 def cap_adversaries(adversaries: int, n_classes: int) -> int:
     """Return κ, at most n_classes - 1."""
@@ -49,11 +52,65 @@ def check_positive(name: str, value: float) -> None:
         raise ValueError(f"{name} must be a positive number; got {value!r}.")
 
 
-def check_k(k: int) -> int:
+def check_k(k: int, n_classes: int) -> int:
     """Return k, or say what it must be."""
-    if not isinstance(k, numbers.Integral) or k < 1:
+    if not isinstance(k, numbers.Integral) or isinstance(k, bool) or k < 1:
         raise ValueError(f"k must be an integer of at least 1; got {k!r}.")
+    largest = max(n_classes, MAX_PADDED_K)
+    if k > largest:
+        raise ValueError(
+            f"k must be at most {largest}; the model has {n_classes} classes, got {k!r}."
+        )
     return int(k)
+
+
+def check_top_terms(top_terms: int) -> None:
+    """Refuse anything but a whole number of terms."""
+    if not isinstance(top_terms, numbers.Integral) or top_terms < 0:
+        raise ValueError(f"top_terms must be an integer of at least 0; got {top_terms!r}.")
+
+
+def check_precision(precision: float) -> None:
+    """Refuse anything but a number between 0 and 1."""
+    is_number = isinstance(precision, numbers.Real) and not isinstance(precision, bool)
+    if not is_number or not 0.0 < precision < 1.0:
+        raise ValueError(
+            f"precision must be a number between 0 and 1, such as 0.9; got {precision!r}."
+        )
+
+
+def check_documents_left(n_documents: int) -> None:
+    """Refuse to forget everything."""
+    if n_documents == 0:
+        raise ValueError("cannot forget the last document of a model; fit a new one instead.")
+
+
+def repeat_by_weight(
+    X: Any, y: NDArray[Any], sample_weight: ArrayLike | None
+) -> tuple[Any, NDArray[Any]]:
+    """Return each document as many times as it counts.
+
+    A model is made of sums of documents, so a document of weight 2 is that document twice.
+    """
+    if sample_weight is None:
+        return X, y
+    weights = np.asarray(sample_weight, dtype=np.float64)
+    if weights.ndim != 1 or len(weights) != len(y):
+        raise ValueError(
+            f"sample_weight must have one weight for each of the {len(y)} documents; its shape is "
+            f"{weights.shape}."
+        )
+    if not np.all((weights >= 0) & (weights == np.rint(weights)) & (weights <= MAX_WEIGHT)):
+        raise ValueError(
+            "sample_weight must hold whole numbers: how many times each document counts, from 0 to "
+            f"{MAX_WEIGHT}. Multiply fractions until they are whole, or leave it out."
+        )
+    if np.all(weights == 1):
+        return X, y
+    rows = np.repeat(np.arange(len(y)), weights.astype(np.int64))
+    if not len(rows):
+        raise ValueError("sample_weight is 0 for every document; at least one must count.")
+    return X[rows], y[rows]
 
 
 def check_no_missing_label(y: ArrayLike) -> None:

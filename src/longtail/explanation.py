@@ -6,6 +6,7 @@ score.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,12 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from longtail.results import Explanation
+from longtail.retrieval.delta import DeltaSegment
+from longtail.scoring.features import score_features
 from longtail.scoring.linear import LinearScorer
-from longtail.scoring.paper import CENTROID_DISTANCE, FEATURE_NAMES, pair_features
-from longtail.scoring.weighting import WeightedDocuments
+from longtail.scoring.paper import CENTROID_DISTANCE, pair_features
+from longtail.scoring.weighting import Profile, WeightedDocuments
 from longtail.sparse import CountMatrix, Floats, Integers
 from longtail.statistics.classes import ClassStatistics
 from longtail.statistics.corpus import Corpus
+from longtail.training.long_tail import LongTailState
 
 
 @dataclass(frozen=True)
@@ -34,7 +38,7 @@ class ScoreParts:
 def split_paper_score(
     rows: CountMatrix,
     document: int,
-    class_number: int,
+    class_id: int,
     statistics: ClassStatistics,
     corpus: Corpus,
     weights: Floats,
@@ -44,13 +48,13 @@ def split_paper_score(
 
     The centroid distance is 1 - cos: its 1 is the constant, its cosine is a sum over shared terms.
     """
-    features = pair_features(rows, statistics, [document], [[class_number]], corpus=corpus)[0, 0]
-    terms, in_document, in_class = shared_terms(rows, document, class_number, statistics)
+    features = pair_features(rows, statistics, [document], [[class_id]], corpus=corpus)[0, 0]
+    terms, in_document, in_class = shared_terms(rows, document, class_id, statistics)
     squares = (rows.data * corpus.idf[rows.indices])[
         rows.indptr[document] : rows.indptr[document + 1]
     ] ** 2
     document_norm = float(np.sqrt(squares.sum()))
-    class_norm = float(_class_norm(statistics, class_number, corpus.idf))
+    class_norm = float(_class_norm(statistics, class_id, corpus.idf))
     cosines = rows.data[in_document] * corpus.idf[terms] ** 2 * statistics.centroid_sums[in_class]
     if len(terms):
         cosines = cosines / (document_norm * class_norm)
@@ -62,42 +66,110 @@ def split_paper_score(
     )
 
 
-def split_linear_score(
+def split_linear_scores(
     documents: WeightedDocuments,
-    class_number: int,
-    features: Floats,
-    score: LinearScorer,
-    correction: LinearScorer,
-) -> ScoreParts:
-    """Split an additive score and its correction for the only document given.
-
-    A slope counts for every term of the document, shared or not; `features` holds what each feature
-    adds, to which the correction is added as the last.
-    """
-    rows, weights = documents.rows, documents.weights.astype(np.float64)
-    contributions = weights * score.length_weights[class_number]
-    learned = np.zeros(len(rows.indices))
-    for part, values in ((score, contributions), (correction, learned)):
-        entries = slice(part.indptr[class_number], part.indptr[class_number + 1])
-        _, in_document, in_class = np.intersect1d(
-            rows.indices, part.indices[entries], assume_unique=True, return_indices=True
+    class_ids: Integers,
+    state: LongTailState,
+    n_jobs: int | None = None,
+) -> list[ScoreParts]:
+    """Split the score and residual of each document for one class, whichever segment has it."""
+    delta = state.delta
+    if delta is None:
+        return _split_in_segment(
+            documents, class_ids, state.profile(), state.feature_weights, state, n_jobs
         )
-        values[in_document] += weights[in_document] * part.weights[entries][in_class]
-    constant = float(correction.biases[class_number])
+    parts: list[ScoreParts | None] = [None] * len(class_ids)
+    profile = Profile.of(delta.statistics, delta.corpus, state.collection_model)
+    segments = (
+        (delta.find_in_main()[class_ids], state.profile(), state),
+        (delta.find_in_delta()[class_ids], profile, delta),
+    )
+    for rows, segment_profile, segment in segments:
+        document_ids = np.flatnonzero(rows >= 0)
+        found = _split_in_segment(
+            documents.gather(document_ids),
+            rows[document_ids],
+            segment_profile,
+            state.feature_weights,
+            segment,
+            n_jobs,
+        )
+        for document_id, part in zip(document_ids, found, strict=True):
+            parts[document_id] = part
+    return [part for part in parts if part is not None]
+
+
+def _split_in_segment(
+    documents: WeightedDocuments,
+    class_rows: Integers,
+    profile: Profile,
+    feature_weights: Floats,
+    segment: LongTailState | DeltaSegment,
+    n_jobs: int | None,
+) -> list[ScoreParts]:
+    """Split the scores of documents for one class of a segment each."""
+    n_documents = documents.rows.n_documents
+    class_rows = np.ascontiguousarray(class_rows, np.int64)
+    features = score_features(
+        documents,
+        np.arange(n_documents),
+        class_rows[:, None],
+        np.full(n_documents, -1),
+        profile,
+        n_jobs,
+    )[:, 0]
+    residual = segment.residuals.as_scorer
+    return [
+        _split_one(
+            documents,
+            document,
+            int(row),
+            features[document] * feature_weights,
+            segment.scorer,
+            residual,
+        )
+        for document, row in enumerate(class_rows)
+    ]
+
+
+def _split_one(
+    documents: WeightedDocuments,
+    document: int,
+    class_row: int,
+    features: Floats,
+    scorer: LinearScorer,
+    residual: LinearScorer,
+) -> ScoreParts:
+    """Split one score term by term.
+
+    A length weight counts for every term of the document, shared or not; `features` holds what each
+    feature adds, to which the residual is added as the last.
+    """
+    entries = slice(*documents.rows.indptr[document : document + 2])
+    terms, weights = documents.rows.indices[entries], documents.weights[entries].astype(np.float64)
+    contributions = weights * scorer.length_weights[class_row]
+    learned = np.zeros(len(terms))
+    for linear, sums in ((scorer, contributions), (residual, learned)):
+        row = slice(*linear.indptr[class_row : class_row + 2])
+        _, in_document, in_class = np.intersect1d(
+            terms, linear.indices[row], assume_unique=True, return_indices=True
+        )
+        sums[in_document] += weights[in_document] * linear.weights[row][in_class]
+    bias = float(residual.biases[class_row])
     return ScoreParts(
-        features=np.append(features, learned.sum() + constant),
-        terms=rows.indices,
+        features=np.append(features, learned.sum() + bias),
+        terms=terms,
         contributions=contributions + learned,
-        constant=constant + float(score.biases[class_number]),
+        constant=bias + float(scorer.biases[class_row]),
     )
 
 
 def shared_terms(
-    rows: CountMatrix, document: int, class_number: int, statistics: ClassStatistics
+    rows: CountMatrix, document: int, class_id: int, statistics: ClassStatistics
 ) -> tuple[NDArray[Any], Integers, Integers]:
     """Return the terms that document and class share, and where each stands in either matrix."""
     start, stop = rows.indptr[document], rows.indptr[document + 1]
-    first, last = statistics.indptr[class_number], statistics.indptr[class_number + 1]
+    first, last = statistics.indptr[class_id], statistics.indptr[class_id + 1]
     terms, in_document, in_class = np.intersect1d(
         rows.indices[start:stop],
         statistics.indices[first:last],
@@ -107,34 +179,54 @@ def shared_terms(
     return terms, in_document + start, in_class + first
 
 
-def explain_score(
-    parts: ScoreParts,
-    score: float,
+def name_parts(
+    parts: Sequence[ScoreParts],
+    labels: NDArray[Any],
+    explained: Integers,
+    ranked: Integers,
+    scores: Floats,
+    top_terms: int,
+    term_names: NDArray[Any] | None,
+    feature_names: tuple[str, ...],
+) -> list[Explanation]:
+    """Give the parts of each document's score their names, beside its best other candidate."""
+    explanations = []
+    for part, class_id, row, row_scores in zip(parts, explained, ranked, scores, strict=True):
+        others = np.flatnonzero(row != class_id)
+        runner_up = (labels[row[others[0]]], row_scores[others[0]]) if len(others) else None
+        explanations.append(
+            _name_part(part, labels[class_id], runner_up, top_terms, term_names, feature_names)
+        )
+    return explanations
+
+
+def _name_part(
+    part: ScoreParts,
     label: Any,
     runner_up: tuple[Any, float] | None,
     top_terms: int,
     term_names: NDArray[Any] | None,
-    feature_names: tuple[str, ...] = FEATURE_NAMES,
+    feature_names: tuple[str, ...],
 ) -> Explanation:
-    """Give the parts their names and keep the largest terms apart."""
-    order = np.lexsort((parts.terms, -np.abs(parts.contributions)))
+    """Name one document's parts, the largest terms apart from the rest."""
+    order = np.lexsort((part.terms, -np.abs(part.contributions)))
     top, others = order[:top_terms], order[top_terms:]
-    names = parts.terms[top] if term_names is None else term_names[parts.terms[top]]
+    names = part.terms[top] if term_names is None else term_names[part.terms[top]]
     runner_up_label, runner_up_score = (None, -np.inf) if runner_up is None else runner_up
     return Explanation(
         label=label,
-        score=float(score),
-        features=dict(zip(feature_names, parts.features.tolist(), strict=True)),
-        terms=dict(zip(names.tolist(), parts.contributions[top].tolist(), strict=True)),
-        rest=float(parts.contributions[others].sum()),
-        constant=parts.constant,
+        score=float(part.contributions.sum() + part.constant),
+        features=dict(zip(feature_names, part.features.tolist(), strict=True)),
+        terms=dict(zip(names.tolist(), part.contributions[top].tolist(), strict=True)),
+        rest=float(part.contributions[others].sum()),
+        constant=part.constant,
         runner_up=runner_up_label,
         runner_up_score=float(runner_up_score),
     )
 
 
-def _class_norm(statistics: ClassStatistics, class_number: int, idf: Floats) -> Any:
+def _class_norm(statistics: ClassStatistics, class_id: int, idf: Floats) -> Any:
     """Return the length of one class's idf-weighted centroid sum."""
-    first, last = statistics.indptr[class_number], statistics.indptr[class_number + 1]
+    first, last = statistics.indptr[class_id], statistics.indptr[class_id + 1]
     weights = statistics.centroid_sums[first:last] * idf[statistics.indices[first:last]]
     return np.linalg.norm(weights)

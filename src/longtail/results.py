@@ -1,19 +1,80 @@
-"""What methods return: `TopK`, `Explanation`."""
+"""What methods return: `TopK`, `Threshold`, `Explanation`."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+import html
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from longtail.sparse import Floats
 
 
+@dataclass(frozen=True, eq=False)
+class TopK:
+    """The best classes of each document, best first; unpacks into classes and scores.
+
+    Attributes
+    ----------
+    classes : ndarray of shape (n_documents, k)
+        Labels; None, "", -1 or NaN, by their type, where there was no candidate.
+    scores : ndarray of shape (n_documents, k), float64
+        Their scores, -inf where there was no candidate; or probabilities, then 0.
+    valid : ndarray of shape (n_documents, k), bool
+        Whether there was a candidate.
+    """
+
+    classes: NDArray[Any]
+    scores: Floats
+    valid: NDArray[np.bool_] = field(default_factory=lambda: np.zeros((0, 0), np.bool_))
+
+    def __post_init__(self) -> None:
+        """Take every score above -inf for a candidate where nothing else is said."""
+        if self.valid.shape != self.scores.shape:
+            object.__setattr__(self, "valid", self.scores > -np.inf)
+
+    def __iter__(self) -> Iterator[NDArray[Any]]:
+        """Unpack into classes and scores."""
+        return iter((self.classes, self.scores))
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """The probability from which on predictions reach a precision, learned on held-out documents.
+
+    Attributes
+    ----------
+    threshold : float
+        Abstain where the top-1 probability is lower; NaN where the precision cannot be reached.
+    expected_precision : float
+        What the held-out documents at or above the threshold reached; NaN likewise.
+    coverage : float
+        The share of held-out documents at or above it; 0 where it cannot be reached.
+    n_documents : int
+        How many these are: the standard error of the precision is about
+        sqrt(p (1 - p) / n_documents).
+    """
+
+    threshold: float
+    expected_precision: float
+    coverage: float
+    n_documents: int
+
+    def __float__(self) -> float:
+        """Return the threshold."""
+        return self.threshold
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        """Stand for the threshold where probabilities are compared with it."""
+        return np.asarray(self.threshold, dtype)
+
+
 @dataclass(frozen=True)
 class Explanation:
-    """Why a document scores as it does for one class.
+    """Why a document scores as it does for one class; prints as a table.
 
     Attributes
     ----------
@@ -28,7 +89,7 @@ class Explanation:
     rest : float
         What all other terms contribute together.
     constant : float
-        The class's own part, that no term contributes. Terms + rest + constant add up to the score.
+        The class's own share, that no term contributes. Terms + rest + constant add up to the score.
     runner_up : object or None
         The best other candidate.
     runner_up_score : float
@@ -44,18 +105,28 @@ class Explanation:
     runner_up: Any
     runner_up_score: float
 
+    def _rows(self) -> list[tuple[str, float]]:
+        """Return the lines of the table."""
+        rows = [(str(term), value) for term, value in self.terms.items()]
+        return [*rows, ("(other terms)", self.rest), ("(class)", self.constant)]
 
-class TopK(NamedTuple):
-    """The best classes of each document.
+    def __str__(self) -> str:
+        rows = [*self._rows(), ("score", self.score)]
+        width = max(len(_printable(name)) for name, _ in rows)
+        lines = [f"{_printable(name):<{width}}  {value:+10.4f}" for name, value in rows]
+        title = f"class {_printable(str(self.label))}"
+        if self.runner_up is not None:
+            title += f", before {_printable(str(self.runner_up))} ({self.runner_up_score:.4f})"
+        return "\n".join([title, *lines])
 
-    Attributes
-    ----------
-    classes : ndarray of shape (n_documents, k)
-        Labels, best first.
-    scores : ndarray of shape (n_documents, k), float64
-        Their scores; -inf where there were fewer than k candidates, and the label there means
-        nothing.
-    """
+    def _repr_html_(self) -> str:
+        cells = "".join(
+            f"<tr><td>{html.escape(name)}</td><td>{value:+.4f}</td></tr>"
+            for name, value in [*self._rows(), ("score", self.score)]
+        )
+        return f"<table><caption>{html.escape(str(self.label))}</caption>{cells}</table>"
 
-    classes: NDArray[Any]
-    scores: Floats
+
+def _printable(text: str) -> str:
+    """Return a text without characters that steer a terminal."""
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)

@@ -447,7 +447,7 @@ def _enter_terms(model: TextClassifier, batches: list[list[str]]) -> None:
         vocabulary = vocabulary.extended(texts, model.n_jobs)
     if vocabulary.n_terms > fitted.vocabulary.n_terms:
         classifier._grow_terms(vocabulary.n_terms)
-    model._model = replace(fitted, vocabulary=vocabulary, classifier=classifier)
+    model._state = replace(fitted, vocabulary=vocabulary, classifier=classifier)
 
 
 def _copy(model: Any) -> Any:

@@ -130,7 +130,7 @@ class Fitted:
 
     @property
     def state(self):
-        return self.ours._model
+        return self.ours._state
 
     @property
     def unseen(self):

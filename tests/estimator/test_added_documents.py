@@ -75,7 +75,7 @@ def test_the_register_follows_the_classes(tmp_path):
     model = load(tmp_path / "model").forget(["a brown bear sits"], ["fox"])
     expected = fit().rename_class("bear", "zebra").merge_classes("zebra", "fox")
     assert_same_sums(model, expected)
-    assert len(model._model.added.class_ids) == 0
+    assert len(model._state.added.class_ids) == 0
 
 
 words = st.sampled_from(["bear", "fox", "owl", "red", "eats"])
@@ -131,7 +131,7 @@ def test_the_register_is_in_the_file(tmp_path, remember):
     )
     model = load(tmp_path / "model")
     assert model.remember_documents is remember
-    assert len(model._model.added.class_ids) == (7 if remember else 1)
+    assert len(model._state.added.class_ids) == (7 if remember else 1)
     model.forget(["a brown bear", "a brown bear sits"], ["bear", "bear"])
 
 

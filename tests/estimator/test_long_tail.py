@@ -8,7 +8,10 @@ from longtail_bench.baselines import NearestCentroid
 
 import longtail
 from longtail import LongTailClassifier, metrics
-from longtail.estimators import long_tail
+from longtail.sparse import CountMatrix
+from longtail.training.config import FitConfig
+from longtail.training.long_tail import fit_long_tail
+from longtail.training.long_tail_editing import merge_segments
 from tests.conftest import assert_same_predictions, load_shared, make_problem
 
 
@@ -34,7 +37,7 @@ def test_learns(large, fitted):
         "coverage",
         "dampened_cosine",
         "saturation",
-        "class_weights",
+        "residual",
     }
     assert fitted.term_weights_.shape == (150,)
     assert np.all(fitted.term_weights_ > 0)
@@ -48,12 +51,18 @@ def test_random_state_decides(large):
     assert models[0].weights_ != models[2].weights_
 
 
-def test_sampling_limits_do_not_matter_to_threads(large, monkeypatch):
-    monkeypatch.setattr(long_tail, "N_SAMPLED", 200)
-    monkeypatch.setattr(long_tail, "N_LISTED", 100)
-    one, two = (LongTailClassifier(random_state=3, n_jobs=n).fit(large.X, large.y) for n in (1, 2))
-    assert_same_predictions(one, two, large.X)
-    assert np.array_equal(one.term_weights_, two.term_weights_)
+def test_sampling_limits_do_not_matter_to_threads(large):
+    classes, class_ids = np.unique(large.y, return_inverse=True)
+    counts = CountMatrix.from_matrix(large.X)
+    one, two = (
+        fit_long_tail(
+            counts, class_ids, classes, FitConfig(n_sampled=200, n_listed=100, n_jobs=n_jobs)
+        )
+        for n_jobs in (1, 2)
+    )
+    assert np.array_equal(one.term_weights, two.term_weights)
+    assert np.array_equal(one.scorer.weights, two.scorer.weights)
+    assert np.array_equal(one.residuals.weights, two.residuals.weights)
 
 
 @pytest.mark.parametrize(
@@ -100,15 +109,19 @@ def test_probabilities_beyond_the_candidates_are_zero(problem):
     classifier = LongTailClassifier(candidates=2, random_state=0).fit(problem.X, problem.y)
     top = classifier.predict_proba_topk(problem.X, 4)
     assert np.all(top.scores[:, 2:] == 0)
+    assert top.valid.tolist() == [[True, True, False, False]] * len(problem.X)
     with pytest.raises(ValueError, match="k must be an integer of at least 1"):
         classifier.predict_proba_topk(problem.X, 0)
 
 
 def test_threshold(large, fitted):
     low, high = fitted.threshold_for(0.8), fitted.threshold_for(0.95)
-    assert 0 <= low <= high <= 1
+    assert 0 <= low.threshold <= high.threshold <= 1
+    assert low.expected_precision >= 0.8
+    assert high.expected_precision >= 0.95
+    assert 0 < high.coverage <= low.coverage <= 1
     top = fitted.predict_proba_topk(large.X[1200:], 1)
-    kept = top.scores[:, 0] >= high
+    kept = top.scores[:, 0] >= high.threshold
     right = top.classes[:, 0] == large.y[1200:]
     assert kept.sum() > 50
     assert right[kept].mean() > 0.9
@@ -118,16 +131,18 @@ def test_threshold_that_cannot_be_reached():
     rng = np.random.default_rng(0)
     X, y = rng.poisson(0.3, (1000, 30)), rng.integers(0, 20, 1000)  # nothing to learn
     classifier = LongTailClassifier(random_state=0).fit(X, y)
-    with pytest.raises(ValueError, match=r"a precision of 0\.9 cannot be reached"):
-        classifier.threshold_for(0.9)
-    with pytest.raises(ValueError, match="between 0 and 1"):
-        classifier.threshold_for(90)
+    threshold = classifier.threshold_for(0.9)
+    assert np.isnan(threshold.threshold)
+    assert np.isnan(threshold.expected_precision)
+    assert threshold.coverage == 0
+    for precision in (90, "x", None, 0, 1, True):
+        with pytest.raises(ValueError, match="between 0 and 1"):
+            classifier.threshold_for(precision)
 
 
 def test_threshold_needs_held_out_documents(problem):
     classifier = LongTailClassifier(random_state=0).fit(problem.X, problem.y)
-    with pytest.raises(ValueError, match="too few documents"):
-        classifier.threshold_for(0.9)
+    assert np.isnan(classifier.threshold_for(0.9).threshold)
 
 
 # ---- teaching
@@ -160,7 +175,7 @@ def test_refine_learns_the_touched_classes_only(large):
     before = classifier._fitted().residuals
     extra, labels = large.X[600:640], np.full(40, 7)
     classifier.partial_fit(extra, labels)
-    assert np.flatnonzero(classifier._fitted().stale).tolist() == [7]
+    assert np.flatnonzero(merge_segments(classifier._fitted()).stale).tolist() == [7]
     classifier.refine(np.vstack([X, extra]), np.concatenate([y, labels]))
     after = classifier._fitted().residuals
     assert not classifier._fitted().stale.any()
@@ -178,7 +193,7 @@ def test_refine_gives_a_new_class_weights(large):
     number = np.searchsorted(classifier.classes_, 99)
 
     def size():
-        indptr = classifier._fitted().residuals.indptr
+        indptr = merge_segments(classifier._fitted()).residuals.indptr
         return indptr[number + 1] - indptr[number]
 
     assert size() == 0
@@ -211,7 +226,7 @@ def test_weights_of_a_class_that_disappears_go_with_it(problem):
     gone = problem.y == 2
     classifier.forget(problem.X[gone], problem.y[gone])
     assert classifier.classes_.tolist() == [0, 1, 3, 4, 5, 6]
-    model = classifier._fitted()
+    model = merge_segments(classifier._fitted())
     assert len(model.residuals.biases) == len(model.stale) == 6
     assert 2 not in classifier.predict(problem.X)
 
@@ -247,7 +262,7 @@ def test_real_data(name, accuracy, macro_f1):
     bins = np.minimum((top.scores[:, 0] * 15).astype(int), 14)
     gaps = np.bincount(bins, top.scores[:, 0] - right, minlength=15)
     assert np.abs(gaps).sum() / len(right) <= 0.03  # expected calibration error
-    kept = top.scores[:, 0] >= classifier.threshold_for(0.9)
+    kept = top.scores[:, 0] >= classifier.threshold_for(0.9).threshold
     assert right[kept].mean() >= 0.88
 
 

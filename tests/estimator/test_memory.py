@@ -42,7 +42,7 @@ def test_peak_of_fit_is_three_times_the_input_and_the_model():
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    model = classifier._model
+    model = classifier._state
     parts = {**pack_model(model), **classifier._pack_learned(model)}
     assert peak < 3 * size_of(X) + sum(array.nbytes for array in parts.values())
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from longtail import LongTailClassifier
-from longtail.estimators import long_tail
+from longtail.training import long_tail_editing
 
 
 def make_documents(seed=0, n_classes=15, per_class=4, n_terms=40):
@@ -58,23 +58,23 @@ def test_any_teaching_equals_building_anew(seed, actions):
         assert np.array_equal(mine.scores, theirs.scores)
     assert quick.statistics_ == plain.statistics_
     quick.statistics_.validate()
-    assert np.array_equal(quick._model.stale, plain._model.stale)
+    assert np.array_equal(quick._state.stale, plain._state.stale)
 
 
 def test_many_taught_classes_are_settled(monkeypatch):
     X, y = make_documents()
     classifier = LongTailClassifier(random_state=0).fit(X, y)
-    monkeypatch.setattr(long_tail, "DELTA_CAPACITY", 3)
+    monkeypatch.setattr(long_tail_editing, "DELTA_CAPACITY", 3)
     for c in range(4):
         classifier.partial_fit(X[:1], [f"new {c}"])
-    assert classifier._model.delta is None
+    assert classifier._state.delta is None
     assert len(classifier.classes_) == 19
 
 
 def test_a_taught_class_is_refined_and_saved_with_the_others(tmp_path):
     X, y = make_documents()
     taught = LongTailClassifier(random_state=0).fit(X, y).partial_fit(X[:3], ["new"] * 3)
-    assert taught._model.delta is not None
+    assert taught._state.delta is not None
     before = taught.predict_topk(X, 5)
     taught.save(tmp_path / "model")
     from longtail import load
@@ -84,7 +84,7 @@ def test_a_taught_class_is_refined_and_saved_with_the_others(tmp_path):
     assert np.array_equal(before.classes, after.classes)
     taught.partial_fit(X[3:4], ["newer"])
     taught.refine(np.vstack([X, X[:3], X[3:4]]), [*y, *["new"] * 3, "newer"])
-    assert not taught._model.stale.any()
+    assert not taught._state.stale.any()
 
 
 def test_everything_forgotten_but_what_is_recent():

@@ -172,12 +172,12 @@ def test_a_rare_term_that_enters_later_is_no_part_of_fitted_documents():
 
 
 def test_forget_refuses_strangers(model):
-    before = model._model
+    before = model._state
     with pytest.raises(ValueError, match="never added"):
         model.forget(["wört0 zebra"] * 500, ["class 1"] * 500)
     with pytest.raises(ValueError, match="not among the classes"):
         model.forget(TEXTS[:1], ["class 77"])
-    assert model._model is before
+    assert model._state is before
 
 
 def test_partial_fit_of_an_unfitted_one_is_a_fit(fitted):
@@ -188,10 +188,10 @@ def test_partial_fit_of_an_unfitted_one_is_a_fit(fitted):
 
 
 def test_failed_teaching_changes_nothing(model):
-    before = model._model
+    before = model._state
     with pytest.raises(ValueError, match="labels such as"):
         model.partial_fit(["brandnew words"], [7])
-    assert model._model is before
+    assert model._state is before
     assert "brandnew" not in model.vocabulary_.terms
 
 

@@ -312,7 +312,7 @@ def model_arrays(classifier: Any) -> dict[str, int]:
     """
     seen: set[int] = set()
     sizes: dict[str, int] = {}
-    for name, array in _walk("", classifier._model):
+    for name, array in _walk("", classifier._state):
         address = array.__array_interface__["data"][0]
         if array.nbytes and address not in seen:
             seen.add(address)

@@ -11,7 +11,7 @@ from longtail.estimators.double_sampling import DoubleSamplingClassifier
 from longtail.estimators.long_tail import LongTailClassifier
 from longtail.estimators.text import TextClassifier
 from longtail.store.container import ModelFile, open_model
-from longtail.store.state_io import unpack_model
+from longtail.store.state_io import unpack_state, validate_state
 
 _OF_COUNTS = {kind.__name__: kind for kind in (DoubleSamplingClassifier, LongTailClassifier)}
 
@@ -53,12 +53,10 @@ def load(path: str | os.PathLike[str], *, verify: bool = True) -> Any:
 def _open_counts(file: ModelFile, kind: str, verify: bool) -> Any:
     """Return the classifier of counts that a file holds."""
     estimator = _OF_COUNTS[kind](**file.parameters["parameters"])
-    parts = unpack_model(file)
-    estimator._model = estimator._unpack_learned(file, parts)
+    estimator._state = unpack_state(kind, file)
     if verify:
-        parts.statistics.validate()
-        estimator._validate_learned(estimator._model)
-    estimator.n_features_in_ = parts.statistics.n_terms
+        validate_state(estimator._state)
+    estimator.n_features_in_ = estimator._state.statistics.n_terms
     if "feature_names.utf8" in file.arrays:
         estimator.feature_names_in_ = np.array(file.texts("feature_names"), dtype=object)
     return estimator

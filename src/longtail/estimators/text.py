@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import numbers
 import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -12,8 +11,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.utils.validation import check_is_fitted
+from sklearn.base import clone
 
 from longtail._validation import check_among, check_known, check_same_kind
 from longtail.estimators._added_documents import (
@@ -21,12 +19,12 @@ from longtail.estimators._added_documents import (
     count_as_added,
     count_by_class_terms,
 )
-from longtail.estimators._base import TEACHING, CountClassifier
+from longtail.estimators._base import CountClassifier, StatefulEstimator
 from longtail.estimators.long_tail import LongTailClassifier
-from longtail.results import Explanation, TopK
+from longtail.results import Explanation, Threshold, TopK
 from longtail.statistics.classes import ClassStatistics
 from longtail.store.container import ModelFile, write_model
-from longtail.store.state_io import pack_model, plain, plain_parts
+from longtail.store.state_io import pack_state, plain_parameters, plain_parts
 from longtail.text import TextVectorizer, TokenizerOptions, Vocabulary
 
 
@@ -43,7 +41,7 @@ class TextModel:
     added: AddedDocuments | None
 
 
-class TextClassifier(ClassifierMixin, BaseEstimator):
+class TextClassifier(StatefulEstimator):
     """Classify texts into very many classes, most of them rare.
 
     Parameters
@@ -97,7 +95,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
     ['owl']
     """
 
-    _model: TextModel
+    _state: TextModel
 
     def __init__(
         self,
@@ -200,8 +198,8 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         classifier.fit(X, y)
         added = AddedDocuments.empty(complete=bool(self.remember_documents))
         added = added.add(X, np.searchsorted(classifier.classes_, y), vocabulary.n_terms)
-        with TEACHING:
-            self._model = TextModel(vocabulary, classifier, vocabulary.n_terms, added)
+        with self._lock:
+            self._state = TextModel(vocabulary, classifier, vocabulary.n_terms, added)
         return self
 
     def partial_fit(self, texts: Any, y: ArrayLike, classes: ArrayLike | None = None) -> Self:
@@ -224,7 +222,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
             if classes is not None:
                 check_among(y, classes)
             return self.fit(texts, y)
-        with TEACHING:
+        with self._lock:
             model = self._fitted()
             vocabulary = model.vocabulary.extended(texts, self.n_jobs)
             classifier = copy.copy(model.classifier)
@@ -237,7 +235,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
                 added = added.follow(model.classifier.classes_, classifier.classes_)
                 class_ids = np.searchsorted(classifier.classes_, np.asarray(y))
                 added = added.add(X, class_ids, model.n_fitted)
-            self._model = replace(model, vocabulary=vocabulary, classifier=classifier, added=added)
+            self._state = replace(model, vocabulary=vocabulary, classifier=classifier, added=added)
         return self
 
     def forget(self, texts: Any, y: ArrayLike) -> Self:
@@ -265,14 +263,14 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
             If a document was never added, or none would be left; the model then stays as it is.
         """
         self._fitted()
-        with TEACHING:
+        with self._lock:
             model = self._fitted()
             X, added = self._count_as_added(model, texts, y)
             classifier = copy.copy(model.classifier)
             classifier.forget(X, y)
             if added is not None:
                 added = added.follow(model.classifier.classes_, classifier.classes_)
-            self._model = replace(model, classifier=classifier, added=added)
+            self._state = replace(model, classifier=classifier, added=added)
         return self
 
     def refine(self, texts: Any, y: ArrayLike) -> Self:
@@ -362,7 +360,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         top: TopK = _learner(model).predict_proba_topk(self._count(model, texts), k)
         return top
 
-    def threshold_for(self, precision: float) -> float:
+    def threshold_for(self, precision: float) -> Threshold:
         """Return the top-1 probability from which on predictions reach a precision.
 
         Parameters
@@ -372,9 +370,10 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
 
         Returns
         -------
-        float
+        Threshold
         """
-        return float(_learner(self._fitted()).threshold_for(precision))
+        threshold: Threshold = _learner(self._fitted()).threshold_for(precision)
+        return threshold
 
     def explain(
         self, texts: Any, classes: ArrayLike | None = None, top_terms: int = 10
@@ -413,19 +412,20 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to one file for `longtail.load`; nothing in it can run code."""
         model = self._fitted()
-        inner, counts = model.classifier, model.classifier._fitted()
-        arrays = {**pack_model(counts), **inner._pack_learned(counts)}
+        inner = model.classifier
+        counts = inner._merged(inner._fitted())
+        arrays = pack_state(counts)
         arrays |= {f"vocabulary/{name}": getattr(model.vocabulary, name) for name in _ARRAYS}
         if model.added is not None:
             arrays["added/hashes"] = model.added.hashes
             arrays["added/class_ids"] = model.added.class_ids
         header = {
-            "parameters": _plain_parameters(inner),
+            "parameters": plain_parameters(inner),
             **plain_parts(counts),
             "text": {
                 "classifier": type(inner).__name__,
                 "is_default": self.classifier is None,
-                "parameters": _plain_parameters(self),
+                "parameters": plain_parameters(self),
                 "n_fitted": model.n_fitted,
                 "remembers_all": model.added is not None and model.added.complete,
             },
@@ -452,14 +452,10 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
             hashes, ids = (file.array(f"added/{name}") for name in ("hashes", "class_ids"))
             added = AddedDocuments(hashes, ids, bool(text["remembers_all"]))
             added.validate(len(classifier.classes_))
-        estimator._model = TextModel(vocabulary, classifier, n_fitted, added)
+        estimator._state = TextModel(vocabulary, classifier, n_fitted, added)
         return estimator
 
     # ---- parts
-
-    def __sklearn_is_fitted__(self) -> bool:
-        """Tell scikit-learn whether there is a model."""
-        return hasattr(self, "_model")
 
     def __sklearn_tags__(self) -> Any:
         """Tell scikit-learn that the input is text."""
@@ -468,10 +464,8 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         tags.input_tags.two_d_array = False
         return tags
 
-    def _fitted(self) -> TextModel:
-        """Return the model, or say that there is none yet."""
-        check_is_fitted(self)
-        return self._model
+    def _facts(self) -> dict[str, str]:
+        return self._fitted().classifier._facts()
 
     def _rules(self) -> TokenizerOptions:
         """Return how texts are cut into terms."""
@@ -498,14 +492,14 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
     ) -> Self:
         """Change a copy of the classifier, then put it in the place of the old one."""
         self._fitted()
-        with TEACHING:
+        with self._lock:
             model = self._fitted()
             classifier = copy.copy(model.classifier)
             change(classifier, model)
             added = model.added
             if added is not None:
                 added = added.follow(model.classifier.classes_, classifier.classes_, renamed)
-            self._model = replace(model, classifier=classifier, added=added)
+            self._state = replace(model, classifier=classifier, added=added)
         return self
 
     def _count(self, model: TextModel, texts: Any) -> csr_array[Any]:
@@ -544,17 +538,3 @@ _VECTORIZER_PARAMETERS = (
 def _learner(model: TextModel) -> Any:
     """Return the classifier of counts, whose kind decides what else it can do."""
     return model.classifier
-
-
-def _plain_parameters(estimator: BaseEstimator) -> dict[str, Any]:
-    """Return what a constructor was given, as JSON knows it; a generator's state is left out."""
-    parameters = {
-        name: plain(value)
-        for name, value in estimator.get_params(deep=False).items()
-        if name != "classifier"
-    }
-    if not isinstance(parameters["random_state"], numbers.Integral | None):
-        parameters["random_state"] = None
-    if isinstance(parameters.get("char_ngrams"), tuple):
-        parameters["char_ngrams"] = list(parameters["char_ngrams"])
-    return parameters

@@ -19,7 +19,7 @@ from longtail.retrieval.index import (
     InvertedIndex,
 )
 from longtail.retrieval.pruning import QueryPruning
-from longtail.scoring.linear import LinearScorer, score_pairs, score_pairs_with_residuals
+from longtail.scoring.linear import LinearScorer, score_pairs
 from longtail.scoring.weighting import WeightedDocuments
 from longtail.sparse import Floats, Integers, index_dtype
 
@@ -83,77 +83,24 @@ def search(
         scores = score_pairs(few, shortlist, score, n_jobs, document_ids=numbers)
         return rank_topk(shortlist, scores, n_candidates, n_jobs)
 
-    return _search_blocks(
+    return search_blocks(
         few,
         index,
         document_ids,
         true_classes,
         n_candidates,
-        _shortlist_capacity(n_candidates),
+        shortlist_capacity(n_candidates),
         rank,
         n_jobs,
     )
 
 
-def search_and_rerank(
-    documents: WeightedDocuments,
-    score: LinearScorer,
-    index: InvertedIndex,
-    n_candidates: int,
-    correction: LinearScorer,
-    k: int,
-    *,
-    pruning: QueryPruning,
-    n_jobs: int | None = None,
-) -> tuple[NDArray[Any], Floats]:
-    """Return the best of each document's candidates by score and correction, best first.
-
-    The candidates are those of `search` with the same arguments.
-
-    Parameters
-    ----------
-    documents, score, index, n_candidates, pruning, n_jobs
-        As in `search`.
-    correction : LinearScorer
-        What each class has learned; its slopes are 0.
-    k : int
-        How many, at most `n_candidates`.
-
-    Returns
-    -------
-    classes : ndarray of shape (n_documents, k), int32 or int64
-        Class numbers; ties go to the lower one.
-    scores : ndarray of shape (n_documents, k), float64
-        Score by all terms plus correction.
-    """
-    every = np.arange(documents.rows.n_documents)
-    few = pruning.prune(documents, every, n_jobs)
-
-    def rank(numbers: Integers, shortlist: NDArray[Any]) -> tuple[NDArray[Any], Floats]:
-        scores = score_pairs_with_residuals(
-            documents, few, numbers, shortlist, score, correction, n_jobs
-        )
-        return _rerank(shortlist, *scores, n_candidates, k, n_jobs)
-
-    true_classes = np.full(len(every), -1)
-    return _search_blocks(
-        few,
-        index,
-        every,
-        true_classes,
-        n_candidates,
-        _shortlist_capacity(n_candidates),
-        rank,
-        n_jobs,
-    )
-
-
-def _shortlist_capacity(wanted: int) -> int:
+def shortlist_capacity(wanted: int) -> int:
     """Return how many classes are noted for a document; ties and near ties may need more."""
     return 2 * wanted + 12
 
 
-def _search_blocks(
+def search_blocks(
     documents: WeightedDocuments,
     index: InvertedIndex,
     document_ids: Integers,
@@ -162,9 +109,10 @@ def _search_blocks(
     room: int,
     rank: Rank,
     n_jobs: int | None,
+    n_unindexed: int = 0,
 ) -> tuple[NDArray[Any], Floats]:
     """Note what may be among the `wanted` highest, and let `rank` decide."""
-    at_once = max(1, min(BLOCK, ROOM // room))
+    at_once = max(1, min(BLOCK, ROOM // (room + n_unindexed)))
     found = []
     for start in range(0, len(document_ids), at_once):
         part = slice(start, start + at_once)
@@ -179,7 +127,9 @@ def _search_blocks(
         inside = rank(numbers[fits], shortlist[fits])
         more = min(8 * room, len(index.biases))
         numbers, passed_over = numbers[~fits], passed_over[~fits]
-        outside = _search_blocks(documents, index, numbers, passed_over, wanted, more, rank, n_jobs)
+        outside = search_blocks(
+            documents, index, numbers, passed_over, wanted, more, rank, n_jobs, n_unindexed
+        )
         found.append((_merge(fits, inside[0], outside[0]), _merge(fits, inside[1], outside[1])))
     if len(found) == 1:
         return found[0]
@@ -276,7 +226,7 @@ def rank_topk(
     return best, best_scores
 
 
-def _rerank(
+def rerank(
     classes: NDArray[Any],
     scores: Floats,
     corrected: Floats,

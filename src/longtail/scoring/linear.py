@@ -59,6 +59,14 @@ class LinearScorer:
         """The arrays that scoring takes, in their order."""
         return self.indptr, self.indices, self.weights, self.length_weights, self.biases
 
+    @classmethod
+    def without_bias(
+        cls, indptr: Integers, indices: NDArray[Any], weights: NDArray[Any]
+    ) -> LinearScorer:
+        """Return a scorer in which terms alone count."""
+        zeros = np.zeros(len(indptr) - 1)
+        return cls(indptr, indices, weights, zeros, zeros)
+
 
 def build_scorer(
     profile: Profile, feature_weights: Floats, n_jobs: int | None = None

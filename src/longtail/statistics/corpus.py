@@ -78,3 +78,7 @@ class Corpus:
             document_frequencies=np.where(unknown, document_frequencies, frequencies),
             term_counts=np.where(unknown, term_counts, counts),
         )
+
+    def with_terms_of(self, current: Corpus) -> Corpus:
+        """Take the terms that are unknown here from what the corpus is now."""
+        return self.with_new_terms(current.document_frequencies, current.term_counts)

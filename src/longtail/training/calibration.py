@@ -16,6 +16,8 @@ from scipy.special import expit
 from sklearn.isotonic import IsotonicRegression
 
 from longtail._kernels.residuals import fill_log_odds
+from longtail._validation import check_precision
+from longtail.results import Threshold
 from longtail.sparse import Floats
 
 FEWEST_DOCUMENTS = 50  # with fewer held-out documents the softmax stays as it is
@@ -92,7 +94,7 @@ def calibrate(scores: Floats, calibrator: Calibrator) -> Floats:
     return np.column_stack([top, others])
 
 
-def find_threshold(calibrator: Calibrator, precision: float) -> float:
+def find_threshold(calibrator: Calibrator, precision: float) -> Threshold:
     """Return the lowest top-1 probability from which on predictions reach a precision.
 
     Parameters
@@ -104,33 +106,27 @@ def find_threshold(calibrator: Calibrator, precision: float) -> float:
 
     Returns
     -------
-    float
+    Threshold
+        NaN where no held-out documents reached the precision, or none were held out.
 
     Raises
     ------
     ValueError
-        If the precision is out of range, or was not reached by any held-out documents.
+        If the precision is out of range.
     """
-    if not 0.0 < precision < 1.0:
-        raise ValueError(f"precision must be between 0 and 1, such as 0.9; got {precision!r}.")
+    check_precision(precision)
     n_held_out = len(calibrator.held_out_correct)
-    if not n_held_out:
-        raise ValueError(
-            "no threshold is known: there were too few documents to hold any out for calibration."
-        )
     counts = np.arange(1, n_held_out + 1)
     reached = np.cumsum(calibrator.held_out_correct) / counts
     # The last of many crossings is a lucky one: half a standard error makes up for that (measured).
     margin = 0.5 * np.sqrt(precision * (1.0 - precision) / counts)
     enough = np.flatnonzero(reached >= precision + margin)
     if not len(enough):
-        raise ValueError(
-            f"a precision of {precision:g} cannot be reached: too few of the {n_held_out:,} "
-            "documents held out in training were predicted with that precision, however high the "
-            f"threshold; at the hundredth most certain it was {reached[:100][-1]:.3f}."
-        )
-    log_odds = calibrator.held_out_log_odds[enough[-1] : enough[-1] + 1]
-    return float(_apply_map(log_odds, calibrator.top_log_odds, calibrator.top_probabilities)[0])
+        return Threshold(np.nan, np.nan, 0.0, 0)
+    last = int(enough[-1])
+    log_odds = calibrator.held_out_log_odds[last : last + 1]
+    threshold = _apply_map(log_odds, calibrator.top_log_odds, calibrator.top_probabilities)[0]
+    return Threshold(float(threshold), float(reached[last]), (last + 1) / n_held_out, last + 1)
 
 
 def candidate_log_odds(scores: Floats) -> Floats:

@@ -1,0 +1,200 @@
+"""Adding, forgetting and editing classes: the methods; what they compute is in `training.editing`."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from longtail._validation import check_among, check_known, check_same_kind, repeat_by_weight
+from longtail.sparse import CountMatrix
+from longtail.statistics.classes import ClassStatistics
+from longtail.training import editing
+
+
+class EditingMixin:
+    """Methods that change a fitted model; each swaps in a new state, or leaves the old one."""
+
+    _state: Any
+    _lock: Any
+    _fitted: Callable[[], Any]
+    _check_input: Callable[..., tuple[Any, NDArray[Any]]]
+    n_jobs: int | None
+
+    @abstractmethod
+    def _all_classes(self, state: Any) -> NDArray[Any]:
+        """Return the labels of a state's classes, sorted."""
+
+    @abstractmethod
+    def _merged_statistics(self, state: Any) -> ClassStatistics:
+        """Return the sums of all classes."""
+
+    @abstractmethod
+    def _merged(self, state: Any) -> Any:
+        """Return a state in one segment."""
+
+    @abstractmethod
+    def _apply_edit(self, state: Any, edit: editing.ClassEdit) -> Any:
+        """Return a state of one segment with other classes and the same learned parts."""
+
+    def partial_fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Add documents of known or new classes to the statistics; on an unfitted estimator, fit.
+
+        The learned parts stay as they are; the classes changed are kept in a delta segment, so it
+        costs little.
+
+        Parameters
+        ----------
+        X : sparse or dense matrix of shape (n_documents, n_terms)
+            Counts, not negative.
+        y : array-like of shape (n_documents,)
+            Labels.
+        classes : array-like, optional
+            Where given, every label must be among them. Classes without documents are not kept.
+        sample_weight : array-like of shape (n_documents,), optional
+            How many times each document counts: whole numbers, 0 leaves it out.
+
+        Returns
+        -------
+        self
+        """
+        if classes is not None:
+            check_among(y, classes)
+        if not hasattr(self, "_state"):
+            fitted: Self = self.fit(X, y, sample_weight)  # type: ignore[attr-defined]
+            return fitted
+        X, y = self._check_input(X, y, reset=False)
+        X, y = repeat_by_weight(X, y, sample_weight)
+        return self._change_documents(X, y, 1)
+
+    def forget(self, X: Any, y: ArrayLike) -> Self:
+        """Subtract documents that were added before; a class with none left disappears.
+
+        The model keeps sums, not documents: it notices a document whose terms, counts or class its
+        sums cannot contain, and accepts any other.
+
+        Parameters
+        ----------
+        X : sparse or dense matrix of shape (n_documents, n_terms)
+            The same counts as when they were added.
+        y : array-like of shape (n_documents,)
+            The same labels as when they were added.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If the sums cannot contain the documents, or none would be left; the model then stays
+            as it is.
+        """
+        self._fitted()
+        X, y = self._check_input(X, y, reset=False)
+        check_known(y, self._all_classes(self._fitted()))
+        return self._change_documents(X, y, -1)
+
+    def rename_class(self, old: Any, new: Any) -> Self:
+        """Give a class another label; everything it knows stays.
+
+        Parameters
+        ----------
+        old, new : label
+            `new` must not be the label of another class; see `merge_classes`.
+
+        Returns
+        -------
+        self
+        """
+        return self._edit(lambda state: editing.rename_class(*_classes_of(state), old, new))
+
+    def merge_classes(self, source: Any, into: Any) -> Self:
+        """Add the documents of one class to another; the first then no longer exists.
+
+        Parameters
+        ----------
+        source, into : label
+            Two different classes of the model. What `into` has learned stays until the next
+            `refine`.
+
+        Returns
+        -------
+        self
+        """
+        return self._edit(lambda state: editing.merge_classes(*_classes_of(state), source, into))
+
+    def remove_class(self, label: Any) -> Self:
+        """Remove a class with all its documents.
+
+        The class's sums do not tell how many of its documents had a term, so the document
+        frequencies stay (at most as many as there are documents); `forget` with the documents is
+        exact.
+
+        Parameters
+        ----------
+        label : label
+            A class of the model.
+
+        Returns
+        -------
+        self
+        """
+        return self._edit(lambda state: editing.remove_class(*_classes_of(state), label))
+
+    def _edit(self, edit: Callable[[Any], editing.ClassEdit]) -> Self:
+        """Swap in the state after an edit of its classes."""
+        self._fitted()
+        with self._lock:
+            state = self._merged(self._fitted())
+            self._state = self._apply_edit(state, edit(state))
+        return self
+
+    def _change_documents(self, X: Any, y: NDArray[Any], direction: int) -> Self:
+        """Swap in the state with documents added, or subtracted where the direction is -1."""
+        counts = CountMatrix.from_matrix(X)
+        with self._lock:
+            state = self._fitted()
+            check_same_kind(y, self._all_classes(state))
+            self._state = self._with_documents(state, counts, y, direction)
+        return self
+
+    def _with_documents(
+        self, state: Any, counts: CountMatrix, y: NDArray[Any], direction: int
+    ) -> Any:
+        """Return the state with documents added or subtracted."""
+        edit = editing.edit_documents(*_classes_of(state), counts, y, direction, self.n_jobs)
+        return self._apply_edit(state, edit)
+
+    def _grow_terms(self, n_terms: int) -> None:
+        """Add terms that no document has had yet."""
+        with self._lock:
+            self._state = self._with_terms(self._fitted(), n_terms)
+            self.n_features_in_ = n_terms
+
+    def _with_terms(self, state: Any, n_terms: int) -> Any:
+        """Return the state with more terms."""
+        n_classes = len(state.classes)
+        return self._apply_edit(
+            state,
+            editing.ClassEdit(
+                state.classes,
+                state.statistics.grow_terms(n_terms),
+                np.arange(n_classes),
+                np.zeros(n_classes, np.bool_),
+            ),
+        )
+
+
+def _classes_of(state: Any) -> tuple[NDArray[Any], ClassStatistics]:
+    """Return labels and sums of a state of one segment."""
+    return state.classes, state.statistics

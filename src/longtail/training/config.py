@@ -1,0 +1,48 @@
+"""`FitConfig`: everything that a fit is told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class FitConfig:
+    """What a fit is told; every field but the first six is for experiments.
+
+    Attributes
+    ----------
+    candidates : int
+        Classes among which the residuals decide.
+    C : float
+        Weight of the loss of each hard negative when the residuals are learned.
+    seed : int
+        Decides which documents are sampled and held out.
+    n_jobs : int or None
+        Number of threads.
+    calibrate : bool
+        Whether documents are held out to calibrate probabilities.
+    features : {"learned", "default", "cosine"}
+        Feature weights: learned, fixed, or one feature of which only the scale is learned.
+    term_weights, residuals, leave_one_out : bool
+        Whether these ingredients are used.
+    negatives : {"hard", "random"}
+        Highest-scored wrong classes, or uniform ones as in the paper.
+    n_sampled, n_listed, n_negatives : int
+        Documents that the term weights and, of these, the feature weights are learned on; negatives
+        of each.
+    """
+
+    candidates: int = 20
+    C: float = 1.0
+    seed: int = 0
+    n_jobs: int | None = None
+    calibrate: bool = True
+    features: Literal["learned", "default", "cosine"] = "learned"
+    term_weights: bool = True
+    residuals: bool = True
+    leave_one_out: bool = True
+    negatives: Literal["hard", "random"] = "hard"
+    n_sampled: int = 40_000
+    n_listed: int = 10_000
+    n_negatives: int = 20

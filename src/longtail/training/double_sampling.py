@@ -1,0 +1,146 @@
+"""The paper's fit: (π,κ)-double sampling, ten features, one linear SVM (Algorithm 1).
+
+In: counts, class ids and a configuration. Out: a `DoubleSamplingState`, which holds all that
+prediction (Algorithm 2) needs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+
+from longtail._progress import OnStage
+from longtail.retrieval.index import InvertedIndex, build_index
+from longtail.retrieval.search import rank_topk, search
+from longtail.scoring.linear import LinearScorer, score_pairs
+from longtail.scoring.paper import (
+    CENTROID_DISTANCE,
+    centroid_scorer,
+    term_scores,
+    weight_for_cosine,
+)
+from longtail.sparse import CountMatrix, Floats, Integers
+from longtail.statistics.classes import ClassStatistics
+from longtail.statistics.corpus import Corpus
+from longtail.training.pairwise import PairwiseScorer, adversary_differences, fit_pairwise_scorer
+from longtail.training.sampling import PairSample, draw_pairs
+
+MAX_DRAWS = 1000  # with one document and π = 0.01, the chance that all draws are empty is e^-10
+
+
+@dataclass(frozen=True, eq=False)
+class DoubleSamplingState:
+    """The fitted parts of the paper's method.
+
+    `corpus` holds the global quantities of the last fit, `current_corpus` those with the terms seen
+    since; `centroids`, `index` and `term_scores` follow from the rest.
+    """
+
+    classes: NDArray[Any]
+    statistics: ClassStatistics
+    corpus: Corpus
+    current_corpus: Corpus
+    pairwise: PairwiseScorer
+    sample: PairSample | None
+    centroids: LinearScorer
+    index: InvertedIndex
+    term_scores: LinearScorer
+
+
+@dataclass(frozen=True)
+class DoubleSamplingConfig:
+    """What a fit is told: π and κ, the SVM's C, the random state and the number of threads."""
+
+    examples_per_class: float = 2
+    adversaries: int = 30
+    C: float = 0.01
+    random_state: Any = None
+    n_jobs: int | None = None
+
+
+def fit_double_sampling(
+    counts: CountMatrix,
+    class_ids: Integers,
+    classes: NDArray[Any],
+    config: DoubleSamplingConfig,
+    on_stage: OnStage,
+) -> DoubleSamplingState:
+    """Run Algorithm 1; `on_stage` hears the name of each stage as it begins."""
+    on_stage("statistics", 0, 0)
+    statistics = ClassStatistics.from_counts(counts, class_ids, len(classes), n_jobs=config.n_jobs)
+    on_stage("sampling", 0, 0)
+    sample = draw_sample(class_ids, len(classes), config)
+    on_stage("pair features", 0, 0)
+    differences = adversary_differences(counts, statistics, sample, config.n_jobs)
+    on_stage("pairwise scorer", 0, 0)
+    scorer = fit_pairwise_scorer(differences, None, config.C, config.n_jobs)
+    del differences  # the largest array of a fit is freed for the index
+    on_stage("index", 0, 0)
+    return derive_state(classes, statistics, statistics.corpus, scorer, sample, config.n_jobs)
+
+
+def draw_sample(class_ids: Integers, n_classes: int, config: DoubleSamplingConfig) -> PairSample:
+    """Draw until there is a document: a draw may come out empty when the data are few."""
+    random_state = check_random_state(config.random_state)
+    for _ in range(MAX_DRAWS):
+        sample = draw_pairs(
+            class_ids,
+            n_classes,
+            config.examples_per_class,
+            config.adversaries,
+            random_state,
+            n_jobs=config.n_jobs,
+        )
+        if len(sample):
+            return sample
+    raise ValueError(
+        f"examples_per_class={config.examples_per_class!r} is so small that {MAX_DRAWS} draws "
+        f"kept none of the {len(class_ids)} documents; the paper uses 1 or 2."
+    )
+
+
+def derive_state(
+    classes: NDArray[Any],
+    statistics: ClassStatistics,
+    corpus: Corpus,
+    pairwise: PairwiseScorer,
+    sample: PairSample | None,
+    n_jobs: int | None = None,
+) -> DoubleSamplingState:
+    """Derive what prediction needs from the statistics and the learned weights."""
+    current = corpus.with_terms_of(statistics.corpus)
+    centroids = centroid_scorer(statistics, current)
+    weights = term_scores(statistics, current, pairwise.weights, n_jobs=n_jobs)
+    return DoubleSamplingState(
+        classes=classes,
+        statistics=statistics,
+        corpus=corpus,
+        current_corpus=current,
+        pairwise=pairwise,
+        sample=sample,
+        centroids=centroids,
+        index=build_index(centroids, statistics.n_terms, n_jobs),
+        term_scores=LinearScorer.without_bias(statistics.indptr, statistics.indices, weights),
+    )
+
+
+def rank_by_paper(
+    state: DoubleSamplingState,
+    counts: CountMatrix,
+    n_candidates: int,
+    k: int,
+    n_jobs: int | None = None,
+) -> tuple[NDArray[Any], Floats]:
+    """Run Algorithm 2: the k best of each document's q nearest centroids, best first."""
+    documents = weight_for_cosine(counts, state.current_corpus.idf, n_jobs=n_jobs)
+    candidates, cosines = search(
+        documents, state.centroids, state.index, n_candidates, n_jobs=n_jobs
+    )
+    counted = replace(documents, weights=np.ones_like(documents.weights))
+    scores = score_pairs(counted, candidates, state.term_scores, n_jobs)
+    scores += state.pairwise.weights[CENTROID_DISTANCE] * (1.0 - cosines)
+    return rank_topk(candidates, scores, k, n_jobs)

@@ -1,0 +1,131 @@
+"""Edits of classes: labels and statistics in, labels and statistics out.
+
+What an estimator has learned of a class moves with it: `sources` says from which class each class of
+the result inherits. Everything here is exact and pure; the estimators derive the rest of their state.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from longtail._validation import check_documents_left, check_same_kind, find_label
+from longtail.sparse import CountMatrix, Integers
+from longtail.statistics.classes import ClassStatistics
+
+
+class ClassEdit(NamedTuple):
+    """The result of an edit.
+
+    Attributes
+    ----------
+    classes : ndarray of shape (n_classes,)
+        Labels, sorted.
+    statistics : ClassStatistics
+        Their sums.
+    sources : ndarray of shape (n_classes,)
+        The class of the state before whose learned parts each class inherits; -1 for none.
+    changed : ndarray of shape (n_classes,), bool
+        Classes whose documents are others than before.
+    """
+
+    classes: NDArray[Any]
+    statistics: ClassStatistics
+    sources: Integers
+    changed: NDArray[np.bool_]
+
+
+def sum_labelled(
+    counts: CountMatrix,
+    y: NDArray[Any],
+    classes: NDArray[Any],
+    *,
+    sublinear: bool,
+    n_jobs: int | None = None,
+) -> ClassStatistics:
+    """Sum documents whose labels are all among sorted classes."""
+    class_ids = np.searchsorted(classes, y)
+    return ClassStatistics.from_counts(
+        counts, class_ids, len(classes), sublinear=sublinear, n_jobs=n_jobs
+    )
+
+
+def edit_documents(
+    classes: NDArray[Any],
+    statistics: ClassStatistics,
+    counts: CountMatrix,
+    y: NDArray[Any],
+    direction: int,
+    n_jobs: int | None = None,
+) -> ClassEdit:
+    """Add documents (direction 1), or subtract them (-1); a class with none left disappears.
+
+    Raises
+    ------
+    ValueError
+        If documents are subtracted that were never added, or none would be left.
+    """
+    labels = np.union1d(classes, y)
+    positions = np.searchsorted(labels, classes)
+    sources = np.full(len(labels), -1)
+    sources[positions] = np.arange(len(positions))
+    known = statistics.scatter_classes(positions, len(labels))
+    taught = sum_labelled(counts, y, labels, sublinear=statistics.sublinear, n_jobs=n_jobs)
+    total = known + taught if direction > 0 else known - taught
+    check_documents_left(total.n_documents)
+    # A removed class leaves its document frequencies behind; see `ClassStatistics.remove_class`.
+    total = total.with_frequencies(np.minimum(total.document_frequencies, total.n_documents))
+    kept = np.flatnonzero(total.class_sizes > 0)
+    return ClassEdit(
+        labels[kept], total.drop_empty_classes(), sources[kept], np.isin(labels[kept], y)
+    )
+
+
+def rename_class(
+    classes: NDArray[Any], statistics: ClassStatistics, old: Any, new: Any
+) -> ClassEdit:
+    """Give a class another label."""
+    class_id = find_label(classes, old)
+    check_same_kind(np.asarray([new]), classes)
+    if np.any(classes == new):
+        raise ValueError(
+            f"there is a class {new!r} already; merge_classes({old!r}, {new!r}) adds one "
+            "to the other."
+        )
+    labels = np.concatenate([classes, np.asarray([new])])[:-1]
+    labels[class_id] = new
+    sources = np.argsort(labels, kind="stable")
+    positions = np.empty_like(sources)
+    positions[sources] = np.arange(len(sources))
+    return ClassEdit(
+        labels[sources],
+        statistics.scatter_classes(positions, len(labels)),
+        sources,
+        np.zeros(len(labels), np.bool_),
+    )
+
+
+def merge_classes(
+    classes: NDArray[Any], statistics: ClassStatistics, source: Any, into: Any
+) -> ClassEdit:
+    """Add the documents of one class to another; the first then no longer exists."""
+    class_ids = find_label(classes, source), find_label(classes, into)
+    if class_ids[0] == class_ids[1]:
+        raise ValueError(f"cannot merge class {source!r} into itself.")
+    kept = np.delete(np.arange(len(classes)), class_ids[0])
+    return ClassEdit(
+        classes[kept], statistics.merge_classes(*class_ids), kept, classes[kept] == into
+    )
+
+
+def remove_class(classes: NDArray[Any], statistics: ClassStatistics, label: Any) -> ClassEdit:
+    """Remove a class with all its documents."""
+    class_id = find_label(classes, label)
+    if len(classes) == 1:
+        raise ValueError("cannot remove the last class of a model; fit a new one instead.")
+    kept = np.delete(np.arange(len(classes)), class_id)
+    return ClassEdit(
+        classes[kept], statistics.remove_class(class_id), kept, np.zeros(len(kept), np.bool_)
+    )

@@ -1,0 +1,281 @@
+"""Edits of a `LongTailState`: a state in, a state out, nothing changed in place.
+
+Documents that are added or forgotten go into the delta segment while it is small; everything else
+merges the segments first and derives scorer and index anew.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from longtail._validation import cap_candidates, check_documents_left, look_up
+from longtail.retrieval.delta import DeltaSegment
+from longtail.retrieval.index import build_index
+from longtail.retrieval.pruning import QueryPruning
+from longtail.scoring.linear import ClassResiduals, build_scorer
+from longtail.scoring.weighting import Profile, estimate_collection_model, weight_documents
+from longtail.sparse import CountMatrix, Integers
+from longtail.statistics.classes import ClassStatistics
+from longtail.training.config import FitConfig
+from longtail.training.editing import ClassEdit, edit_documents, sum_labelled
+from longtail.training.long_tail import LongTailState, ScoredClasses, learn_residuals
+from longtail.training.negatives import mine_hard_negatives
+
+DELTA_CAPACITY = 256  # classes taught before the index is built anew
+
+
+def derive(state: LongTailState, n_jobs: int | None = None) -> LongTailState:
+    """Bring everything that follows from the statistics up to date."""
+    current = state.corpus.with_terms_of(state.statistics.corpus)
+    profile = Profile.of(state.statistics, current, state.collection_model)
+    scorer = build_scorer(profile, state.feature_weights, n_jobs)
+    return replace(
+        state,
+        current_corpus=current,
+        scorer=scorer,
+        index=build_index(scorer, state.statistics.n_terms, n_jobs),
+        delta=None,
+    )
+
+
+def merge_segments(state: LongTailState, n_jobs: int | None = None) -> LongTailState:
+    """Return the same model in one segment."""
+    if state.delta is None:
+        return state
+    statistics, sources = merged_statistics(state)
+    in_delta = state.delta.find_in_delta()
+    residuals = state.residuals.gather_classes(sources).replace_classes(
+        state.delta.residuals.gather_classes(in_delta), in_delta >= 0
+    )
+    merged = replace(
+        state,
+        classes=state.delta.all_classes,
+        statistics=statistics,
+        residuals=residuals,
+        stale=(sources < 0) | state.stale[sources],
+        delta=None,
+    )
+    return derive(merged, n_jobs)
+
+
+def merged_statistics(state: LongTailState) -> tuple[ClassStatistics, Integers]:
+    """Return the sums of all classes, and each class's row in the main segment (-1 for none)."""
+    delta = state.delta
+    if delta is None:
+        return state.statistics, np.arange(len(state.classes))
+    in_main = delta.find_in_main()
+    nothing = np.zeros_like(delta.statistics.document_frequencies)
+    statistics = state.statistics.gather_classes(in_main).with_frequencies(nothing)
+    return statistics + delta.statistics.gather_classes(delta.find_in_delta()), in_main
+
+
+def apply_edit(state: LongTailState, edit: ClassEdit, n_jobs: int | None = None) -> LongTailState:
+    """Return a state of one segment with other classes and the same shared weights."""
+    return derive(
+        replace(
+            state,
+            classes=edit.classes,
+            statistics=edit.statistics,
+            residuals=state.residuals.gather_classes(edit.sources),
+            stale=edit.changed | ((edit.sources >= 0) & state.stale[edit.sources]),
+        ),
+        n_jobs,
+    )
+
+
+def change_documents(
+    state: LongTailState,
+    counts: CountMatrix,
+    y: NDArray[Any],
+    direction: int,
+    n_jobs: int | None = None,
+) -> LongTailState:
+    """Add documents (direction 1), or subtract them (-1).
+
+    Raises
+    ------
+    ValueError
+        If documents are subtracted that were never added, or none would be left.
+    """
+    labels = np.unique(y)
+    n_delta = 0 if state.delta is None else len(state.delta.classes)
+    if n_delta + len(labels) > DELTA_CAPACITY:
+        state = merge_segments(state, n_jobs)
+        edit = edit_documents(state.classes, state.statistics, counts, y, direction, n_jobs)
+        return apply_edit(state, edit, n_jobs)
+    delta = _change_delta(state, labels, counts, y, direction)
+    n_left = int(state.statistics.class_sizes[~delta.tombstones].sum())
+    check_documents_left(n_left + delta.statistics.n_documents)
+    index = replace(state.index, tombstones=np.flatnonzero(delta.tombstones))
+    return replace(state, delta=delta, index=index)
+
+
+def grow_terms(state: LongTailState, n_terms: int) -> LongTailState:
+    """Add terms that no document has had yet."""
+    n_new = n_terms - len(state.term_weights)
+    return replace(
+        state,
+        statistics=state.statistics.grow_terms(n_terms),
+        current_corpus=state.current_corpus.grow_terms(n_terms),
+        collection_model=np.pad(state.collection_model, (0, n_new)),
+        term_weights=np.pad(state.term_weights, (0, n_new), constant_values=1.0),
+        pruning=state.pruning.grow_terms(n_terms),
+        index=state.index.grow_terms(n_terms),
+        delta=None if state.delta is None else state.delta.grow_terms(n_terms),
+    )
+
+
+def refine(
+    state: LongTailState, counts: CountMatrix, y: NDArray[Any], config: FitConfig
+) -> LongTailState:
+    """Learn the residuals of the stale classes, and bring the global quantities up to date.
+
+    Raises
+    ------
+    ValueError
+        If the sums show that a document was never added.
+    """
+    n_jobs = config.n_jobs
+    state = merge_segments(state, n_jobs)
+    # Refuses documents that the sums cannot contain.
+    _ = state.statistics - sum_labelled(counts, y, state.classes, sublinear=True, n_jobs=n_jobs)
+    state = derive(
+        replace(
+            state,
+            corpus=state.statistics.corpus,
+            collection_model=estimate_collection_model(state.statistics),
+            pruning=QueryPruning.of(state.statistics),
+        ),
+        n_jobs,
+    )
+    if len(state.classes) > 1:  # a class alone has nothing to be told from
+        documents = weight_documents(counts, state.document_weights, n_jobs)
+        class_ids = np.searchsorted(state.classes, y)
+        lists = mine_hard_negatives(
+            documents,
+            np.arange(len(class_ids)),
+            class_ids,
+            state.scorer,
+            state.index,
+            state.pruning,
+            cap_candidates(config.candidates, len(state.classes)),
+            n_jobs,
+        )
+        scored = ScoredClasses(state.profile(), state.feature_weights, state.scorer)
+        learned = learn_residuals(documents, lists, scored, config, class_mask=state.stale)
+        state = replace(state, residuals=state.residuals.replace_classes(learned, state.stale))
+    return replace(state, stale=np.zeros_like(state.stale))
+
+
+def _change_delta(
+    state: LongTailState,
+    labels: NDArray[Any],
+    counts: CountMatrix,
+    y: NDArray[Any],
+    direction: int,
+) -> DeltaSegment:
+    """Add documents to some classes of the delta segment, or subtract them."""
+    before = state.delta
+    taught = sum_labelled(counts, y, labels, sublinear=True)
+    labels = np.union1d(labels, _main_classes_with_terms(state, _unseen_terms(state, taught)))
+    if before is not None:
+        labels = np.union1d(labels, before.classes)
+    taught = sum_labelled(counts, y, labels, sublinear=True)
+    sums, residuals, in_main = _gather_classes(state, labels)
+    sums = sums + taught if direction > 0 else sums - taught
+    tombstones = np.zeros(len(state.classes), np.bool_)
+    if before is not None:
+        tombstones |= before.tombstones
+    tombstones[in_main[in_main >= 0]] = True
+    n_documents = state.statistics.class_sizes[~tombstones].sum() + sums.n_documents
+    sums = sums.with_frequencies(np.minimum(sums.document_frequencies, n_documents))
+    counts_before = state.statistics.corpus.term_counts if before is None else before.term_counts
+    term_counts = counts_before + direction * taught.corpus.term_counts
+    corpus = state.corpus.with_new_terms(sums.document_frequencies, term_counts)
+    kept = np.flatnonzero(sums.class_sizes > 0)
+    labels, sums = labels[kept], sums.gather_classes(kept)
+    all_classes, main_ids, delta_ids = _merge_labels(state.classes, tombstones, labels)
+    profile = Profile.of(sums, corpus, state.collection_model)
+    return DeltaSegment(
+        classes=labels,
+        statistics=sums,
+        term_counts=term_counts,
+        residuals=residuals.gather_classes(kept),
+        corpus=corpus,
+        scorer=build_scorer(profile, state.feature_weights),
+        tombstones=tombstones,
+        all_classes=all_classes,
+        main_ids=main_ids,
+        delta_ids=delta_ids,
+    )
+
+
+def _gather_classes(
+    state: LongTailState, labels: NDArray[Any]
+) -> tuple[ClassStatistics, ClassResiduals, Integers]:
+    """Return sums and residuals of classes as they are now, and their rows in the main segment."""
+    in_main = look_up(state.classes, labels)
+    delta = state.delta
+    if delta is None:
+        return (
+            state.statistics.gather_classes(in_main),
+            state.residuals.gather_classes(in_main),
+            in_main,
+        )
+    in_delta = look_up(delta.classes, labels)
+    gone = (in_main >= 0) & delta.tombstones[in_main]
+    in_main = np.where(gone, -1, in_main)
+    nothing = np.zeros_like(delta.statistics.document_frequencies)
+    sums = delta.statistics.gather_classes(in_delta)
+    sums = sums + state.statistics.gather_classes(in_main).with_frequencies(nothing)
+    residuals = state.residuals.gather_classes(in_main).replace_classes(
+        delta.residuals.gather_classes(in_delta), in_delta >= 0
+    )
+    return sums, residuals, in_main
+
+
+def _unseen_terms(state: LongTailState, taught: ClassStatistics) -> Integers:
+    """Return the taught terms that the last fit had not seen: their idf is about to change."""
+    terms = np.asarray(np.unique(taught.indices), np.int64)
+    n_new = taught.n_terms - len(state.corpus.document_frequencies)
+    frequencies = np.pad(state.corpus.document_frequencies, (0, n_new))
+    unseen: Integers = terms[frequencies[terms] == 0]
+    return unseen
+
+
+def _main_classes_with_terms(state: LongTailState, terms: Integers) -> NDArray[Any]:
+    """Return the labels of main classes that have one of the unseen terms.
+
+    Only a class that is stale can have one.
+    """
+    if not len(terms):
+        return state.classes[:0]
+    stale = np.flatnonzero(state.stale)
+    sums = state.statistics.gather_classes(stale)
+    owners = np.repeat(stale, np.diff(sums.indptr))
+    rows = np.unique(owners[np.isin(sums.indices, terms)])
+    if state.delta is not None:
+        rows = rows[~state.delta.tombstones[rows]]
+    return state.classes[rows]
+
+
+def _merge_labels(
+    main: NDArray[Any], tombstones: NDArray[np.bool_], delta: NDArray[Any]
+) -> tuple[NDArray[Any], Integers, Integers]:
+    """Return all labels, sorted, and the class ids of the main and of the delta classes."""
+    if np.array_equal(main[tombstones], delta):  # known classes only: no label comes or goes
+        class_ids = np.arange(len(main))
+        return main, np.where(tombstones, -1, class_ids), class_ids[tombstones]
+    alive = main[~tombstones]
+    delta_ids = np.searchsorted(alive, delta) + np.arange(len(delta))
+    is_delta = np.zeros(len(alive) + len(delta), np.bool_)
+    is_delta[delta_ids] = True
+    all_classes = np.empty(len(is_delta), np.result_type(alive, delta))
+    all_classes[delta_ids], all_classes[~is_delta] = delta, alive
+    main_ids = np.full(len(main), -1)
+    main_ids[~tombstones] = np.flatnonzero(~is_delta)
+    return all_classes, main_ids, delta_ids
