@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 
 from longtail import LongTailClassifier
-from longtail.estimators import long_tail
 from longtail.training import calibration, residuals
 from longtail.training.sampling import draw_documents, draw_seed, hold_out
 from tests import oracle_long_tail as oracle
@@ -25,13 +24,15 @@ from tests.oracle_training import fit_feature_weights, scale_lists
 CLOSE = {"rel": 1e-8, "abs": 1e-8}
 # Sixty documents are enough to hold some out and calibrate on them.
 SMALL = oracle.Settings(held_out_share=0.3, fewest_calibrated=5)
-WHERE = {  # the estimator's name for each setting
-    "n_sampled": (long_tail, "N_SAMPLED"),
-    "n_listed": (long_tail, "N_LISTED"),
-    "first_candidates": (long_tail, "FIRST_CANDIDATES"),
-    "fewest_listed": (long_tail, "FEWEST_LISTED"),
-    "held_out_share": (long_tail, "HELD_OUT_SHARE"),
-    "most_held_out": (long_tail, "MOST_HELD_OUT"),
+IN_CONFIG = {  # the field of FitConfig for each setting
+    "n_sampled": "n_sampled",
+    "n_listed": "n_listed",
+    "first_candidates": "n_negatives",
+    "fewest_listed": "min_listed",
+    "held_out_share": "held_out_share",
+    "most_held_out": "max_held_out",
+}
+WHERE = {  # the module's name for each other setting
     "fewest_calibrated": (calibration, "FEWEST_DOCUMENTS"),
     "tolerance": (residuals, "TOLERANCE"),
     "most_passes": (residuals, "MOST_PASSES"),
@@ -146,7 +147,13 @@ def fitted(request):
     with pytest.MonkeyPatch.context() as patch:
         for name, (module, constant) in WHERE.items():
             patch.setattr(module, constant, getattr(case.settings, name))
-        ours = LongTailClassifier(case.candidates, case.C, random_state=case.seed)
+        settings = {field: getattr(case.settings, name) for name, field in IN_CONFIG.items()}
+
+        class Configured(LongTailClassifier):
+            def _config(self):
+                return replace(super()._config(), **settings)
+
+        ours = Configured(case.candidates, case.C, random_state=case.seed)
         ours.fit(case.X, case.y)
     theirs = oracle.fit(
         oracle_score.to_documents(case.X.tolist()),

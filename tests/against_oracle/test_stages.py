@@ -17,6 +17,7 @@ from longtail.scoring.paper import (
 )
 from longtail.sparse import CountMatrix
 from longtail.statistics.classes import CENTROID_BITS, ClassStatistics
+from longtail.training.double_sampling import derive_state
 from longtail.training.pairwise import (
     PairwiseScorer,
     adversary_differences,
@@ -147,7 +148,7 @@ def test_candidates_and_ranking(seed, q):
     candidates, cosines = search(rows, score, build_index(score, X.shape[1]), q)
     classifier = DoubleSamplingClassifier(candidates=q, random_state=seed).fit(X, problem.y)
     scorer = PairwiseScorer(np.array(WEIGHTS), np.ones(10))
-    model = classifier._assemble(classifier.classes_, statistics, statistics.corpus, scorer, None)
+    model = derive_state(classifier.classes_, statistics, statistics.corpus, scorer, None)
     ranked, scores = classifier._rank(model, CountMatrix.from_matrix(X), q)
     for i, document in enumerate(documents):
         expected = [oracle.cosine(corpus, document, c) for c in candidates[i]]

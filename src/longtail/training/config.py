@@ -31,6 +31,10 @@ class FitConfig:
     n_sampled, n_listed, n_negatives : int
         Documents that the term weights and, of these, the feature weights are learned on; negatives
         of each.
+    min_listed : int
+        With fewer documents the feature weights stay at their defaults.
+    held_out_share, max_held_out : float, int
+        Documents held out for calibration: a share of all, and at most so many.
     """
 
     candidates: int = 20
@@ -46,3 +50,6 @@ class FitConfig:
     n_sampled: int = 40_000
     n_listed: int = 10_000
     n_negatives: int = 20
+    min_listed: int = 10
+    held_out_share: float = 0.15
+    max_held_out: int = 15_000

@@ -46,8 +46,6 @@ from longtail.training.residuals import fit_residuals
 from longtail.training.sampling import draw_documents, hold_out
 from longtail.training.shared_weights import SharedWeights, fit_shared_weights
 
-HELD_OUT_SHARE, MAX_HELD_OUT = 0.15, 15_000
-
 
 @dataclass(frozen=True, eq=False)
 class LongTailState:
@@ -143,8 +141,8 @@ def fit_long_tail(
         The same bits for any `n_jobs`.
     """
     n_classes, n_jobs = len(classes), config.n_jobs
-    n_held_out = min(int(HELD_OUT_SHARE * len(class_ids)), MAX_HELD_OUT) if config.calibrate else 0
-    held_out = hold_out(class_ids, n_classes, n_held_out, config.seed)
+    n_held_out = min(int(config.held_out_share * len(class_ids)), config.max_held_out)
+    held_out = hold_out(class_ids, n_classes, n_held_out * config.calibrate, config.seed)
     sample = draw_documents(class_ids, n_classes, config.n_sampled, config.seed, without=held_out)
     on_stage("statistics", 0, 0)
     statistics = sum_documents(counts, class_ids, n_classes, n_jobs)

@@ -35,8 +35,6 @@ from longtail.training.config import FitConfig
 from longtail.training.listwise import fit_feature_weights, fit_term_weights
 from longtail.training.negatives import ClassLists, draw_random_negatives, mine_hard_negatives
 
-MIN_LISTED = 10  # with fewer documents the feature weights stay at their defaults
-
 
 @dataclass(frozen=True, eq=False)
 class SharedWeights:
@@ -121,7 +119,7 @@ def _fit_features(
     documents: WeightedDocuments, lists: ClassLists, profile: Profile, config: FitConfig
 ) -> Floats:
     """Learn the six weights, or keep the defaults where there is nothing to learn from."""
-    if config.features == "default" or len(lists) < MIN_LISTED:
+    if config.features == "default" or len(lists) < config.min_listed:
         return DEFAULT_FEATURE_WEIGHTS
     listed = lists[: config.n_listed]
     features = score_features(
