@@ -1,0 +1,131 @@
+"""Counts what the house promises: small modules, small classes, few arguments, the field's words.
+
+Run as ``python tools/house.py``; prints one line per rule and exits 1 where one is broken. The words
+are those of the glossary that have a better name in the field; see docs/glossary.md.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+MAX_METHODS, MAX_KERNEL_ARGUMENTS, MAX_MODULE_LINES, MAX_PRODUCT_LINES = 15, 8, 400, 16_000
+
+# Whole identifiers, as a name that is bound, an argument or an attribute that is set.
+FORBIDDEN = frozenset(
+    """
+    cutting cut cuts units term_counter enter room
+    rival rivals near_miss near_misses
+    score_index words lows steps passed
+    rare_terms most_postings find_highest note noted rank_twice
+    width unit
+    additive_score slopes constants
+    correction corrections class_weights
+    own left_over
+    recent settled superseded everyone touched
+    number numbers place places
+    take taken part piece pieces chosen few every at_once
+    background background_shares
+    chance chances trust right
+    signed
+    processor_seconds on_the_clock rehearse peer peers rooms
+    """.split()
+)
+
+
+def python_files(folder: Path) -> list[Path]:
+    """Return the modules below a folder."""
+    return sorted(folder.rglob("*.py"))
+
+
+def long_modules(files: list[Path]) -> Iterator[str]:
+    """Yield modules of too many lines."""
+    for path in files:
+        n_lines = len(path.read_text().splitlines())
+        if n_lines > MAX_MODULE_LINES:
+            yield f"{path}: {n_lines} lines"
+
+
+def large_classes(files: list[Path]) -> Iterator[str]:
+    """Yield classes of too many methods."""
+    for path in files:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef):
+                methods = [n for n in node.body if isinstance(n, ast.FunctionDef)]
+                if len(methods) > MAX_METHODS:
+                    yield f"{path}:{node.lineno} {node.name}: {len(methods)} methods"
+
+
+def wide_kernels(files: list[Path]) -> Iterator[str]:
+    """Yield kernels, and the functions they are made of, of too many arguments."""
+    for path in files:
+        if "_kernels" not in path.parts:
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef):
+                n_arguments = len(node.args.args) + len(node.args.kwonlyargs)
+                if n_arguments > MAX_KERNEL_ARGUMENTS:
+                    yield f"{path}:{node.lineno} {node.name}: {n_arguments} arguments"
+
+
+def undocumented(files: list[Path]) -> Iterator[str]:
+    """Yield public functions, classes and methods without a docstring."""
+    for path in files:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Module):
+                yield from _undocumented_in(path, node)
+            elif isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                yield from _undocumented_in(path, node)
+
+
+def _undocumented_in(path: Path, scope: ast.Module | ast.ClassDef) -> Iterator[str]:
+    for node in scope.body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_"):
+            if ast.get_docstring(node) is None:
+                yield f"{path}:{node.lineno} {node.name}"
+
+
+def forbidden_words(files: list[Path]) -> Iterator[str]:
+    """Yield identifiers that have a better name in the field."""
+    for path in files:
+        for line, name in sorted(set(_bound_names(ast.parse(path.read_text())))):
+            if name.lower().strip("_") in FORBIDDEN:
+                yield f"{path}:{line} {name}"
+
+
+def _bound_names(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            yield node.lineno, node.name
+        elif isinstance(node, ast.arg):
+            yield node.lineno, node.arg
+        elif isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Store):
+            yield node.lineno, node.id if isinstance(node, ast.Name) else node.attr
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            yield node.lineno, node.target.id
+
+
+def main() -> int:
+    """Print each rule with how often it is broken; return the exit code."""
+    product = python_files(Path("src"))
+    everything = product + python_files(Path("bench/src"))
+    rules = {
+        f"modules over {MAX_MODULE_LINES} lines": list(long_modules(everything)),
+        f"classes over {MAX_METHODS} methods": list(large_classes(everything)),
+        f"kernels over {MAX_KERNEL_ARGUMENTS} arguments": list(wide_kernels(everything)),
+        "public functions without docstring": list(undocumented(everything)),
+        "words that have a better name": list(forbidden_words(everything)),
+    }
+    for rule, broken in rules.items():
+        print(f"{rule}: {len(broken)}")
+        for where in broken:
+            print(f"    {where}")
+    n_lines = sum(len(path.read_text().splitlines()) for path in product)
+    print(f"lines of the product: {n_lines:,} (at most {MAX_PRODUCT_LINES:,})")
+    return int(any(rules.values()) or n_lines > MAX_PRODUCT_LINES)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
