@@ -6,6 +6,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from longtail_bench.presets import PRESETS
 from longtail_bench.report import (
     Table,
     band_table,
@@ -17,7 +18,6 @@ from longtail_bench.report import (
 )
 from longtail_bench.rows import Row
 
-from longtail.datasets import PRESETS
 from longtail.metrics.classes import frequency_report
 
 MACHINE = {"processor": "abacus", "cores": 2, "memory_megabytes": 8000, "system": "Linux 6"}

@@ -13,8 +13,8 @@ import sys
 import numpy as np
 import pytest
 
-from longtail.datasets import DataFormatError, read_svmlight, tables
-from longtail.datasets.count_chunks import read_count_chunks
+from longtail.datasets import DataFormatError, Limits, read_svmlight, tables
+from longtail.datasets.readers import read_count_chunks
 from longtail.datasets.tables import Table, find_format, read_text_chunks
 
 
@@ -86,7 +86,7 @@ def test_tsv_has_no_quotes_unless_asked(write):
 def test_delimiter(write):
     path = write("genus;body\nOvis;wild, sheep\n")
     assert read(path, delimiter=";")[0] == ["wild, sheep"]
-    with pytest.raises(DataFormatError, match="no column 'body'; there are 'genus;body'"):
+    with pytest.raises(DataFormatError, match=r"no column 'body'; there .* the delimiter ';'"):
         read(path)
     with pytest.raises(ValueError, match="delimiter must be one character; got '::'"):
         read(path, delimiter="::")
@@ -101,7 +101,7 @@ def test_columns(write):
         read(path, ["nte"])
     with pytest.raises(DataFormatError, match="no column '5'"):
         read(path, ["5"])
-    with pytest.raises(DataFormatError, match="chosen by number, here from 1 to 4; got 'body'"):
+    with pytest.raises(DataFormatError, match="given by number, here from 1 to 4; got 'body'"):
         read(path, header=False)
     with pytest.raises(ValueError, match="text must be a list"):
         read(path, "body")
@@ -245,7 +245,7 @@ def test_parquet_numbers_dictionaries_and_bad_rows(parquet):
     (texts, labels, lines), bad = read_skipping(path)
     assert (texts, labels, lines) == (["a", "b"], ["Ovis", "Ovis"], [1, 2])
     assert [row.line for row in bad] == [3]
-    with pytest.raises(DataFormatError, match="line 1: column 'list' holds a list"):
+    with pytest.raises(DataFormatError, match=r"column 'list' holds list<.*expected strings"):
         read(path, ["list"])
 
 
@@ -336,7 +336,7 @@ def test_a_file_is_not_read_whole(tmp_path):
 
 
 def test_counts_in_chunks_are_those_of_the_whole_file(tmp_path, monkeypatch):
-    monkeypatch.setattr("longtail.datasets.rows.BLOCK_BYTES", 200)
+    monkeypatch.setattr("longtail.datasets.streams.BLOCK_BYTES", 200)
     rng = np.random.default_rng(0)
     lines = []
     for _ in range(100):
@@ -382,9 +382,9 @@ def test_counts_without_labels_for_a_model_of_fewer_terms(write):
 
 
 def test_the_csv_limit_is_only_raised(write):
-    before = csv.field_size_limit(2 * tables.LONGEST_FIELD)
+    before = csv.field_size_limit(2 * Limits().row)
     try:
         read(write("genus,body\nOvis,sheep\n"))
-        assert csv.field_size_limit() == 2 * tables.LONGEST_FIELD
+        assert csv.field_size_limit() == 2 * Limits().row
     finally:
-        csv.field_size_limit(max(before, tables.LONGEST_FIELD))
+        csv.field_size_limit(max(before, Limits().row))

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from longtail.datasets import CountDataset, DataFormatError
-from longtail.datasets.compression import read_chunks
+from longtail.datasets.streams import read_chunks
 
 COUNTS = "counts.npz"
 

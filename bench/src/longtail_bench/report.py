@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
 
-from longtail.datasets.presets import PRESETS, PaperRow
+from longtail_bench.presets import PRESETS, PaperRow
 from longtail_bench.rows import MEMORY, OK, TEST, TIME_OUT, Row
 from longtail_bench.systems import SYSTEMS
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from sklearn.feature_extraction.text import CountVectorizer
 
 from longtail import LongTailClassifier, TextClassifier, metrics
-from longtail.datasets.compression import read_chunks
+from longtail.datasets.streams import read_chunks
 from longtail.text import TextVectorizer
 from longtail.training.sampling import hold_out
 from longtail_bench.data import load_counts

@@ -143,7 +143,7 @@ def _use_everything() -> None:
     import numpy as np
 
     from longtail import LongTailClassifier, TextClassifier, load
-    from longtail.datasets.count_chunks import read_count_chunks
+    from longtail.datasets.readers import read_count_chunks
 
     labels = [f"class {i % 12}" for i in range(240)]
     texts = [f"made up text {i % 12} of number {i % 7} and {i % 12 * 5}" for i in range(240)]

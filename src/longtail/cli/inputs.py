@@ -94,7 +94,7 @@ def _chunks(
     source: Source, report: BadRows | None, labelled: bool, n_terms: int | None
 ) -> Iterator[Documents]:
     """Yield the documents of a source in chunks."""
-    from longtail.datasets.count_chunks import read_count_chunks
+    from longtail.datasets.readers import read_count_chunks
     from longtail.datasets.tables import Table, read_text_chunks
 
     if source.holds_counts:

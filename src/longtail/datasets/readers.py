@@ -1,4 +1,4 @@
-"""Sparse data files -> counts and labels.
+"""Sparse data files -> counts and labels, whole or in chunks.
 
 Three formats, one row grammar: labels, then ``term:count`` pairs. A document of several classes
 becomes one row per class, as in the experiments of the paper ("replicating the instances belonging
@@ -9,18 +9,24 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from itertools import chain
-from typing import Literal
+from typing import Any, Literal, NoReturn
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from longtail.datasets.records import LabelledCounts
-from longtail.datasets.rows import LARGEST_LABEL, LARGEST_TERM, Rows, Rules, line_blocks, read_rows
+from longtail.datasets.limits import DEFAULT_LIMITS, Limits
+from longtail.datasets.records import BadRow, LabelledCounts
+from longtail.datasets.rows import LARGEST_LABEL, Rows, Rules, parse_block
+from longtail.datasets.streams import line_blocks, long_line, source_name
 from longtail.exceptions import DataFormatError
 
 Unlabelled = Literal["error", "skip"]
+
+_LARGEST_TERM = np.iinfo(np.int32).max
 
 
 def read_svmlight(
@@ -30,6 +36,7 @@ def read_svmlight(
     n_terms: int | None = None,
     replicate: bool = True,
     unlabelled: Unlabelled = "error",
+    limits: Limits = DEFAULT_LIMITS,
 ) -> LabelledCounts:
     r"""Read a multi-class svmlight (libsvm) file: ``label term:count term:count ... # comment``.
 
@@ -47,6 +54,8 @@ def read_svmlight(
         is an error.
     unlabelled : {"error", "skip"}, default="error"
         What to do with a document without label.
+    limits : Limits, optional
+        What is refused; `limits.terms` where `n_terms` is not given.
 
     Returns
     -------
@@ -69,22 +78,16 @@ def read_svmlight(
     """
     if zero_based not in (True, False, "auto"):
         raise ValueError(f"zero_based must be True, False or 'auto'; got {zero_based!r}.")
-    most_terms = _most_terms(n_terms)
+    most_terms = _count_columns(n_terms, limits)
     first = 1 if zero_based is False else 0
     # With "auto" the last term of a one-based file must still be let through.
     last = most_terms - 1 if zero_based is True else most_terms
-    rules = Rules(
-        svmlight=True,
-        first_term=first,
-        last_term=last,
-        fewest_labels=_fewest_labels(unlabelled),
-        most_labels=_most_labels(replicate),
-    )
-    rows = read_rows(path, line_blocks(path), 0, rules)
+    rules = _make_rules(unlabelled, replicate, svmlight=True, first_term=first, last_term=last)
+    rows = _read_file(path, line_blocks(path, limits=limits), 0, rules, limits)
     if zero_based == "auto":
         first = 0 if rows.lowest_term == 0 else 1
         if rows.highest_term >= most_terms + first:
-            reason = f"terms 0 and {most_terms} both occur; n_terms={most_terms} leaves no room"
+            reason = f"terms 0 and {most_terms} both occur; n_terms={most_terms} has no column"
             raise DataFormatError(path, f"{reason} for both, pass a larger one or none")
     return _assemble(rows, first, n_terms)
 
@@ -95,6 +98,7 @@ def read_lshtc(
     n_terms: int | None = None,
     replicate: bool = True,
     unlabelled: Unlabelled = "error",
+    limits: Limits = DEFAULT_LIMITS,
 ) -> LabelledCounts:
     r"""Read a file of the LSHTC challenges: ``label, label term:count term:count ...``.
 
@@ -112,6 +116,8 @@ def read_lshtc(
         it is an error.
     unlabelled : {"error", "skip"}, default="error"
         What to do with a document without label.
+    limits : Limits, optional
+        What is refused; `limits.terms` where `n_terms` is not given.
 
     Returns
     -------
@@ -132,21 +138,21 @@ def read_lshtc(
     >>> counts.y.tolist(), counts.documents.tolist(), counts.X.toarray().tolist()
     ([32, 545], [0, 0], [[0.0, 1.0, 2.0], [0.0, 1.0, 2.0]])
     """
-    rules = Rules(
-        last_term=_most_terms(n_terms) - 1,
-        fewest_labels=_fewest_labels(unlabelled),
-        most_labels=_most_labels(replicate),
-    )
-    line, blocks = _split_first_line(line_blocks(path))
+    rules = _make_rules(unlabelled, replicate, last_term=_count_columns(n_terms, limits) - 1)
+    line, blocks = _split_first_line(line_blocks(path, limits=limits))
     if re.match(rb"[ \t]*[A-Za-z][^:]*$", line.rstrip(b"\r\n")):
-        rows = read_rows(path, blocks, 1, rules)
+        rows = _read_file(path, blocks, 1, rules, limits)
     else:
-        rows = read_rows(path, chain([line], blocks), 0, rules)
+        rows = _read_file(path, chain([line], blocks), 0, rules, limits)
     return _assemble(rows, 0, n_terms)
 
 
 def read_extreme(
-    path: str | os.PathLike[str], *, replicate: bool = True, unlabelled: Unlabelled = "skip"
+    path: str | os.PathLike[str],
+    *,
+    replicate: bool = True,
+    unlabelled: Unlabelled = "skip",
+    limits: Limits = DEFAULT_LIMITS,
 ) -> LabelledCounts:
     r"""Read a file of the Extreme Classification Repository.
 
@@ -162,6 +168,8 @@ def read_extreme(
     unlabelled : {"skip", "error"}, default="skip"
         What to do with a document without label; the files have some. Those left out are counted in
         ``n_unlabelled``.
+    limits : Limits, optional
+        What is refused.
 
     Returns
     -------
@@ -182,18 +190,17 @@ def read_extreme(
     >>> counts.y.tolist(), counts.X.toarray().tolist(), counts.n_unlabelled
     ([0, 4], [[1.0, 0.0, 0.5], [1.0, 0.0, 0.5]], 1)
     """
-    fewest_labels, most_labels = _fewest_labels(unlabelled), _most_labels(replicate)
-    line, blocks = _split_first_line(line_blocks(path))
-    n_documents, n_terms, n_labels = _read_header(path, line)
-    rules = Rules(
+    line, blocks = _split_first_line(line_blocks(path, limits=limits))
+    n_documents, n_terms, n_labels = _read_header(path, line, limits)
+    rules = _make_rules(
+        unlabelled,
+        replicate,
         last_term=n_terms - 1,
         first_label=0,
         last_label=n_labels - 1,
-        fewest_labels=fewest_labels,
-        most_labels=most_labels,
         n_documents=n_documents,
     )
-    rows = read_rows(path, blocks, 1, rules)
+    rows = _read_file(path, blocks, 1, rules, limits)
     if rows.label_counts.size < n_documents:
         reason = (
             f"the header promises {n_documents} documents, the file has {rows.label_counts.size}; "
@@ -203,63 +210,226 @@ def read_extreme(
     return _assemble(rows, 0, n_terms)
 
 
-def _split_first_line(blocks: Iterator[bytes]) -> tuple[bytes, Iterator[bytes]]:
-    """Return the first line, with its newline, and the blocks after it."""
-    first = next(blocks)
-    cut = first.find(b"\n") + 1 or len(first)
-    rest = first[cut:]
-    return first[:cut], chain([rest], blocks) if rest else blocks
+@dataclass(frozen=True)
+class CountChunk:
+    """Some documents of an svmlight file.
+
+    Attributes
+    ----------
+    X : (n_documents, n_terms) csr_array of float64
+        Counts; as many columns as the terms of this chunk need.
+    y : (n_documents,) int64 array
+        Labels; empty where none were asked for.
+    lines : list of int
+        The line of each document, from 1.
+    n_bytes : int
+        How much of the decompressed file was read so far.
+    """
+
+    X: csr_array[Any]
+    y: NDArray[np.int64]
+    lines: list[int]
+    n_bytes: int
 
 
-def _read_header(path: str | os.PathLike[str], line: bytes) -> tuple[int, int, int]:
-    """Return the three sizes in the first line of an Extreme Classification file."""
-    sizes = line.split()
-    if len(sizes) != 3 or not all(re.fullmatch(rb"[0-9]{1,18}", size) for size in sizes):
-        found = line.strip()[:40].decode("utf-8", "backslashreplace")
-        reason = f"expected the header 'n_documents n_terms n_labels', found '{found}'"
-        raise DataFormatError(path, reason, line=1)
-    n_documents, n_terms, n_labels = map(int, sizes)
-    if n_terms > LARGEST_TERM:
-        reason = f"the header promises {n_terms} terms; at most {LARGEST_TERM} can be read"
-        raise DataFormatError(path, reason, line=1)
-    return n_documents, n_terms, n_labels
+def read_count_chunks(
+    path: str | os.PathLike[str],
+    *,
+    zero_based: bool = False,
+    labelled: bool = True,
+    n_terms: int | None = None,
+    on_bad_row: Callable[[BadRow], None] | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+) -> Iterator[CountChunk]:
+    r"""Read an svmlight file in chunks of a few megabytes, so that it may be larger than memory.
+
+    Parameters
+    ----------
+    path : str or path-like
+        As in `Table`.
+    zero_based : bool, default=False
+        Whether the first term is number 0. There is no guessing: files that belong together must
+        agree.
+    labelled : bool, default=True
+        Whether every document must have a label, and one with several stands for one document of
+        each. Otherwise labels may be missing and `y` is empty.
+    n_terms : int, optional
+        Number of columns, such as those of a fitted model; terms beyond are left out. What each
+        chunk needs when not given, at most ``limits.terms``.
+    on_bad_row : callable, optional
+        Called with a `BadRow` for each line that cannot be read; without it the first is an error.
+    limits : Limits, optional
+        What is refused.
+
+    Yields
+    ------
+    CountChunk
+        Never empty.
+
+    Raises
+    ------
+    DataFormatError
+        If the file cannot be read, or a line cannot and `on_bad_row` is None.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "train.svm"
+    >>> _ = path.write_text("7 1:2 3:1\n9 2:1\n")
+    >>> chunk = next(read_count_chunks(path))
+    >>> chunk.y.tolist(), chunk.X.toarray().tolist()
+    ([7, 9], [[2.0, 0.0, 1.0], [0.0, 1.0, 0.0]])
+    """
+    first = 0 if zero_based else 1
+    last = limits.terms + first - 1 if n_terms is None else _LARGEST_TERM - 1
+    rules = Rules(
+        svmlight=True, first_term=first, last_term=last, fewest_labels=1 if labelled else 0
+    )
+
+    def report(line: int, reason: str, content: bytes) -> None:
+        if first == 1 and "out of range; allowed are 1" in reason:
+            reason += "; a file that counts from 0 must be read as zero-based"
+        if on_bad_row is None:
+            raise DataFormatError(source_name(path), reason, line)
+        on_bad_row(BadRow.shortened(line, reason, content[:400].decode("utf-8", "replace")))
+
+    n_bytes = n_lines = 0
+    for block in line_blocks(path, limits=limits):
+        _check_lines(path, block, n_lines, limits)
+        rows = parse_block(block, n_lines, 0, rules, report)
+        n_bytes += len(block)
+        n_lines += block.count(b"\n")
+        if rows.lines:
+            yield _make_chunk(rows, first, labelled, n_terms, n_bytes)
 
 
-def _most_terms(n_terms: int | None) -> int:
-    """Return how many terms a file may have."""
-    if n_terms is None:
-        return LARGEST_TERM
-    if not 1 <= n_terms <= LARGEST_TERM:
-        raise ValueError(f"n_terms must be between 1 and {LARGEST_TERM}, or None; got {n_terms}.")
-    return n_terms
+def _make_chunk(
+    rows: Rows, first: int, labelled: bool, n_terms: int | None, n_bytes: int
+) -> CountChunk:
+    """Build the matrix, one row for each document, or for each of its labels."""
+    n_columns = max(rows.highest_term + 1, (n_terms or 1) + first)
+    X = csr_array((rows.X.data, rows.X.indices, rows.X.indptr), shape=(len(rows.lines), n_columns))
+    X = X[:, first : None if n_terms is None else n_terms + first]
+    if not labelled:
+        return CountChunk(X, rows.labels[:0], rows.lines, n_bytes)
+    lines = rows.lines
+    if np.any(rows.label_counts != 1):
+        documents = np.repeat(np.arange(len(lines)), rows.label_counts)
+        X, lines = X[documents], [lines[i] for i in documents.tolist()]
+    return CountChunk(X, rows.labels, lines, n_bytes)
 
 
-def _fewest_labels(unlabelled: Unlabelled) -> int:
-    """Return how many labels a document must have."""
-    if unlabelled not in ("error", "skip"):
-        raise ValueError(f"unlabelled must be 'error' or 'skip'; got {unlabelled!r}.")
-    return 1 if unlabelled == "error" else 0
+def _read_file(
+    path: str | os.PathLike[str],
+    blocks: Iterator[bytes],
+    n_lines: int,
+    rules: Rules,
+    limits: Limits,
+) -> Rows:
+    """Parse all blocks after the first `n_lines` lines; the first line that cannot be read ends it.
 
+    Raises
+    ------
+    DataFormatError
+        At that line, or if there is no document.
+    """
 
-def _most_labels(replicate: bool) -> int:
-    """Return how many labels a document may have."""
-    return LARGEST_LABEL if replicate else 1
+    def refuse(line: int, reason: str, _content: bytes) -> NoReturn:
+        raise DataFormatError(path, reason, line)
+
+    found: list[Rows] = []
+    n_documents = 0
+    for block in blocks:
+        _check_lines(path, block, n_lines, limits)
+        found.append(parse_block(block, n_lines, n_documents, rules, refuse))
+        n_documents += len(found[-1].lines)
+        n_lines += block.count(b"\n")
+    if not n_documents:
+        raise DataFormatError(path, "no documents found; expected one per line")
+    highest = max(rows.highest_term for rows in found)
+    offsets = np.cumsum([0, *(rows.X.nnz for rows in found)])
+    indptr = [rows.X.indptr[:-1] + start for rows, start in zip(found, offsets, strict=False)]
+    X = csr_array(
+        (
+            np.concatenate([rows.X.data for rows in found]),
+            np.concatenate([rows.X.indices for rows in found]),
+            # Of the same type as the terms; otherwise scipy would copy both.
+            np.concatenate([*indptr, offsets[-1:]]).astype(
+                np.int32 if offsets[-1] <= _LARGEST_TERM else np.int64
+            ),
+        ),
+        shape=(n_documents, highest + 1),
+    )
+    return Rows(
+        np.concatenate([rows.labels for rows in found]),
+        np.concatenate([rows.label_counts for rows in found]),
+        X,
+        [],
+        min(rows.lowest_term for rows in found),
+        highest,
+    )
 
 
 def _assemble(rows: Rows, first_term: int, n_terms: int | None) -> LabelledCounts:
     """Build the count matrix, one row per document and label."""
-    n_documents = rows.label_counts.size
-    n_terms = rows.highest_term + 1 - first_term if n_terms is None else n_terms
-    indptr = np.zeros(n_documents + 1, dtype=np.int64)
-    np.cumsum(rows.term_counts, out=indptr[1:])
-    if indptr[-1] <= np.iinfo(np.int32).max:
-        # The same type as the terms have; otherwise scipy would copy both.
-        indptr = indptr.astype(np.int32)
-    rows.indices[:] -= first_term
-    X = csr_array((rows.data, rows.indices, indptr), shape=(n_documents, max(n_terms, 0)))
+    X = rows.X
+    n_documents = X.shape[0]
+    n_terms = max(rows.highest_term + 1 - first_term, 0) if n_terms is None else n_terms
+    X.indices -= np.int32(first_term)
+    X = csr_array((X.data, X.indices, X.indptr), shape=(n_documents, n_terms))
     documents = np.repeat(np.arange(n_documents), rows.label_counts)
     if not np.all(rows.label_counts == 1):
         X = X[documents]
     X.has_canonical_format = True
     n_unlabelled = int(np.count_nonzero(rows.label_counts == 0))
     return LabelledCounts(X, rows.labels, documents, n_unlabelled)
+
+
+def _check_lines(path: str | os.PathLike[str], block: bytes, n_lines: int, limits: Limits) -> None:
+    """Refuse a block with a line beyond the limit."""
+    if len(block) > limits.row:
+        for line_number, line in enumerate(block.split(b"\n"), n_lines + 1):
+            if len(line) > limits.row:
+                raise long_line(source_name(path), line_number, limits.row)
+
+
+def _split_first_line(blocks: Iterator[bytes]) -> tuple[bytes, Iterator[bytes]]:
+    """Return the first line, with its newline, and the blocks after it."""
+    first = next(blocks)
+    end = first.find(b"\n") + 1 or len(first)
+    rest = first[end:]
+    return first[:end], chain([rest], blocks) if rest else blocks
+
+
+def _read_header(path: str | os.PathLike[str], line: bytes, limits: Limits) -> tuple[int, int, int]:
+    """Return the three sizes in the first line of an Extreme Classification file."""
+    sizes = line[:100].split()
+    if len(sizes) != 3 or not all(re.fullmatch(rb"[0-9]{1,18}", size) for size in sizes):
+        found = line.strip()[:40].decode("utf-8", "backslashreplace")
+        reason = f"expected the header 'n_documents n_terms n_labels', found '{found}'"
+        raise DataFormatError(path, reason, line=1)
+    n_documents, n_terms, n_labels = map(int, sizes)
+    if n_terms > limits.terms:
+        reason = f"the header promises {n_terms} terms; the limit 'terms' is {limits.terms}"
+        raise DataFormatError(path, reason, line=1)
+    return n_documents, n_terms, n_labels
+
+
+def _count_columns(n_terms: int | None, limits: Limits) -> int:
+    """Return how many terms a file may have."""
+    if n_terms is None:
+        return limits.terms
+    if not 1 <= n_terms <= _LARGEST_TERM:
+        raise ValueError(f"n_terms must be between 1 and {_LARGEST_TERM}, or None; got {n_terms}.")
+    return n_terms
+
+
+def _make_rules(unlabelled: Unlabelled, replicate: bool, **allowed: Any) -> Rules:
+    """Return what a format allows, with how many labels a document may have."""
+    if unlabelled not in ("error", "skip"):
+        raise ValueError(f"unlabelled must be 'error' or 'skip'; got {unlabelled!r}.")
+    return Rules(
+        fewest_labels=1 if unlabelled == "error" else 0,
+        most_labels=LARGEST_LABEL if replicate else 1,
+        **allowed,
+    )

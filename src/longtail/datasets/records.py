@@ -9,6 +9,23 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+_LONGEST_START = 80  # characters of a bad row that are shown
+
+
+@dataclass(frozen=True)
+class BadRow:
+    """A row that was skipped: its first line, what is wrong with it, and how it begins."""
+
+    line: int
+    reason: str
+    start: str
+
+    @classmethod
+    def shortened(cls, line: int, reason: str, content: str) -> BadRow:
+        """Return a bad row with the beginning of its content, which can be encoded."""
+        shown = content[: _LONGEST_START + 1].encode("utf-8", "backslashreplace").decode("utf-8")
+        return cls(line, reason, shown[:_LONGEST_START].rstrip("\r\n"))
+
 
 @dataclass(frozen=True)
 class TextDataset:

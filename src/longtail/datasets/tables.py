@@ -1,7 +1,10 @@
-"""Tables of text and labels -> chunks of documents; a file larger than memory passes through.
+"""Tables of text and labels -> chunks of documents; a file may be larger than memory.
 
-CSV, TSV, JSON lines and Parquet give text; svmlight gives counts. What a row is missing goes to one
-place: an error with file and line, or the caller's `on_bad_row`, and reading goes on.
+CSV, TSV, JSON lines and Parquet give text; svmlight gives counts. A row that cannot be used is an
+error with file and line, or goes to the caller's `on_bad_row`, and reading goes on.
+
+CSV and JSON lines are read with the standard library: pyarrow's readers are optional, know neither
+the line of a bad row nor how to go on after one, and guess types.
 """
 
 from __future__ import annotations
@@ -14,18 +17,17 @@ from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 
-from longtail.datasets.objects import json_rows, missing_column, parquet_rows
-from longtail.datasets.rows import line_blocks
+from longtail.datasets.columns import json_rows, missing_column, parquet_rows
+from longtail.datasets.limits import DEFAULT_LIMITS, Limits
+from longtail.datasets.records import BadRow
+from longtail.datasets.streams import STANDARD_INPUT, line_blocks, source_name
 from longtail.exceptions import DataFormatError
 
 FORMATS = ("csv", "tsv", "jsonl", "parquet", "svmlight")
-STANDARD_INPUT = "-"
 
 # A chunk ends when it has this many documents or characters, whichever comes first.
 CHUNK_DOCUMENTS = 10_000
 CHUNK_CHARACTERS = 8_000_000
-# Characters of one CSV field; a quote that is never closed is noticed at the latest there.
-LONGEST_FIELD = 16_000_000
 
 _ENDINGS = {
     ".csv": "csv",
@@ -41,16 +43,6 @@ _ENDINGS = {
     ".libsvm": "svmlight",
 }
 _COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
-_LONGEST_START = 80  # characters of a bad row that are shown
-
-
-@dataclass(frozen=True)
-class BadRow:
-    """A row that was passed over: its first line, what is wrong with it, and how it begins."""
-
-    line: int
-    reason: str
-    start: str
 
 
 @dataclass(frozen=True)
@@ -101,6 +93,10 @@ class Table:
         What separates fields; a comma in CSV and a tab in TSV when left out.
     quotes : bool, optional
         Whether fields may stand in double quotes; in CSV they may, in TSV not, when left out.
+    encoding : str, default="utf-8"
+        How a CSV, TSV or JSON lines file is encoded.
+    limits : Limits, optional
+        What is refused.
     on_bad_row : callable, optional
         Called with a `BadRow` for each row that cannot be used; without it the first one is an
         error.
@@ -124,19 +120,19 @@ class Table:
     delimiter: str | None = None
     quotes: bool | None = None
     on_bad_row: Callable[[BadRow], None] | None = None
+    encoding: str = "utf-8"
+    limits: Limits = DEFAULT_LIMITS
 
     @property
     def name(self) -> str:
         """What messages call the file."""
-        path = os.fspath(self.path)
-        return "standard input" if path == STANDARD_INPUT else path
+        return source_name(self.path)
 
     def bad_row(self, line: int, reason: str, start: str) -> None:
         """Report a row that cannot be used."""
         if self.on_bad_row is None:
             raise DataFormatError(self.name, reason, line)
-        shown = start[: _LONGEST_START + 1].encode("utf-8", "backslashreplace").decode("utf-8")
-        self.on_bad_row(BadRow(line, reason, shown[:_LONGEST_START].rstrip("\r\n")))
+        self.on_bad_row(BadRow.shortened(line, reason, start))
 
 
 # A row before it is a document: its line and the values of the columns asked for.
@@ -205,7 +201,9 @@ def read_text_chunks(table: Table) -> Iterator[TextChunk]:
     if format == "parquet":
         if table.name != os.fspath(table.path):
             raise ValueError("Parquet is read from its end, so not from standard input.")
-        rows = parquet_rows(table.path, _wanted(table), CHUNK_DOCUMENTS, table.bad_row)
+        rows = parquet_rows(
+            table.path, _wanted(table), CHUNK_DOCUMENTS, table.bad_row, table.limits
+        )
         return _chunks(table, rows, lambda: 0)
     lines = _Lines(table)
     if format == "jsonl":
@@ -241,9 +239,15 @@ def _chunks(table: Table, rows: Iterator[_Row], n_bytes: Callable[[], int]) -> I
 
 def _find_fault(table: Table, values: list[str]) -> str | None:
     """Return what is wrong with a row's values."""
-    if table.label is not None and not values[len(table.text)].strip():
+    label = "-" if table.label is None else values[len(table.text)]
+    if not label.strip():
         return f"the label in column {table.label!r} is missing"
+    if len(label) > table.limits.label:
+        longest = f"{table.limits.label:,} characters"
+        return f"the label in column {table.label!r} is longer than {longest} (limit 'label')"
     for name, value in zip(_wanted(table), values, strict=True):
+        if len(value) > table.limits.row:
+            return f"column {name!r} is longer than {table.limits.row:,} characters (limit 'row')"
         try:
             value.encode("utf-8")
         except UnicodeEncodeError:
@@ -256,70 +260,56 @@ def _wanted(table: Table) -> list[str]:
     return [*table.text, *([] if table.label is None else [table.label]), *table.keep]
 
 
-def text_blocks(table: Table) -> Iterator[bytes]:
-    """Yield blocks of complete lines of a file or of standard input."""
-    path = "/dev/stdin" if os.fspath(table.path) == STANDARD_INPUT else table.path
-    try:
-        yield from line_blocks(path)
-    except DataFormatError as error:
-        raise DataFormatError(table.name, error.reason, error.line) from error
-
-
-def decode(line: bytes) -> str:
-    """Decode what may not be UTF-8; a wrong byte becomes a surrogate, which is found later."""
-    return line.decode("utf-8", "surrogateescape")
-
-
 class _Lines:
-    """The lines of a file, with their newlines; those of the current row can be taken back."""
+    """The lines of a file, with their newlines, and those of the current row."""
 
     def __init__(self, table: Table) -> None:
-        self._table = table
-        self._lines = self._read()
-        self._row: list[str] = []
-        self.number = 0  # lines handed out
+        self._longest = table.limits.row
+        self._lines = self._read(table)
+        self.row: list[str] = []
+        self.n_lines = 0  # handed out
         self.n_bytes = 0
+        self._n_characters = 0  # of the current row
 
     def __iter__(self) -> _Lines:
         return self
 
     def __next__(self) -> str:
         line = next(self._lines)
-        self._row.append(line)
-        self.number += 1
+        self.row.append(line)
+        self.n_lines += 1
+        self._n_characters += len(line)
+        if self._n_characters > self._longest:
+            raise csv.Error("field larger than the limit")
         return line
 
     def start_row(self) -> int:
         """Forget the lines of the last row; return the number of the next line."""
-        self._row = []
-        return self.number + 1
+        self.row = []
+        self._n_characters = 0
+        return self.n_lines + 1
 
     def numbered(self) -> Iterator[tuple[int, str]]:
         """Yield each line with its number, from 1."""
-        for line in self:
-            self._row.clear()
-            yield self.number, line
+        for line in self._lines:
+            self.n_lines += 1
+            yield self.n_lines, line
 
-    def take_back(self) -> str:
-        """Hand out all lines of the current row but the first again; return the first."""
-        first, *others = self._row or [""]
-        self._lines = chain(others, self._lines)
-        self.number -= len(others)
-        return first
+    def push_back(self, line: str) -> None:
+        """Hand out a line again."""
+        self._lines = chain([line], self._lines)
+        self.n_lines -= 1
 
-    def _read(self) -> Iterator[str]:
-        """Yield the lines of the file."""
-        for block in text_blocks(self._table):
-            if not self.n_bytes and block.startswith((b"\xff\xfe", b"\xfe\xff")):
-                reason = "this looks like UTF-16; save the file as UTF-8"
-                raise DataFormatError(self._table.name, reason)
+    def _read(self, table: Table) -> Iterator[str]:
+        """Yield the lines of the file; a byte that is no UTF-8 becomes a surrogate."""
+        for block in line_blocks(table.path, table.encoding, table.limits):
             self.n_bytes += len(block)
             # Only a newline ends a line, whatever else Unicode takes for one.
-            yield from io.StringIO(decode(block), newline="\n")
+            yield from io.StringIO(block.decode("utf-8", "surrogateescape"), newline="\n")
 
 
 def _field_rows(table: Table, lines: _Lines, format: str) -> Iterator[_Row]:
-    """Yield the chosen fields of a CSV or TSV file."""
+    """Yield the fields asked for of a CSV or TSV file."""
     delimiter = table.delimiter or ("," if format == "csv" else "\t")
     if len(delimiter) != 1:
         raise ValueError(f"delimiter must be one character; got {delimiter!r}.")
@@ -336,15 +326,16 @@ def _field_rows(table: Table, lines: _Lines, format: str) -> Iterator[_Row]:
         if len(fields) != n_fields:
             found = f"the row has {len(fields)} fields, the first one has {n_fields}"
             hint = "" if quotes else "; where fields may stand in quotes, say so"
-            table.bad_row(line, found + hint, delimiter.join(fields))
+            hint += "; or is the delimiter another one?" if n_fields == 1 else ""
+            table.bad_row(line, found + hint, delimiter.join(fields)[:1000])
             continue
         yield line, [fields[column] for column in columns]
 
 
 def _quoted_rows(table: Table, lines: _Lines, delimiter: str) -> Iterator[tuple[int, list[str]]]:
     """Yield the fields of rows in which quotes protect delimiters and newlines."""
-    # The limit is one for the whole process, so it is only ever raised.
-    csv.field_size_limit(max(csv.field_size_limit(), LONGEST_FIELD))
+    if csv.field_size_limit() < table.limits.row:
+        csv.field_size_limit(table.limits.row)
     reader = csv.reader(lines, delimiter=delimiter, strict=True)
     while True:
         line = lines.start_row()
@@ -353,11 +344,33 @@ def _quoted_rows(table: Table, lines: _Lines, delimiter: str) -> Iterator[tuple[
         except StopIteration:
             return
         except csv.Error as error:
-            # A quote too many swallows the rows after it: only its own line is lost.
-            table.bad_row(line, _explain_csv(str(error)), lines.take_back())
+            table.bad_row(line, _explain_csv(str(error)), (lines.row or [""])[0])
+            yield from _swallowed_rows(table, lines, line, delimiter)
             continue
         if fields:
             yield line, fields
+
+
+def _swallowed_rows(
+    table: Table, lines: _Lines, line: int, delimiter: str
+) -> Iterator[tuple[int, list[str]]]:
+    """Yield the rows that a quote too many on a line has swallowed: only its own line is lost.
+
+    A row that begins among them and is still open at the end of its line meets the same end, so
+    each line is read alone. The last one may open a sound row and is handed out again. No line is
+    read more than three times, whatever the file holds.
+    """
+    swallowed = lines.row[1:]
+    if swallowed:
+        lines.push_back(swallowed.pop())
+    for line_number, content in enumerate(swallowed, line + 1):
+        try:
+            fields = next(csv.reader([content], delimiter=delimiter, strict=True))
+        except csv.Error as error:
+            table.bad_row(line_number, _explain_csv(str(error)), content)
+            continue
+        if fields:
+            yield line_number, fields
 
 
 def _explain_csv(problem: str) -> str:
@@ -373,34 +386,32 @@ def _explain_csv(problem: str) -> str:
 
 def _plain_rows(lines: _Lines, delimiter: str) -> Iterator[tuple[int, list[str]]]:
     """Yield the fields of rows in which a quote is a character like others."""
-    while True:
-        number = lines.start_row()
-        line = next(lines, None)
-        if line is None:
-            return
+    for line_number, line in lines.numbered():
         content = line.removesuffix("\n").removesuffix("\r")
         if content:
-            yield number, content.split(delimiter)
+            yield line_number, content.split(delimiter)
 
 
 def _find_columns(table: Table, first: list[str]) -> list[int]:
-    """Return the places of the columns asked for; `first` is the first row."""
+    """Return the indices of the columns asked for; `first` is the first row."""
     columns = []
     for name in _wanted(table):
-        places = [i for i in range(len(first)) if table.header and first[i] == name]
-        if len(places) > 1:
-            numbers = " and ".join(str(place + 1) for place in places)
-            reason = f"columns {numbers} are both called {name!r}; choose one by its number"
+        found = [i for i in range(len(first)) if table.header and first[i] == name]
+        if len(found) > 1:
+            both = " and ".join(str(i + 1) for i in found)
+            reason = f"columns {both} are both called {name!r}; give its number instead"
             raise DataFormatError(table.name, reason)
-        if places:
-            columns.append(places[0])
+        if found:
+            columns.append(found[0])
         elif name.isdecimal() and 1 <= int(name) <= len(first):
             columns.append(int(name) - 1)
         elif table.header:
-            raise DataFormatError(table.name, missing_column(name, first))
+            hint = next((mark for mark in ";\t|," if len(first) == 1 and mark in first[0]), None)
+            other = "" if hint is None else f"; is the delimiter {hint!r}?"
+            raise DataFormatError(table.name, missing_column(name, first) + other)
         else:
             reason = (
-                f"without a header, columns are chosen by number, here from 1 to {len(first)}; "
+                f"without a header, columns are given by number, here from 1 to {len(first)}; "
                 f"got {name!r}"
             )
             raise DataFormatError(table.name, reason)

@@ -198,8 +198,8 @@ def _run_paper(
 ) -> None:
     """Run a preset on the user's files and print the row beside the paper's."""
     from longtail import DoubleSamplingClassifier
-    from longtail.datasets import find_preset, load_preset_files
     from longtail_bench.measure import measure
+    from longtail_bench.presets import find_preset, load_preset_files
 
     settings = find_preset(preset)
     classifier = DoubleSamplingClassifier(

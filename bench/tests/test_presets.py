@@ -5,8 +5,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from longtail_bench.presets import PRESETS, find_preset, load_preset_files
 
-from longtail.datasets import PRESETS, DataFormatError, find_preset, load_preset_files
+from longtail.datasets import DataFormatError
 
 PAPERS = sorted((Path(__file__).parents[3] / "shared" / "paper").glob("*.txt"))
 needs_paper = pytest.mark.skipif(not PAPERS, reason="the text of the paper is not here")
