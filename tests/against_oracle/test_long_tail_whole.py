@@ -103,6 +103,13 @@ def with_small_settings():
     return Case(problem.X, problem.y, seed=2, candidates=3, C=5.0, settings=settings)
 
 
+def of_more_classes_than_candidates():
+    """Lists are short, so those that the learned score mines differ from the first."""
+    problem = make_problem(9, n_documents=90, n_classes=30, n_terms=40)
+    settings = replace(SMALL, first_candidates=6)
+    return Case(problem.X, problem.y, seed=1, candidates=8, settings=settings)
+
+
 def with_nothing_to_learn_from():
     """Too few lists for feature weights, too few documents to hold any out."""
     X = np.array([[2, 1, 0], [1, 0, 0], [0, 1, 1], [0, 0, 3]])
@@ -117,6 +124,7 @@ CASES = {
     "two classes": of_two_classes,
     "fractions": of_fractions,
     "small settings": with_small_settings,
+    "many classes": of_more_classes_than_candidates,
     "nothing to learn from": with_nothing_to_learn_from,
 }
 
