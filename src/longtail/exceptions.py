@@ -58,3 +58,28 @@ class DataFormatError(ValueError):
     def __str__(self) -> str:
         place = os.fspath(self.path) + ("" if self.line is None else f", line {self.line}")
         return f"{place}: {self.reason}"
+
+
+class DocumentError(ValueError):
+    """One of several documents cannot be used, so none was.
+
+    Attributes
+    ----------
+    document : int
+        Which one, from 0.
+    reason : str
+        Why.
+
+    Examples
+    --------
+    >>> print(DocumentError(3, "it was never added."))
+    document 3: it was never added. Nothing was changed.
+    """
+
+    def __init__(self, document: int, reason: object) -> None:
+        super().__init__(document, str(reason))
+        self.document = document
+        self.reason = str(reason)
+
+    def __str__(self) -> str:
+        return f"document {self.document}: {self.reason} Nothing was changed."

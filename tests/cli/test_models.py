@@ -287,7 +287,7 @@ def test_predict_abstains(files, tmp_path):
     rows = (tmp_path / "out.tsv").read_text().splitlines()
     assert rows[0] == "line\tclass\tprobability"
     assert [bool(row.split("\t")[1]) for row in rows[1:]] == (chances >= threshold).tolist()
-    assert "precision must be between" in fails(*arguments[:-1], 1.5)
+    assert "between 0 and 1" in fails(*arguments[:-1], 1.5)
 
 
 def test_predict_from_standard_input_to_standard_output(files):
@@ -450,26 +450,47 @@ def test_teach_one_text_and_forget_it(files, model):
     assert log[0]["summary"] == "1 document of zorble"
 
 
-def test_teach_a_table(files, model, tmp_path, monkeypatch):
-    monkeypatch.setattr("longtail.cli.teach._LARGEST_BATCH", 2000)
+def test_a_table_is_one_change(files, model, tmp_path, monkeypatch):
+    monkeypatch.setattr("longtail.teaching.documents._LARGEST_BATCH", 2000)
     more = write_csv(tmp_path / "more.csv", files.held)
     said = json.loads(run("teach", model, more, *COLUMNS, "--json").stdout)
     assert said["done"] == "200 documents of 30 classes taught."
-    assert len(said["changes"]) > 3  # batches
+    assert said["changes"] == [1]
     assert said["documents"] == len(files.rows) + 200
+    assert len(longtail.Teacher(model).changes()[0].batches) > 3
     at_once = longtail.load(files.model).partial_fit(
         [text for _, text in files.held], [label for label, _ in files.held]
     )
     texts = [text for _, text in files.rows[:50]]
     taught = longtail.load(model)
     assert taught.predict_topk(texts).scores.tolist() == at_once.predict_topk(texts).scores.tolist()
-    run("forget", model, more, *COLUMNS)
+    assert "Change 2: 200 documents" in run("forget", model, more, *COLUMNS).stdout
     assert longtail.load(model).statistics_.n_documents == len(files.rows)
+    run("teach", model, "--undo", 1)
+    assert longtail.load(model).statistics_.n_documents == len(files.rows) + 200
+    run("forget", model, more, *COLUMNS, "--erase")
+    assert longtail.load(model).statistics_.n_documents == len(files.rows)
+    assert json.loads(run("info", model, "--json").stdout)["changes"] == 0
 
 
 def test_a_bad_row_teaches_nothing(files, model, tmp_path):
     more = write_csv(tmp_path / "more.csv", [*files.held, ("", "nameless")])
     assert "line 202" in fails("teach", model, more, *COLUMNS)
+    assert json.loads(run("info", model, "--json").stdout)["changes"] == 0
+
+
+def test_a_bad_row_forgets_nothing(files, model, tmp_path):
+    bad = ("Nonsense", "never taught at all")
+    rows = [*files.rows[:150], bad, *files.rows[150:300]]
+    message = fails("forget", model, write_csv(tmp_path / "gone.csv", rows), *COLUMNS)
+    assert "gone.csv, line 152: " in message
+    assert "not among the classes" in message
+    assert "Nothing was changed" in message
+    rows[150] = (files.classes[0], "never taught at all " * 3)
+    message = fails("forget", model, write_csv(tmp_path / "gone.csv", rows), *COLUMNS)
+    assert "gone.csv, line 152: " in message
+    assert "never added to their class" in message
+    assert longtail.load(model).statistics_.n_documents == len(files.rows)
     assert json.loads(run("info", model, "--json").stdout)["changes"] == 0
 
 
@@ -579,9 +600,9 @@ def test_info(files, model):
     assert "longtail fit" in fails("info", "nowhere")
 
 
-def test_a_torn_log_is_a_warning(model):
+def test_a_torn_journal_is_a_warning(model):
     run("teach", model, "a text", "--class", "new")
-    with open(f"{model}.changes", "ab") as log:
+    with open(f"{model}.journal-wal", "wb") as log:
         log.write(b"torn")
     result = run("info", model, "--json")
     assert result.stderr.startswith("longtail: warning: ")

@@ -1,9 +1,13 @@
 """Teaching a saved model: the model in memory, the file and its log always agree."""
 
 import errno
+import hashlib
+import json
 import os
 import shutil
+import sqlite3
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,9 +20,12 @@ from longtail import (
     Teacher,
     TextClassifier,
     load,
-    teaching,
 )
-from longtail.store.journal import lock_log, log_path, read_log
+from longtail.exceptions import DocumentError
+from longtail.store.changes import pack_counts
+from longtail.store.container import read_checksum
+from longtail.store.journal import Journal, journal_path, read_journal
+from longtail.teaching import replay
 from tests.conftest import assert_same_predictions, make_problem
 
 PROBLEM = make_problem(n_documents=80, n_classes=8)
@@ -115,16 +122,16 @@ def test_runs_of_changes_are_replayed_in_one_call(path, monkeypatch):
         teacher.forget(NEW[i : i + 1], [f"new {i % 2}"])
     teacher.teach(NEW[:1], ["new 0"])
     calls = []
-    real = teaching._apply
+    real = replay.apply
 
     def count(model, action, contents):
         calls.append((action, len(contents)))
         real(model, action, contents)
 
-    monkeypatch.setattr(teaching, "_apply", count)
+    monkeypatch.setattr(replay, "apply", count)
     assert_reopens(teacher, path)
     assert calls == [("teach", 6), ("forget", 3), ("teach", 1)]
-    monkeypatch.setattr(teaching, "MOST_REPLAYED_AT_ONCE", 2)
+    monkeypatch.setattr(replay, "MOST_REPLAYED_AT_ONCE", 2)
     calls.clear()
     assert_reopens(teacher, path)
     assert [n for _, n in calls] == [2, 2, 2, 2, 1, 1]
@@ -208,13 +215,13 @@ def test_undo_that_a_later_change_builds_on(path):
     teacher = Teacher(path)
     teacher.teach(NEW[:1], ["new"])
     teacher.forget(NEW[:1], ["new"])
-    model, log = teacher.model, log_path(path).read_bytes()
+    model, log = teacher.model, read_journal(journal_path(path))
     with pytest.raises(
         ValueError, match=r"change 1 cannot be undone, because change 2 \(forget\) builds on it"
     ):
         teacher.undo(numbers=[1])
     assert teacher.model is model
-    assert log_path(path).read_bytes() == log
+    assert read_journal(journal_path(path)) == log
     teacher.undo(2)
 
 
@@ -242,7 +249,7 @@ def test_undo_of_what_cannot_be(path, options, message):
 def test_undo_without_a_log(path):
     with pytest.raises(ValueError, match=r"there are 0 change\(s\)"):
         Teacher(path).undo()
-    assert not log_path(path).exists()
+    assert not journal_path(path).exists()
 
 
 # An error leaves memory and disk as they were
@@ -274,34 +281,14 @@ def test_an_error_changes_nothing(path, call, error, message):
     teacher = Teacher(path)
     with pytest.raises(error, match=message):
         call(teacher)
-    assert not log_path(path).exists()
+    assert not journal_path(path).exists()
     teacher.teach(NEW[:1], ["kept"])
-    model, log = teacher.model, log_path(path).read_bytes()
+    model, log = teacher.model, read_journal(journal_path(path))
     with pytest.raises(error, match=message):
         call(teacher)
     assert teacher.model is model
-    assert log_path(path).read_bytes() == log
+    assert read_journal(journal_path(path)) == log
     assert_reopens(teacher, path)
-
-
-@pytest.mark.parametrize("function", ["write", "fsync"])
-def test_a_change_that_cannot_be_written_is_not_made(path, monkeypatch, function):
-    teacher = Teacher(path)
-    teacher.teach(NEW[:1], ["kept"])
-    model, log = teacher.model, log_path(path).read_bytes()
-    with monkeypatch.context() as patched:
-
-        def fail(*_):
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-        patched.setattr(os, function, fail)
-        with pytest.raises(OSError, match="The change was not recorded"):
-            teacher.teach(NEW[1:2], ["lost"])
-        assert teacher.model is model
-    assert log_path(path).read_bytes() == log
-    teacher.teach(NEW[2:3], ["more"])
-    assert_reopens(teacher, path)
-    assert len(teacher.changes()) == 2
 
 
 def test_a_missing_model(tmp_path):
@@ -325,11 +312,12 @@ def test_compacting_keeps_the_model_and_empties_the_log(path):
     teacher.compact()
     assert_same_model(teacher.model, model)
     assert teacher.changes() == []
+    teacher.close()
     assert os.path.getsize(path) > before
     assert os.stat(path).st_mode & 0o777 == 0o640
-    assert sorted(os.listdir(path.parent)) == ["model.longtail", "model.longtail.changes"]
+    assert sorted(os.listdir(path.parent)) == ["model.longtail", "model.longtail.journal"]
     assert_reopens(teacher, path)
-    assert teacher.teach(NEW[:1], ["later"]) == 5  # 1 to 3, the compaction, and this
+    assert teacher.teach(NEW[:1], ["later"]) == 4
     assert_reopens(teacher, path)
     with pytest.raises(ValueError, match=r"there are 1 change\(s\)"):
         teacher.undo(2)
@@ -339,7 +327,7 @@ def test_compacting_what_was_never_taught(path):
     before = path.read_bytes()
     Teacher(path).compact()
     assert path.read_bytes() == before
-    assert not log_path(path).exists()
+    assert not journal_path(path).exists()
 
 
 def test_a_failed_compaction_leaves_model_and_log(path, monkeypatch):
@@ -355,7 +343,8 @@ def test_a_failed_compaction_leaves_model_and_log(path, monkeypatch):
         with pytest.raises(OSError, match="No space"):
             teacher.compact()
     assert path.read_bytes() == before
-    assert sorted(os.listdir(path.parent)) == ["model.longtail", "model.longtail.changes"]
+    teacher.close()
+    assert sorted(os.listdir(path.parent)) == ["model.longtail", "model.longtail.journal"]
     assert_same_model(teacher.model, model)
     assert_reopens(teacher, path)
     teacher.teach(NEW[:1], ["later"])
@@ -388,7 +377,7 @@ def test_two_teachers_and_a_compaction(path):
     one.compact()
     other.teach(NEW[2:3], ["third"])
     assert {"from one", "from other", "third"} <= set(other.model.classes_)
-    assert [change.number for change in one.changes()] == [4]
+    assert [change.number for change in one.changes()] == [3]
     assert_reopens(other, path)
 
 
@@ -433,22 +422,53 @@ def test_threads_share_a_teacher(path):
 # A log and a model that do not belong together
 
 
-def test_saving_over_a_model_with_changes_is_noticed(path):
+def test_saving_over_a_model_with_changes_is_refused(path):
     teacher = Teacher(path)
     teacher.teach(NEW[:1], ["new"])
-    model = load(path)
-    model.partial_fit(NEW[1:2], ["not logged"])
-    model.save(path)
+    before = path.read_bytes()
+    model = load(path).partial_fit(NEW[1:2], ["not recorded"])
+    with pytest.raises(ModelFileError, match=r"holds 1 change\(s\) that saving over .* would drop"):
+        model.save(path)
+    assert path.read_bytes() == before
+    assert_reopens(teacher, path)
+    teacher.undo()  # a change that was undone is history that would be lost
+    with pytest.raises(ModelFileError, match=r"holds 2 change\(s\)"):
+        model.save(path)
+    model.save(path.parent / "other")
+    assert_same_model(load(path.parent / "other"), model)
+
+
+def test_saving_over_a_model_and_dropping_its_changes(path):
+    teacher = Teacher(path)
+    teacher.teach(NEW[:1], ["new"])
+    model = load(path).partial_fit(NEW[1:2], ["not recorded"])
+    os.chmod(path, 0o600)
+    model.save(path, discard_changes=True)
+    assert os.stat(path).st_mode & 0o777 == 0o600
+    assert_same_model(load(path), model)
+    assert teacher.changes() == []
+    assert teacher.teach(NEW[2:3], ["x"]) == 2
+    assert {"new", "not recorded", "x"} <= set(teacher.model.classes_)
+    teacher.close()
+    assert sorted(os.listdir(path.parent)) == ["model.longtail", "model.longtail.journal"]
+
+
+def test_a_file_replaced_behind_the_journal_is_noticed(path, tmp_path):
+    teacher = Teacher(path)
+    teacher.teach(NEW[:1], ["new"])
+    model = load(path).partial_fit(NEW[1:2], ["not recorded"])
+    model.save(tmp_path / "other")
+    os.replace(tmp_path / "other", path)
     for call in (load, Teacher, lambda _: teacher.teach(NEW[:1], ["x"])):
         with pytest.raises(
-            ModelFileError, match=r"holds 1 change\(s\) of another model file .* delete this log"
+            ModelFileError, match=r"holds 1 change\(s\) of another model file .* delete this"
         ) as caught:
             call(path)
-        assert caught.value.path == str(log_path(path))
-    log_path(path).unlink()
+        assert caught.value.path == str(journal_path(path))
+    journal_path(path).unlink()
     assert_same_model(load(path), model)
     teacher.teach(NEW[2:3], ["x"])
-    assert {"new", "not logged", "x"} <= set(teacher.model.classes_)
+    assert {"new", "not recorded", "x"} <= set(teacher.model.classes_)
 
 
 def test_saving_over_a_compacted_model_is_fine(path):
@@ -459,7 +479,7 @@ def test_saving_over_a_compacted_model_is_fine(path):
     model.partial_fit(NEW[1:2], ["not logged"])
     model.save(path)
     assert_same_model(load(path), model)
-    assert teacher.teach(NEW[2:3], ["x"]) == 3
+    assert teacher.teach(NEW[2:3], ["x"]) == 2
     assert {"new", "not logged", "x"} <= set(teacher.model.classes_)
     assert_reopens(teacher, path)
 
@@ -467,18 +487,24 @@ def test_saving_over_a_compacted_model_is_fine(path):
 def test_the_log_of_another_model(path, tmp_path):
     other = tmp_path / "other"
     LongTailClassifier(random_state=1).fit(PROBLEM.X[:, :9], LABELS).save(other)
-    Teacher(other).teach(NEW[:1, :9], ["new"])
-    shutil.copy(log_path(other), log_path(path))
+    teacher = Teacher(other)
+    teacher.teach(NEW[:1, :9], ["new"])
+    teacher.close()
+    shutil.copy(journal_path(other), journal_path(path))
     with pytest.raises(ModelFileError, match="of another model file"):
         load(path)
 
 
-def write_log(path, *records):
-    """A sound log with records that no teacher would write."""
-    with lock_log(log_path(path)) as log:
-        end = log.start(teaching.read_checksum(path))
-        for action, content in records:
-            end = log.append(end, action, content, None)
+def write_journal(path, *records):
+    """A sound journal with records that no teacher would write."""
+    journal = Journal(path)
+    with journal.locked():
+        header = journal.restart(None, read_checksum(path))
+        journal.append(header, *records[0], None)
+    for action, batches in records[1:]:
+        with journal.locked():
+            journal.append(journal.header(), action, batches, None)
+    journal.close()
 
 
 @pytest.mark.parametrize(
@@ -486,16 +512,16 @@ def write_log(path, *records):
     [
         ({"documents": ["text"], "labels": ["a"]}, "texts where the model takes counts"),
         (
-            {"documents": teaching.pack_counts(sparse.csr_array(NEW[:1])), "labels": ["unknown"]},
+            {"documents": pack_counts(sparse.csr_array(NEW[:1])), "labels": ["unknown"]},
             "not among the classes",
         ),
         (
-            {"documents": teaching.pack_counts(sparse.csr_array(NEW[:1, :3])), "labels": ["a"]},
+            {"documents": pack_counts(sparse.csr_array(NEW[:1, :3])), "labels": ["a"]},
             "25 features",
         ),
         (
             {
-                "documents": {**teaching.pack_counts(sparse.csr_array(NEW[:1])), "data": "!"},
+                "documents": {**pack_counts(sparse.csr_array(NEW[:1])), "data": "!"},
                 "labels": ["a"],
             },
             "not base64",
@@ -503,37 +529,211 @@ def write_log(path, *records):
     ],
 )
 def test_a_record_that_does_not_fit_the_model(path, content, message):
-    sound = {"documents": teaching.pack_counts(sparse.csr_array(NEW[:1])), "labels": ["new"]}
-    write_log(path, ("teach", sound), ("forget", sound), ("forget", content))
+    sound = {"documents": pack_counts(sparse.csr_array(NEW[:1])), "labels": ["new"]}
+    write_journal(path, ("teach", [sound]), ("forget", [sound]), ("forget", [content]))
     with pytest.raises(ModelFileError, match=rf"record 3 \(forget\) does not fit.*{message}"):
         load(path)
 
 
-def test_damage_in_the_log_is_an_error_everywhere(path):
+def test_damage_in_the_journal_is_an_error_everywhere(path):
     teacher = Teacher(path)
     teacher.teach(NEW[:1], ["new"])
     teacher.teach(NEW[:1], ["new"])
-    log = bytearray(log_path(path).read_bytes())
-    log[300] ^= 4
-    log_path(path).write_bytes(log)
+    teacher.close()
+    content = journal_path(path).read_bytes()
+    where = content.index(b"teach")
+    journal_path(path).write_bytes(content[:where] + b"Teach" + content[where + 5 :])
     for call in (lambda: load(path), lambda: Teacher(path), teacher.changes, teacher.undo):
-        with pytest.raises(ModelFileError, match="record 1 is damaged"):
+        with pytest.raises(ModelFileError, match=r"record \d is damaged"):
             call()
 
 
-def test_an_unfinished_record_is_dropped_with_a_warning(path):
+# Many documents are one change
+
+
+@pytest.mark.parametrize("largest", [10, 1 << 19])
+def test_many_documents_are_one_change(path, monkeypatch, largest):
+    monkeypatch.setattr("longtail.teaching.documents._LARGEST_BATCH", largest)
+    before, teacher = load(path), Teacher(path)
+    labels = [f"new {i % 3}" for i in range(12)]
+    assert teacher.teach(NEW, labels) == 1
+    (change,) = teacher.changes()
+    assert len(change.batches) == (1 if largest > 100 else 12)
+    assert change.labels == labels
+    assert_same_model(teacher.model, load(path))
+    assert_same_model(teacher.model, before.partial_fit(NEW, labels))
+    assert teacher.forget(NEW, labels) == 2
+    assert_reopens(teacher, path)
+    assert teacher.undo(2) == 3
+    assert_reopens(teacher, path)
+
+
+@pytest.mark.parametrize("bad", [0, 7, 11])
+def test_one_document_that_cannot_be_forgotten_is_named(path, bad):
     teacher = Teacher(path)
-    teacher.teach(NEW[:1], ["new"])
-    model = teacher.model
-    teacher.teach(NEW[:1], ["unfinished"])
-    os.truncate(log_path(path), log_path(path).stat().st_size - 3)
-    with pytest.warns(RuntimeWarning, match="unfinished record"):
-        reopened = Teacher(path)
-    assert_same_model(reopened.model, model)
-    with pytest.warns(RuntimeWarning, match="unfinished record"):
-        reopened.teach(NEW[1:2], ["next"])
-    assert_reopens(reopened, path)
-    assert [change.number for change in read_log(log_path(path)).changes] == [1, 2]
+    labels = ["new"] * 12
+    teacher.teach(NEW, labels)
+    model, before = teacher.model, read_journal(journal_path(path))
+    given = NEW.copy()
+    given[bad] += 100
+    with pytest.raises(DocumentError, match=r"never added.* Nothing was changed") as caught:
+        teacher.forget(given, labels)
+    assert caught.value.document == bad
+    labels[bad] = "unknown"
+    with pytest.raises(DocumentError, match="not among the classes") as caught:
+        teacher.forget(NEW, labels)
+    assert caught.value.document == bad
+    assert teacher.model is model
+    assert read_journal(journal_path(path)) == before
+
+
+# Erasing
+
+
+def all_bytes(folder):
+    return b"".join(p.read_bytes() for p in folder.iterdir())
+
+
+def test_a_forgotten_text_stays_in_the_journal_unless_it_is_erased(tmp_path):
+    path = tmp_path / "model"
+    texts = ["a brown bear", "the bear", "a red fox", "the fox", "zanzibar and xylophone"]
+    TextClassifier(random_state=0).fit(texts, ["bear", "bear", "fox", "fox", "odd"]).save(path)
+    teacher = Teacher(path)
+    teacher.teach(["zanzibar and xylophone"], ["odd"])
+    teacher.forget(["zanzibar and xylophone"], ["odd"])
+    teacher.close()
+    assert b"zanzibar and xylophone" in all_bytes(tmp_path)
+    number = teacher.forget(["zanzibar and xylophone"], ["odd"], erase=True)
+    assert number == 3
+    assert b"zanzibar and xylophone" not in all_bytes(tmp_path)  # though the teacher is open
+    assert "odd" not in load(path).classes_
+    assert teacher.changes() == []
+    assert teacher.teach(["an owl"], ["owl"]) == 4
+    assert_same_text_model(load(path), teacher.model)
+
+
+def test_compacting_erases(tmp_path):
+    path = tmp_path / "model"
+    TextClassifier(random_state=0).fit(["a bear", "a fox"], ["bear", "fox"]).save(path)
+    teacher = Teacher(path)
+    for i in range(50):
+        teacher.teach([f"zanzibar and xylophone {i}"], ["odd"])
+    teacher.compact()
+    assert b"zanzibar and xylophone" not in all_bytes(tmp_path)
+    teacher.close()
+    assert journal_path(path).stat().st_size <= 3 * 4096
+
+
+def test_erasing_without_a_journal_and_an_error(path):
+    teacher = Teacher(path)
+    with pytest.raises(ValueError, match="not among the classes"):
+        teacher.forget(NEW[:1], ["unknown"], erase=True)
+    assert not journal_path(path).exists()
+    first = np.flatnonzero(LABELS == "class 1")[:1]
+    assert teacher.forget(PROBLEM.X[first], LABELS[first], erase=True) == 1
+    assert_same_model(load(path), teacher.model)
+    assert teacher.model.statistics_.n_documents == 79
+    assert teacher.changes() == []
+
+
+def test_erasing_says_when_another_process_still_reads(path):
+    teacher = Teacher(path)
+    teacher.teach(NEW[:2], ["new", "new"])
+    reader = sqlite3.connect(journal_path(path), isolation_level=None)
+    reader.execute("BEGIN")
+    reader.execute("SELECT * FROM records").fetchall()
+    with pytest.raises(TimeoutError, match="text is still in the journal"):
+        teacher.forget(NEW[:1], ["new"], erase=True)
+    reader.close()
+    assert teacher.model.statistics_.n_documents == 81
+    assert_reopens(teacher, path)
+
+
+# The text log of earlier versions
+
+
+def write_old_log(path, *records, model=None, first=5):
+    """A log as earlier versions wrote it."""
+    previous, lines = "", []
+    header = {"format_number": 1, "model": model or read_checksum(path), "first": first}
+    for record in [header, *records]:
+        text = json.dumps(record)
+        previous = hashlib.sha256((previous + text).encode()).hexdigest()
+        lines.append(f"{previous} {text}\n")
+    Path(f"{path}.changes").write_text("".join(lines))
+
+
+def old_record(number, action, **content):
+    return {"number": number, "time": "2026-11-01", "by": "ann", "action": action, **content}
+
+
+OLD = [
+    old_record(5, "rename", old="class 1", new="zebra"),
+    old_record(6, "compact", into="ab" * 32),  # it was stopped before it replaced the file
+    old_record(7, "remove", label="class 2"),
+    old_record(8, "undo", changes=[7]),
+]
+
+
+def test_an_old_log_is_converted(path):
+    write_old_log(path, *OLD)
+    assert "zebra" in load(path).classes_
+    assert Path(f"{path}.changes").exists()  # loading writes nothing
+    assert not journal_path(path).exists()
+    teacher = Teacher(path)
+    assert teacher.teach(NEW[:1], ["new"]) == 9
+    assert not Path(f"{path}.changes").exists()
+    assert [(c.number, c.action, c.time, c.in_effect) for c in teacher.changes()[:3]] == [
+        (5, "rename", "2026-11-01", True),
+        (7, "remove", "2026-11-01", False),
+        (8, "undo", "2026-11-01", True),
+    ]
+    assert {"zebra", "class 2", "new"} <= set(load(path).classes_)
+    assert_reopens(teacher, path)
+    teacher.undo(numbers=[8])
+    assert "class 2" not in load(path).classes_
+
+
+def test_an_old_log_that_a_compaction_had_folded(path):
+    folded = old_record(6, "compact", into=read_checksum(path))
+    write_old_log(path, OLD[0], folded, model="cd" * 32)
+    before = load(path)
+    assert "class 1" in before.classes_
+    teacher = Teacher(path)
+    assert teacher.changes() == []
+    assert teacher.teach(NEW[:1], ["new"]) == 7
+    assert_reopens(teacher, path)
+
+
+def test_an_old_log_that_is_left_beside_its_journal(path):
+    """Whoever converted it was stopped before it was removed."""
+    write_old_log(path, *OLD)
+    log = Path(f"{path}.changes").read_bytes()
+    Teacher(path).teach(NEW[:1], ["new"])
+    Path(f"{path}.changes").write_bytes(log)
+    assert "new" in load(path).classes_
+    teacher = Teacher(path)
+    teacher.teach(NEW[1:2], ["more"])
+    assert not Path(f"{path}.changes").exists()
+    assert [change.number for change in teacher.changes()] == [5, 7, 8, 9, 10]
+
+
+def test_an_old_log_beside_a_journal_that_does_not_know_it(path):
+    Teacher(path).teach(NEW[:1], ["new"])
+    write_old_log(path, *OLD)
+    for call in (load, Teacher):
+        with pytest.raises(ModelFileError, match="each has changes that the other lacks"):
+            call(path)
+
+
+def test_saving_over_a_model_with_an_old_log(path):
+    write_old_log(path, *OLD)
+    model = load(path)
+    with pytest.raises(ModelFileError, match=r"holds 3 change\(s\)"):
+        model.save(path)
+    model.save(path, discard_changes=True)
+    assert_same_model(load(path), model)
+    assert Teacher(path).teach(NEW[:1], ["new"]) == 9
 
 
 # Models of texts
@@ -612,12 +812,12 @@ def test_texts_that_cannot_be_taught(animals, documents, labels, error, message)
     teacher = Teacher(animals)
     with pytest.raises(error, match=message):
         teacher.teach(documents, labels)
-    assert not log_path(animals).exists()
+    assert not journal_path(animals).exists()
 
 
 def test_counts_in_the_log_of_a_model_of_texts(animals):
-    counts = teaching.pack_counts(sparse.csr_array(NEW[:1]))
-    write_log(animals, ("teach", {"documents": counts, "labels": ["owl"]}))
+    counts = pack_counts(sparse.csr_array(NEW[:1]))
+    write_journal(animals, ("teach", [{"documents": counts, "labels": ["owl"]}]))
     with pytest.raises(
         ModelFileError, match=r"record 1 \(teach\) does not fit .* counts for texts"
     ):

@@ -1,149 +1,173 @@
-"""The change log alone: what goes in comes out, and nothing else than a sound log is read."""
+"""The journal alone: what goes in comes out, and nothing but a sound journal is read."""
 
-import builtins
-import errno
-import hashlib
 import json
 import os
+import sqlite3
+import stat
 import threading
+import zlib
 
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
 from longtail.exceptions import ModelFileError
-from longtail.store import journal as changes
-from longtail.store.journal import (
+from longtail.store import changes as changes_module
+from longtail.store import journal_database, write_model
+from longtail.store.changes import (
     Change,
-    lock_log,
-    log_path,
+    decode_row,
+    encode_row,
     mark_undone,
     pack_counts,
-    read_log,
     unpack_counts,
 )
+from longtail.store.container import read_checksum
+from longtail.store.journal import Journal, journal_path, read_journal
+from longtail.store.journal_rows import Header, _chain
 
-MODEL = "ab" * 32
 COUNTS = csr_array(np.array([[0.5, 0, 2], [0, 0, 0], [0, 1e-300, 0]]))
 CONTENTS = [
-    ("teach", {"documents": ["naïve \ud800\n\0", ""], "labels": ["a", "熊"]}),
-    ("teach", {"documents": pack_counts(COUNTS), "labels": [1, 2, 3]}),
-    ("forget", {"documents": ["x"], "labels": [1.5]}),
-    ("rename", {"old": "a", "new": "b"}),
-    ("merge", {"source": 1, "into": 2}),
-    ("remove", {"label": True}),
-    ("undo", {"changes": [1, 5]}),
-    ("compact", {"into": "cd" * 32}),
+    ("teach", [{"documents": ["naïve \ud800\n\0", ""], "labels": ["a", "熊"]}]),
+    ("teach", [{"documents": pack_counts(COUNTS), "labels": [1, 2, 3]}]),
+    ("forget", [{"documents": ["x"], "labels": [1.5]}, {"documents": ["y" * 900], "labels": [2]}]),
+    ("rename", [{"old": "a", "new": "b"}]),
+    ("merge", [{"source": 1, "into": 2}]),
+    ("remove", [{"label": True}]),
+    ("undo", [{"changes": [1, 5]}]),
 ]
 
 
 @pytest.fixture
-def path(tmp_path):
-    return tmp_path / "model.longtail.changes"
+def model(tmp_path):
+    write_model(tmp_path / "model", "test", {}, {"a": np.arange(3)})
+    return tmp_path / "model"
 
 
-def write(path, contents=CONTENTS, first=1):
-    with lock_log(path) as log:
-        end = log.start(MODEL, first)
-        for action, content in contents:
-            end = log.append(end, action, content, "ann" if action == "teach" else None)
-    return end
+def write(model, contents=CONTENTS):
+    """Append changes to the journal of a model; return its header."""
+    journal = Journal(model)
+    for action, batches in contents:
+        with journal.locked():
+            header = journal.header() or journal.restart(None, read_checksum(model))
+            header = journal.append(header, action, batches, "ann" if action == "teach" else None)
+    journal.close()
+    return header
 
 
-def sign(*records, previous=""):
-    """Lines with right checksums around any records: what a hostile hand writes."""
-    lines = []
-    for record in records:
-        text = record if isinstance(record, bytes) else json.dumps(record).encode()
-        previous = hashlib.sha256(previous.encode() + text).hexdigest()
-        lines.append(previous.encode() + b" " + text + b"\n")
-    return b"".join(lines)
+def edit(model, *statements):
+    """Change a closed journal as a hostile hand does."""
+    with sqlite3.connect(journal_path(model), isolation_level=None) as connection:
+        for statement in statements:
+            connection.execute(*(statement if isinstance(statement, tuple) else (statement,)))
+    connection.close()
 
 
-HEADER = {"format_number": 1, "model": MODEL, "first": 1}
-
-
-def record(number=1, action="remove", **content):
-    return {"number": number, "time": "", "by": None, "action": action, **content}
-
-
-def problem_of(path, content):
-    path.write_bytes(content)
+def problem_of(model):
     with pytest.raises(ModelFileError) as caught:
-        read_log(path)
-    assert caught.value.path == str(path)
+        read_journal(journal_path(model))
+    assert caught.value.path == str(journal_path(model))
+    journal = Journal(model)
+    with pytest.raises(ModelFileError), journal.locked():
+        journal.read()
+    journal.close()
     return caught.value.problem
 
 
 # What goes in comes out
 
 
-def test_everything_comes_back(path):
-    end = write(path, first=7)
-    contents = read_log(path)
-    assert contents.model == MODEL
-    assert [(change.action, change.content) for change in contents.changes] == CONTENTS
-    assert [change.number for change in contents.changes] == list(range(7, 15))
-    assert [change.by for change in contents.changes] == ["ann"] * 2 + [None] * 6
+def test_everything_comes_back(model):
+    header = write(model)
+    contents = read_journal(journal_path(model))
+    assert contents.header == header
+    assert header.model == read_checksum(model)
+    assert [(c.action, list(c.batches)) for c in contents.changes] == CONTENTS
+    assert [change.number for change in contents.changes] == list(range(1, 8))
+    assert [change.by for change in contents.changes] == ["ann"] * 2 + [None] * 5
     assert all(change.time.endswith("+00:00") for change in contents.changes)
-    assert contents.end == end
-    assert end.length == path.stat().st_size
-    assert end.number == 15
+    assert header.next_number == 8
+    assert contents.changes[2].labels == [1.5, 2]
+    assert contents.changes[2].content == {"documents": ["x", "y" * 900], "labels": [1.5, 2]}
 
 
-def test_the_log_is_lines_of_ascii(path):
-    write(path)
-    lines = path.read_bytes().decode("ascii").split("\n")
-    assert len(lines) == len(CONTENTS) + 2
-    assert lines[-1] == ""
-    assert json.loads(lines[1].split(" ", 1)[1])["labels"] == ["a", "熊"]
+def test_no_journal_and_an_empty_one(model):
+    assert read_journal(journal_path(model)) is None
+    journal_path(model).touch()
+    assert read_journal(journal_path(model)) is None
+    write(model, CONTENTS[:1])
+    assert len(read_journal(journal_path(model)).changes) == 1
 
 
-def test_no_log_and_an_empty_log(path):
-    assert read_log(path) is None
-    path.touch()
-    assert read_log(path) is None
+def test_a_journal_whose_creator_was_stopped_is_empty(model):
+    journal = Journal(model)
+    with journal.locked():
+        journal.restart(None, read_checksum(model))  # never committed
+    journal.close()
+    assert read_journal(journal_path(model)) is None
+    write(model, CONTENTS[:1])
+    assert len(read_journal(journal_path(model)).changes) == 1
 
 
-def test_nothing_is_left_behind_where_nothing_was_written(path):
-    with lock_log(path) as log:
-        assert log.read() is None
-    assert not path.exists()
-
-
-def test_a_link_has_the_log_of_its_file(tmp_path):
+def test_a_link_has_the_journal_of_its_file(tmp_path):
     (tmp_path / "link").symlink_to(tmp_path / "model")
-    assert log_path(tmp_path / "link") == log_path(tmp_path / "model")
-    assert log_path(tmp_path / "model").name == "model.changes"
+    assert journal_path(tmp_path / "link") == journal_path(tmp_path / "model")
+    assert journal_path(tmp_path / "model").name == "model.journal"
 
 
-def test_records_of_others_are_read_after_ours(path):
-    end = write(path, CONTENTS[:2])
-    with lock_log(path) as log:
-        assert log.read_after(MODEL, end).changes == []
-    with lock_log(path) as log:
-        log.append(end, *CONTENTS[3], None)
-    with lock_log(path) as log:
-        news = log.read_after(MODEL, end)
-    assert [change.number for change in news.changes] == [3]
-    assert news.end == read_log(path).end
+def test_reading_leaves_nothing_behind(model):
+    write(model)
+    read_journal(journal_path(model))
+    assert sorted(os.listdir(model.parent)) == ["model", "model.journal"]
 
 
-@pytest.mark.parametrize("change", ["begun anew", "cut"])
-def test_another_log_in_its_place_is_noticed(path, change):
-    end = write(path, CONTENTS[:2])
-    if change == "cut":
-        os.truncate(path, end.length - 1)
+def test_records_of_others_are_read_after_ours(model):
+    before = write(model, CONTENTS[:2])
+    after = write(model, CONTENTS[3:4])
+    journal = Journal(model)
+    with journal.locked():
+        news = journal.read(before)
+        assert [change.number for change in news.changes] == [3]
+        assert news.header == after
+        assert journal.read(after).changes == []
+    journal.close()
+
+
+@pytest.mark.parametrize("change", ["begun anew", "rows are others"])
+def test_another_journal_in_its_place_is_noticed(model, change):
+    before = write(model, CONTENTS[:2])
+    if change == "begun anew":
+        journal = Journal(model)
+        with journal.locked():
+            header = journal.restart(before, read_checksum(model))
+            journal.append(header, *CONTENTS[3], None)
+        journal.close()
     else:
-        write(path, CONTENTS[3:4] * 20)
-    with lock_log(path) as log, pytest.raises(ModelFileError, match="was replaced or cut short"):
-        log.read_after(MODEL, end)
+        journal_path(model).unlink()
+        write(model, CONTENTS[3:6])
+    journal = Journal(model)
+    with journal.locked(), pytest.raises(ModelFileError, match="was replaced or cut short"):
+        journal.read(before)
+    journal.close()
+
+
+def test_numbers_of_rows_and_changes_go_on(model):
+    before = write(model, CONTENTS[:3])
+    journal = Journal(model)
+    with journal.locked():
+        after = journal.append(journal.restart(before, "ab" * 32), *CONTENTS[3], None)
+    journal.close()
+    contents = read_journal(journal_path(model))
+    assert contents.header == after
+    assert [change.number for change in contents.changes] == [4]
+    assert (after.start_row, after.end_row) == (4, 5)
 
 
 def test_counts_come_back_bit_by_bit():
-    X = unpack_counts(json.loads(json.dumps(pack_counts(COUNTS))))
-    assert X.shape == COUNTS.shape
-    assert X.toarray().tobytes() == COUNTS.toarray().tobytes()
+    packed = json.loads(json.dumps(pack_counts(COUNTS)))
+    X = unpack_counts([packed, packed])
+    assert X.shape == (6, 3)
+    assert X.toarray().tobytes() == np.vstack([COUNTS.toarray()] * 2).tobytes()
 
 
 @pytest.mark.parametrize(
@@ -157,15 +181,21 @@ def test_counts_come_back_bit_by_bit():
         ({"data": "AAA"}, "not base64"),
         ({"data": 7}, "not base64"),
         ({"data": ""}, "indices and data"),
+        ({"indptr": pack_counts(csr_array((3, 3)))["indptr"]}, "row starts do not fit"),
     ],
 )
 def test_unsound_counts(changed, message):
     with pytest.raises(ValueError, match=message):
-        unpack_counts({**pack_counts(COUNTS), **changed})
+        unpack_counts([{**pack_counts(COUNTS), **changed}])
+
+
+def test_counts_of_several_widths():
+    with pytest.raises(ValueError, match=r"\[3, 4\] terms do not go together"):
+        unpack_counts([pack_counts(COUNTS), pack_counts(csr_array((3, 4)))])
 
 
 def undo(number, *targets):
-    return Change(number, "", None, "undo", {"changes": list(targets)})
+    return Change(number, "", None, "undo", ({"changes": list(targets)},))
 
 
 @pytest.mark.parametrize(
@@ -179,262 +209,408 @@ def undo(number, *targets):
     ],
 )
 def test_what_is_in_effect(undos, expected):
-    taught = [Change(number, "", None, "remove", {"label": 1}) for number in (1, 2, 3)]
+    taught = [Change(number, "", None, "remove", ({"label": 1},)) for number in (1, 2, 3)]
     marked = mark_undone([*taught, *undos])
     assert [change.number for change in marked if change.in_effect] == expected
 
 
-# What is wrong with a log
+# Bytes of rows
+
+
+def test_long_rows_are_compressed():
+    content = {"documents": [f"word{i} honey" for i in range(2000)], "labels": ["a"] * 2000}
+    data = encode_row(content)
+    assert len(data) < len(json.dumps(content)) / 3
+    assert decode_row(data) == content
+
+
+def test_no_row_expands_to_more_than_64_times_its_size():
+    repetitive = {"label": "a" * 10**6}
+    assert len(encode_row(repetitive)) > 10**6  # zlib alone would make 1 KB of it
+    assert decode_row(encode_row(repetitive)) == repetitive
+    bomb = zlib.compress(json.dumps(repetitive).encode(), 9)
+    with pytest.raises(ValueError, match="of an accepted size"):
+        decode_row(bomb)
 
 
 @pytest.mark.parametrize(
-    ("content", "problem"),
+    ("data", "message"),
     [
-        (b"dear diary", "the header is damaged"),
-        (b"x" * 5000, "the header is damaged"),
-        (sign({**HEADER, "format_number": 2}), "has format 2; .* reads up to 1. Upgrade"),
-        (sign({**HEADER, "format_number": "1"}), "not that of a change log"),
-        (sign({**HEADER, "first": 0}), "not that of a change log"),
-        (sign({**HEADER, "more": 0}), "not that of a change log"),
-        (sign({**HEADER, "model": "ab"}), "names no model"),
-        (sign([1]), "the header is not a JSON object"),
-        (sign(b"{"), "the header is not JSON"),
-        (sign(HEADER, record(2, label=1)), "record 1 lacks its number"),
-        (sign(HEADER, {"number": 1}), "record 1 lacks its number"),
-        (sign(HEADER, {**record(label=1), "time": 3}), "record 1 has a wrong time"),
-        (sign(HEADER, {**record(label=1), "by": 3}), "record 1 has a wrong time or author"),
-        (sign(HEADER, record(action="explode")), "record 1 has an unknown action"),
-        (sign(HEADER, record(action=["teach"])), "record 1 has an unknown action"),
-        (sign(HEADER, record(label=None)), "what it needs is missing"),
-        (sign(HEADER, record(label=1, more=2)), "what it needs is missing"),
-        (sign(HEADER, record(action="undo", changes=[1])), "what it needs is missing"),
-        (sign(HEADER, record(action="undo", changes=[0])), "what it needs is missing"),
-        (sign(HEADER, record(action="undo", changes=3)), "what it needs is missing"),
-        (sign(HEADER, record(action="compact", into="x")), "what it needs is missing"),
-        (sign(HEADER, record(action="teach", documents=["x"], labels=[])), "is missing"),
-        (sign(HEADER, record(action="teach", documents=[1], labels=[1])), "is missing"),
-        (sign(HEADER, record(action="teach", documents=["x"], labels=[[]])), "is missing"),
-        (sign(HEADER, record(action="teach", documents={}, labels=[1])), "is missing"),
-        (sign(HEADER, b'{"number":' + b"1" * 9000), "record 1 is not JSON"),
-        (sign(HEADER, b'{"number":NaN}'), "record 1 is not JSON: NaN"),
-        (sign(HEADER, b"[" * 100_000), "record 1 is not JSON"),
+        (b"", "is not JSON"),
+        (b"\x78\x9c", "of an accepted size"),
+        (b"\x78\x01\xff\xff", "is not compressed JSON"),
+        (zlib.compress(b"{}") + b"more", "of an accepted size"),
+        (b"[1]", "is not a JSON object"),
+        (b'{"label":NaN}', "NaN is not a finite number"),
+        (b'{"label":' + b"1" * 9000 + b"}", "is not JSON"),
+        (b"[" * 100_000, "is not JSON"),
+        (b'{"label":"\xff"}', "is not JSON"),
     ],
 )
-def test_hostile_logs(path, content, problem):
-    path.write_bytes(content)
-    with pytest.raises(ModelFileError, match=problem):
-        read_log(path)
+def test_bytes_that_are_no_row(data, message):
+    with pytest.raises(ValueError, match=message):
+        decode_row(data)
 
 
-def test_a_record_without_end_is_not_read_into_memory(path, monkeypatch):
-    monkeypatch.setattr(changes, "LARGEST_RECORD", 1000)
-    assert "record 1 is longer than 1,000 bytes" in problem_of(path, sign(HEADER) + b"x" * 2000)
+def test_a_row_that_is_too_large(model, monkeypatch):
+    before = write(model, CONTENTS[:2])
+    journal = Journal(model)
+    with monkeypatch.context() as patched, journal.locked():
+        patched.setattr(changes_module, "LARGEST_ROW", 100)
+        with pytest.raises(ValueError, match="Shorten it"):
+            journal.append(before, "remove", [{"label": "x" * 200}], None)
+    journal.close()
+    assert read_journal(journal_path(model)).header == before
+
+
+# What is wrong with a journal
 
 
 @pytest.mark.parametrize(
-    "change",
+    "statement",
     [
-        lambda lines: [*lines[:3], *lines[4:]],  # removed
-        lambda lines: [*lines[:3], lines[4], lines[3], *lines[5:]],  # swapped
-        lambda lines: [*lines[:4], lines[3], *lines[4:]],  # repeated
-        lambda lines: [*lines, lines[3]],  # replayed at the end
-        lambda lines: lines[1:],  # without header
+        "UPDATE records SET action = 'forget' WHERE row = 2",
+        "UPDATE records SET author = 'ben' WHERE row = 1",
+        "UPDATE records SET time = '2000' WHERE row = 3",
+        "UPDATE records SET number = 9 WHERE row = 5",
+        "UPDATE records SET content = CAST(content || ' ' AS BLOB) WHERE row = 5",
+        "UPDATE records SET checksum = x'00' WHERE row = 8",
+        "UPDATE records SET content = (SELECT content FROM records WHERE row = 1) WHERE row = 3",
     ],
 )
-def test_every_record_is_tied_to_the_one_before(path, change):
-    write(path)
-    lines = path.read_bytes().splitlines(keepends=True)
-    assert "SHA-256 is not the recorded one" in problem_of(path, b"".join(change(lines)))
+def test_a_changed_record_is_noticed(model, statement):
+    write(model)
+    edit(model, statement)
+    assert "SHA-256 is not the recorded one" in problem_of(model)
 
 
-def test_a_record_of_another_log_does_not_fit(path, tmp_path):
-    write(path)
-    end = write(tmp_path / "other", CONTENTS[:2])
-    with lock_log(tmp_path / "other") as log:
-        log.append(end, *CONTENTS[3], None)
-    stranger = (tmp_path / "other").read_bytes().splitlines(keepends=True)[-1]
-    problem = problem_of(path, path.read_bytes() + stranger)
-    assert problem.startswith("record 9 is damaged")
+@pytest.mark.parametrize(
+    ("statements", "problem"),
+    [
+        (["DELETE FROM records WHERE row = 4"], "record 4 is missing"),
+        (["DELETE FROM records WHERE row = 1"], "record 2 is missing"),
+        (["DELETE FROM records WHERE row >= 7"], "is cut off: its last record should be row 8"),
+        (["DELETE FROM records"], "is cut off"),
+        (["INSERT INTO records SELECT 9, * FROM (SELECT number, time, author, action, content, "
+          "checksum FROM records WHERE row = 8)"], "SHA-256 is not the recorded one"),
+        (["UPDATE records SET row = 99 WHERE row = 5", "UPDATE records SET row = 5 WHERE row = 6",
+          "UPDATE records SET row = 6 WHERE row = 99"], "SHA-256 is not the recorded one"),
+        (["UPDATE header SET model = replace(model, 'a', 'b')"], "damaged header"),
+        (["UPDATE header SET next_number = 3"], "damaged header"),
+        (["UPDATE header SET end_row = 7"], "damaged header"),
+        (["UPDATE header SET start = 5"], "damaged header"),
+        (["UPDATE header SET start_row = NULL"], "damaged header"),
+        (["UPDATE header SET pending = 'x'"], "damaged header"),
+        (["DELETE FROM header"], "has 0 headers"),
+        (["INSERT INTO header SELECT 2, model, pending, converted, next_number, start_row, start, "
+          "end_row, last, seal FROM header"], "has 2 headers"),
+    ],
+)  # fmt: skip
+def test_records_removed_swapped_or_repeated_are_noticed(model, statements, problem):
+    write(model)
+    edit(model, *statements)
+    assert problem in problem_of(model)
 
 
-def test_every_truncation_of_the_last_record(path):
-    end = write(path, CONTENTS[:4])
+def forge(model, *rows):
+    """A journal with right checksums around anything: (number, time, author, action, content)."""
+    header = write(model, CONTENTS[3:4])
+    last, statements = header.start, ["DELETE FROM records"]
+    for row, (number, moment, author, action, content) in enumerate(rows, 1):
+        data = content if isinstance(content, bytes) else json.dumps(content).encode()
+        if not any(isinstance(value, bytes) for value in (moment, author, action)):
+            last = _chain(last, row, number, moment, author, action, data)
+        values = (row, number, moment, author, action, data, last)
+        statements.append(("INSERT INTO records VALUES (?, ?, ?, ?, ?, ?, ?)", values))
+    fields = {**vars(header), "end_row": len(rows), "last": last, "next_number": 100}
+    sealed = (len(rows), last, 100, Header(**fields).seal())
+    update = "UPDATE header SET end_row = ?, last = ?, next_number = ?, seal = ?"
+    edit(model, *statements, (update, sealed))
+
+
+def record(number=1, action="remove", content=None, moment="", author=None):
+    return (number, moment, author, action, {"label": 1} if content is None else content)
+
+
+def test_a_forged_journal_is_read_if_it_is_sound(model):
+    forge(model, record(3), record(8, "undo", {"changes": [3]}))
+    assert [change.number for change in read_journal(journal_path(model)).changes] == [3, 8]
+
+
+@pytest.mark.parametrize(
+    ("rows", "problem"),
+    [
+        ([record(0)], "row 1 is missing, or lacks"),
+        ([record(-1)], "row 1 is missing, or lacks"),
+        ([record("1x")], "row 1 is missing, or lacks"),
+        ([record(1.5)], "row 1 is missing, or lacks"),
+        ([record(2), record(1)], "record 1 comes after record 2"),
+        ([record(2), record(2)], "record 2 comes after record 2"),
+        ([record(100)], "is cut off"),
+        ([record(moment=None)], "lacks its time"),
+        ([record(moment=b"\xff")], "lacks its time"),
+        ([record(author=b"x")], "lacks its time, author"),
+        ([record(action="explode")], "unknown action"),
+        ([record(action="compact", content={"into": "ab" * 32})], "unknown action"),
+        ([record(content={"label": None})], "what it needs is missing"),
+        ([record(content={"label": 1, "more": 2})], "what it needs is missing"),
+        ([record(action="undo", content={"changes": [1]})], "what it needs is missing"),
+        ([record(action="undo", content={"changes": [0]})], "what it needs is missing"),
+        ([record(action="undo", content={"changes": 3})], "what it needs is missing"),
+        ([record(action="teach", content={"documents": ["x"], "labels": []})], "is missing"),
+        ([record(action="teach", content={"documents": [1], "labels": [1]})], "is missing"),
+        ([record(action="teach", content={"documents": ["x"], "labels": [[]]})], "is missing"),
+        ([record(action="teach", content={"documents": {}, "labels": [1]})], "is missing"),
+        ([record(content=b"[]")], "record 1 is not a JSON object"),
+        ([record(content=b"{")], "record 1 is not JSON"),
+        ([record(content=zlib.compress(b" " * 10**6 + b"{}"))], "of an accepted size"),
+    ],
+)
+def test_forged_records(model, rows, problem):
+    forge(model, *rows)
+    assert problem in problem_of(model)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE TABLE more (x)",
+        "CREATE INDEX more ON records (number)",
+        "CREATE VIEW more AS SELECT * FROM records",
+        "CREATE TRIGGER more AFTER INSERT ON records BEGIN DELETE FROM records; END",
+        "ALTER TABLE records ADD COLUMN more TEXT DEFAULT 'x'",
+        "ALTER TABLE header RENAME COLUMN model TO mode",
+        "DROP TABLE records",
+        "PRAGMA application_id = 0",
+    ],
+)
+def test_other_tables_than_ours_are_refused(model, statement):
+    write(model)
+    edit(model, statement)
+    assert "is not a journal of longtail" in problem_of(model)
+
+
+def test_a_view_in_the_place_of_a_table_is_not_run(model):
+    write(model)
+    edit(
+        model,
+        "DROP TABLE records",
+        "CREATE VIEW records AS WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) "
+        "SELECT x AS row, x, x, x, x, x, x FROM n",
+    )
+    assert "is not a journal of longtail" in problem_of(model)
+
+
+def test_a_newer_format_asks_for_an_upgrade(model):
+    write(model)
+    edit(model, "PRAGMA user_version = 2")
+    assert "has format 2; this version of longtail reads up to 1. Upgrade" in problem_of(model)
+
+
+def test_a_malformed_schema(model):
+    write(model)
+    edit(
+        model,
+        "PRAGMA writable_schema = ON",
+        "UPDATE sqlite_master SET sql = 'CREATE TABLE records (' WHERE name = 'records'",
+    )
+    assert "SQLite says 'malformed database schema" in problem_of(model)
+
+
+def test_a_value_without_end_is_not_read_into_memory(model):
+    write(model)
+    edit(model, "UPDATE records SET content = zeroblob(40000000) WHERE row = 2")
+    assert "SQLite says 'string or blob too big'" in problem_of(model)
+
+
+@pytest.mark.parametrize("content", [b"dear diary", b"x" * 5000, b"\0" * 8192])
+def test_something_else_under_the_name_of_a_journal(model, content):
+    journal_path(model).write_bytes(content)
+    assert "SQLite says" in problem_of(model)
+
+
+@pytest.mark.parametrize("suffix", ["", "-wal", "-shm"])
+def test_a_pipe_does_not_hang(model, suffix):
+    if suffix:
+        write(model)
+    name = str(journal_path(model)) + suffix
+    os.mkfifo(name)
+    with pytest.raises(ModelFileError, match="is not a regular file") as caught:
+        read_journal(journal_path(model))
+    assert caught.value.path == name
+    with pytest.raises(ModelFileError, match="is not a regular file"), Journal(model).locked():
+        pass
+
+
+def test_a_database_cut_anywhere_is_an_error_or_no_loss(model):
+    """Cut at every 97th byte: the one error, unless what is gone held nothing."""
+    write(model, CONTENTS * 3)
+    path, expected = journal_path(model), read_journal(journal_path(model))
     whole = path.read_bytes()
-    expected = read_log(path).changes[:-1]
-    for length in range(end.last + 1, end.length):
+    n_refused = 0
+    for length in range(97, len(whole), 97):
         path.write_bytes(whole[:length])
-        with pytest.warns(RuntimeWarning, match=rf"the last {length - end.last} bytes"):
-            contents = read_log(path)
-        assert contents.changes == expected
-        assert contents.end.length == end.last
-    path.write_bytes(whole[: end.last])
-    assert read_log(path).changes == expected
+        try:
+            assert read_journal(path) == expected
+        except ModelFileError:
+            n_refused += 1
+    assert n_refused > 0.9 * len(whole) / 97
 
 
-def test_every_truncation_of_the_header(path):
-    header = write(path, []).length
-    whole = path.read_bytes()
-    for length in range(1, header):
-        path.write_bytes(whole[:length])
-        with pytest.warns(RuntimeWarning, match="unfinished record"):
-            assert read_log(path) is None
+# Permissions
 
 
-def test_zeros_that_a_power_cut_left(path):
-    end = write(path, CONTENTS[:2])
-    with path.open("ab") as file:
-        file.write(bytes(300))
-    with pytest.warns(RuntimeWarning, match="the last 300 bytes"):
-        contents = read_log(path)
-    assert contents.end == end
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o444])
+def test_the_journal_has_the_permissions_of_its_model(model, mode):
+    os.chmod(model, mode)
+    seen = {}
+    real = os.open
+
+    def spy(path, flags, mode=0o777, **options):
+        handle = real(path, flags, mode, **options)
+        seen[os.fspath(path)] = stat.S_IMODE(os.fstat(handle).st_mode)
+        return handle
+
+    journal = Journal(model)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(os, "open", spy)
+        with journal.locked():
+            header = journal.restart(None, read_checksum(model))
+            journal.append(header, *CONTENTS[3], None)
+    path = journal_path(model)
+    assert seen[str(path)] & ~(mode | 0o200) == 0  # from the first moment
+    for name in (path, *journal_database.companions(path)):
+        assert stat.S_IMODE(name.stat().st_mode) == mode | 0o200
+    journal.close()
 
 
-def test_appending_cuts_off_what_a_crash_left(path):
-    write(path, CONTENTS[:3])
-    whole = path.read_bytes()
-    path.write_bytes(whole[:-5])
-    with pytest.warns(RuntimeWarning, match="unfinished"):
-        contents = read_log(path)
-    with lock_log(path) as log:
-        log.append(contents.end, *CONTENTS[3], None)
-    actions = [change.action for change in read_log(path).changes]
-    assert actions == ["teach", "teach", "rename"]
+def test_permissions_follow_the_model(model):
+    write(model)
+    os.chmod(model, 0o600)
+    write(model, CONTENTS[3:4])
+    assert stat.S_IMODE(journal_path(model).stat().st_mode) == 0o600
 
 
-def test_a_wrong_last_byte_is_damage_and_no_crash(path):
-    write(path, CONTENTS[:2])
-    whole = path.read_bytes()
-    assert "record 2 is damaged: it does not end" in problem_of(path, whole[:-1] + b"\x0b")
-    header = whole.splitlines(keepends=True)[0]
-    assert "the header is damaged: it does not end" in problem_of(path, header[:-1] + b"\x0b")
+@pytest.mark.parametrize("left", ["clean", "after a kill"])
+def test_a_folder_that_cannot_be_written_can_be_read(model, monkeypatch, left):
+    write(model)
+    expected = read_journal(journal_path(model))
+    if left == "after a kill":
+        wal = write_and_die(model)
+        expected = wal
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    before = {p.name: p.read_bytes() for p in model.parent.iterdir()}
+    assert read_journal(journal_path(model)) == expected
+    assert {p.name: p.read_bytes() for p in model.parent.iterdir()} == before
 
 
-# Writing
+def write_and_die(model):
+    """Leave a write-ahead log behind, as a process does that is killed; return what it wrote."""
+    journal = Journal(model)
+    with journal.locked():
+        header = journal.append(journal.header(), *CONTENTS[4], None)
+        expected = journal.read()
+    assert expected.header == header
+    files = {p: p.read_bytes() for p in model.parent.iterdir() if not p.name.endswith("-shm")}
+    journal.close()
+    for path, content in files.items():
+        path.write_bytes(content)
+    return expected
 
 
-def test_a_record_that_is_too_large(path, monkeypatch):
-    end = write(path, CONTENTS[:2])
-    before = path.read_bytes()
-    monkeypatch.setattr(changes, "LARGEST_RECORD", 100)
-    with lock_log(path) as log, pytest.raises(ValueError, match="Give fewer documents at once"):
-        log.append(end, *CONTENTS[0], None)
-    assert path.read_bytes() == before
+def test_what_a_killed_writer_left_is_read(model):
+    write(model)
+    expected = write_and_die(model)
+    assert journal_database.companions(journal_path(model))[0].exists()
+    assert read_journal(journal_path(model)) == expected
 
 
-def fail_after(n_bytes):
-    real = os.write
-
-    def write_some(handle, data):
-        nonlocal n_bytes
-        if not n_bytes:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        written = real(handle, data[:n_bytes])
-        n_bytes -= written
-        return written
-
-    return write_some
-
-
-@pytest.mark.parametrize("n_bytes", [0, 1, 70, 150])
-def test_a_full_disk_leaves_the_log_as_it_was(path, monkeypatch, n_bytes):
-    end = write(path, CONTENTS[:2])
-    before = path.read_bytes()
-    with monkeypatch.context() as patched:
-        patched.setattr(os, "write", fail_after(n_bytes))
-        with lock_log(path) as log, pytest.raises(OSError, match="the log is as it was") as caught:
-            log.append(end, *CONTENTS[0], None)
-    assert caught.value.errno == errno.ENOSPC
-    assert caught.value.filename == str(path)
-    assert path.read_bytes() == before
+def test_every_truncation_of_the_write_ahead_log(model):
+    """The last change is there or not; a log cut within a page is noticed."""
+    write(model)
+    before = read_journal(journal_path(model))
+    after = write_and_die(model)
+    path, wal = journal_path(model), journal_database.companions(journal_path(model))[0]
+    main, whole = path.read_bytes(), wal.read_bytes()
+    for length in range(0, len(whole), 211):
+        path.write_bytes(main)
+        wal.write_bytes(whole[:length])
+        torn = length > 0 and (length - 32) % 4120 != 0
+        with (
+            pytest.warns(RuntimeWarning, match="the last record is unfinished")
+            if torn
+            else (pytest.MonkeyPatch.context())
+        ):
+            assert read_journal(path) in (before, after)
 
 
-def test_a_failing_sync_leaves_the_log_as_it_was(path, monkeypatch):
-    end = write(path, CONTENTS[:2])
-    before = path.read_bytes()
-    calls = []
-
-    def fail_once(handle):
-        calls.append(handle)
-        if len(calls) == 1:
-            raise OSError(errno.EIO, os.strerror(errno.EIO))
-
-    monkeypatch.setattr(os, "fsync", fail_once)
-    with lock_log(path) as log, pytest.raises(OSError, match="The change was not recorded"):
-        log.append(end, *CONTENTS[0], None)
-    assert path.read_bytes() == before
-
-
-def test_a_disk_that_cannot_even_be_cut_back(path, monkeypatch):
-    end = write(path, CONTENTS[:2])
-
-    def fail(*_):
-        raise OSError(errno.EIO, os.strerror(errno.EIO))
-
-    monkeypatch.setattr(os, "fsync", fail)
-    monkeypatch.setattr(os, "ftruncate", fail)
-    with lock_log(path) as log, pytest.raises(OSError, match="the log may hold a part of it"):
-        log.append(end, *CONTENTS[0], None)
-
-
-def test_records_are_on_the_disk_before_append_returns(path, monkeypatch):
-    synced = []
-    real = os.fsync
-    monkeypatch.setattr(os, "fsync", lambda handle: (synced.append(handle), real(handle)))
-    write(path, [])
-    assert len(synced) == 2  # the log and its folder
-    write(path, CONTENTS[:1])
-    assert len(synced) == 5
+def test_a_journal_that_was_deleted_does_not_come_back(model):
+    """A write-ahead log without its database belongs to nothing."""
+    write(model)
+    write_and_die(model)
+    journal_path(model).unlink()
+    assert read_journal(journal_path(model)) is None
+    header = write(model, CONTENTS[3:4])
+    assert header.next_number == 2
+    assert [c.action for c in read_journal(journal_path(model)).changes] == ["rename"]
 
 
 # Locks
 
 
-def test_a_second_writer_waits(path):
+def test_a_second_writer_waits(model):
     order = []
+    write(model, CONTENTS[:1])
 
     def second():
-        with lock_log(path) as log:
+        journal = Journal(model)
+        with journal.locked():
             order.append("second")
-            log.append(log.read().end, *CONTENTS[1], None)
+            journal.append(journal.header(), *CONTENTS[4], None)
+        journal.close()
 
-    with lock_log(path) as log:
-        end = log.start(MODEL)
+    journal = Journal(model)
+    with journal.locked():
         thread = threading.Thread(target=second)
         thread.start()
         thread.join(0.2)
         order.append("first")
-        log.append(end, *CONTENTS[0], None)
+        journal.append(journal.header(), *CONTENTS[3], None)
     thread.join()
+    journal.close()
     assert order == ["first", "second"]
-    assert len(read_log(path).changes) == 2
+    assert len(read_journal(journal_path(model)).changes) == 3
 
 
-def test_a_log_deleted_while_waiting_is_not_written(path):
-    write(path, CONTENTS[:1])
-
-    def second():
-        with lock_log(path) as log:
-            log.start("cd" * 32)
-
-    with lock_log(path):
-        thread = threading.Thread(target=second)
-        thread.start()
-        thread.join(0.2)
-        path.unlink()
-    thread.join()
-    assert read_log(path).model == "cd" * 32
-
-
-def test_a_system_without_locks_can_read_but_not_teach(path, monkeypatch):
-    write(path, CONTENTS[:1])
-    real = builtins.__import__
-
-    def without_fcntl(name, *arguments, **options):
-        if name == "fcntl":
-            raise ImportError(name)
-        return real(name, *arguments, **options)
-
-    monkeypatch.setattr(builtins, "__import__", without_fcntl)
-    assert len(read_log(path).changes) == 1
-    with pytest.raises(OSError, match="needs file locks"), lock_log(path):
+def test_a_writer_that_never_ends(model, monkeypatch):
+    write(model, CONTENTS[:1])
+    monkeypatch.setattr(journal_database, "LOCK_TIMEOUT", 0.0)
+    one, other = Journal(model), Journal(model)
+    busy = pytest.raises(TimeoutError, match="another process holds the journal")
+    with one.locked(), busy, other.locked():
         pass
+    one.close()
+    other.close()
+
+
+def test_a_journal_deleted_while_open_is_not_written(model):
+    write(model, CONTENTS[:1])
+    journal = Journal(model)
+    with journal.locked():
+        pass
+    for name in (journal_path(model), *journal_database.companions(journal_path(model))):
+        name.unlink(missing_ok=True)
+    with journal.locked():
+        assert journal.header() is None
+        journal.append(journal.restart(None, "ab" * 32), *CONTENTS[3], None)
+    journal.close()
+    assert read_journal(journal_path(model)).header.model == "ab" * 32
+
+
+def test_what_is_not_committed_is_undone(model):
+    header = write(model, CONTENTS[:1])
+    journal = Journal(model)
+    with journal.locked():
+        journal.restart(header, "ab" * 32)
+    journal.close()
+    assert read_journal(journal_path(model)).header == header

@@ -68,9 +68,7 @@ def fit(
         with progress(quiet) as update:
             model = _fit(source, settings, threads, seed, update)
             update("writing", 0, None)
-            model.save(out)
-        if discard_changes:
-            _log_path(out).unlink(missing_ok=True)
+            model.save(out, discard_changes=discard_changes)
         summary = {
             "model": str(out),
             "kind": type(model).__name__,
@@ -139,23 +137,14 @@ def _nothing(source: Source) -> str:
 def _check_target(out: Path, discard_changes: bool) -> None:
     """Refuse a place where the model cannot go, before the work is done."""
     from longtail.store.container import open_model
-    from longtail.store.journal import read_log
+    from longtail.store.journal import journal_path, read_journal
 
     check_writable(out)
     if out.exists() and out.stat().st_size:
         open_model(out, verify=False)  # refuses to replace what is not a model
-    if discard_changes or not _log_path(out).exists():
-        return
-    log = read_log(_log_path(out))
-    if log is not None and log.changes:
+    journal = None if discard_changes else read_journal(journal_path(out))
+    if journal is not None and journal.changes:
         raise ValueError(
-            f"{out} was taught {count(len(log.changes), 'change')} since it was saved, which do "
-            "not fit a new model. Choose another name, or give --discard-changes to drop them."
+            f"{out} was taught {count(len(journal.changes), 'change')} since it was saved, which "
+            "do not fit a new model. Choose another name, or give --discard-changes to drop them."
         )
-
-
-def _log_path(model: Path) -> Path:
-    """Return where the change log of a model is."""
-    from longtail.store.journal import log_path
-
-    return log_path(model)

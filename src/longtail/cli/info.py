@@ -63,10 +63,10 @@ def info(
 def _facts(path: Path, teacher: Any) -> dict[str, Any]:
     """Return what there is to say about a model."""
     from longtail.store.container import open_model, read_checksum
-    from longtail.store.journal import log_path
+    from longtail.store.journal import journal_path
 
     file, statistics = open_model(path, verify=False), teacher.model.statistics_
-    size, log_file = path.stat(), log_path(path)
+    size, log_file = path.stat(), journal_path(path)
     parameters = {
         name: value
         for name, value in teacher.model.get_params().items()
@@ -90,19 +90,18 @@ def _facts(path: Path, teacher: Any) -> dict[str, Any]:
 
 def _as_row(change: Any) -> dict[str, Any]:
     """Return one change with a sentence for its content."""
-    content = change.content
     summaries = {
         "rename": "{old} is called {new}",
         "merge": "{source} is part of {into}",
         "remove": "{label}",
         "undo": "changes {changes}",
     }
-    if "labels" in content:
-        names = list(dict.fromkeys(map(str, content["labels"])))
+    if change.labels:
+        names = list(dict.fromkeys(map(str, change.labels)))
         more = f" and {count(len(names) - 3, 'more class')}" if len(names) > 3 else ""
-        summary = f"{count(len(content['labels']), 'document')} of {', '.join(names[:3])}{more}"
+        summary = f"{count(len(change.labels), 'document')} of {', '.join(names[:3])}{more}"
     else:
-        summary = summaries.get(change.action, "").format(**content)
+        summary = summaries[change.action].format(**change.content)
     return {
         "number": change.number,
         "time": change.time,

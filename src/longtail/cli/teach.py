@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -30,9 +31,7 @@ from longtail.cli.options import (
     reads_table,
 )
 from longtail.cli.show import clear_errors, count, print_json, progress, say
-
-# Characters of text, or terms of counts, in one record of the log, whose size is limited.
-_LARGEST_BATCH = 500_000
+from longtail.exceptions import DataFormatError, DocumentError
 
 _Content = Annotated[
     str | None,
@@ -72,7 +71,7 @@ def teach(
 ) -> None:
     """Add documents to a model, of known or new classes, or change its classes.
 
-    Every change takes effect at once, is kept in a log beside the model, and can be undone.
+    Every change takes effect at once, is kept in a journal beside the model, and can be undone.
     """
     with clear_errors():
         given = [content, rename, merge, remove, undo]
@@ -83,15 +82,13 @@ def teach(
             )
         teacher = _open(model)
         if content is None:
-            said = _change_classes(teacher, rename, merge, remove, undo, by)
-            numbers = [said[1]]
-            sentence = said[0]
+            sentence, number = _change_classes(teacher, rename, merge, remove, undo, by)
         else:
             source = Source(content, text, label_column, layout)
-            sentence, numbers = _change_documents(
+            sentence, number = _change_documents(
                 teacher, teacher.teach, "taught", source, label, by, quiet
             )
-        _report(teacher, sentence, numbers, as_json, quiet)
+        _report(teacher, sentence, number, as_json, quiet)
 
 
 @reads_table
@@ -99,6 +96,13 @@ def forget(
     model: ModelPath,
     content: _Content,
     label: ClassName = None,
+    erase: Annotated[
+        bool,
+        typer.Option(
+            "--erase",
+            help="Leave no copy of the documents in the journal; no undo of anything afterwards.",
+        ),
+    ] = False,
     by: By = None,
     text: TextColumns = None,
     label_column: LabelColumn = None,
@@ -109,15 +113,16 @@ def forget(
 ) -> None:
     """Take documents out of a model, exactly as if they had never been in its classes.
 
-    Give them as they were fitted or taught. A class with none left disappears.
+    Give them as they were fitted or taught; all of them are forgotten or none. A class with none
+    left disappears.
     """
     with clear_errors():
         source = Source(content or "-", text, label_column, layout)
         teacher = _open(model)
-        sentence, numbers = _change_documents(
-            teacher, teacher.forget, "forgotten", source, label, by, quiet
+        sentence, number = _change_documents(
+            teacher, partial(teacher.forget, erase=erase), "forgotten", source, label, by, quiet
         )
-        _report(teacher, sentence, numbers, as_json, quiet)
+        _report(teacher, sentence, number, as_json, quiet)
 
 
 def _open(path: Path) -> Any:
@@ -158,16 +163,15 @@ def _change_documents(
     label: str | None,
     by: str | None,
     quiet: bool,
-) -> tuple[str, list[int]]:
-    """Teach or forget one text, or all documents of a table; return what was done."""
+) -> tuple[str, int]:
+    """Teach or forget one text, or all documents of a table, in one change; say what was done."""
     model = teacher.model
     if label is not None:
         if source.label or source.text:
             raise ValueError("--class names the class of one text; --text and --label of a table.")
         document = one_document(model, source.path, source.layout.zero_based)
-        return f"{count(1, 'document')} of {label} {done}.", [
-            change(document, [as_label(model, label)], by=by)
-        ]
+        number = change(document, [as_label(model, label)], by=by)
+        return f"{count(1, 'document')} of {label} {done}.", number
     if source.path != "-" and not Path(source.path).exists():
         raise ValueError(
             f"there is no file {source.path!r}. To give a text itself, name its class: --class."
@@ -179,51 +183,54 @@ def _change_documents(
         read_documents(source, update, labelled=True, n_terms=n_terms_of(model)) as chunks,
     ):
         read = list(chunks)
-    n_documents = sum(len(chunk) for chunk in read)
-    if not n_documents:
+    if not any(len(chunk) for chunk in read):
         raise ValueError(f"{source.name} has no document that can be used.")
-    numbers = [change(documents, labels, by=by) for documents, labels in _batches(model, read)]
-    n_classes = len({str(label) for chunk in read for label in chunk.labels})
-    return f"{count(n_documents, 'document')} of {count(n_classes, 'class')} {done}.", numbers
+    documents, labels = _join(read), _labels(model, source, read)
+    try:
+        number = change(documents, labels, by=by)
+    except DocumentError as error:
+        line = [line for chunk in read for line in chunk.lines][error.document]
+        raise DataFormatError(source.name, f"{error.reason} Nothing was changed.", line) from None
+    n_classes = len(set(map(str, labels)))
+    return f"{count(len(labels), 'document')} of {count(n_classes, 'class')} {done}.", number
 
 
-def _batches(model: Any, read: list[Any]) -> Iterator[tuple[Any, list[Any]]]:
-    """Cut documents into batches that one record of the log can hold."""
+def _join(read: list[Any]) -> Any:
+    """Return the documents of all chunks: a list of texts, or one matrix of counts."""
+    if isinstance(read[0].content, list):
+        return [text for chunk in read for text in chunk.content]
+    from scipy.sparse import vstack
+
+    return vstack([chunk.content for chunk in read], format="csr")
+
+
+def _labels(model: Any, source: Source, read: list[Any]) -> list[Any]:
+    """Return all labels, in the type that the model's classes have; a bad one by its line."""
+    labels = []
     for chunk in read:
-        if isinstance(chunk.content, list):
-            sizes = [len(text) for text in chunk.content]
-        else:
-            sizes = (chunk.content.indptr[1:] - chunk.content.indptr[:-1]).tolist()
-        start = size = 0
-        for i, more in enumerate(sizes):
-            if i > start and size + more > _LARGEST_BATCH:
-                yield chunk.content[start:i], _labels(model, chunk.labels[start:i])
-                start, size = i, 0
-            size += more
-        yield chunk.content[start:], _labels(model, chunk.labels[start:])
+        for label, line in zip(chunk.labels, chunk.lines, strict=True):
+            try:
+                labels.append(as_label(model, label) if isinstance(label, str) else int(label))
+            except ValueError as error:
+                raise DataFormatError(source.name, str(error), line) from None
+    return labels
 
 
-def _labels(model: Any, labels: Any) -> list[Any]:
-    """Return labels of the type that the model's classes have."""
-    return [as_label(model, label) if isinstance(label, str) else int(label) for label in labels]
-
-
-def _report(teacher: Any, sentence: str, numbers: list[int], as_json: bool, quiet: bool) -> None:
+def _report(teacher: Any, sentence: str, number: int, as_json: bool, quiet: bool) -> None:
     """Say what was done and what the model holds now."""
     statistics = teacher.model.statistics_
     if as_json:
         print_json(
             {
                 "done": sentence,
-                "changes": numbers,
+                "changes": [number],
                 "documents": statistics.n_documents,
                 "classes": statistics.n_classes,
             }
         )
     elif not quiet:
-        which = f"{numbers[0]}" if len(numbers) == 1 else f"{numbers[0]} to {numbers[-1]}"
         say(
-            f"Change {which}: {sentence} The model has "
+            f"Change {number}: {sentence} The model has "
             f"{count(statistics.n_documents, 'document')} of "
             f"{count(statistics.n_classes, 'class')}."
         )

@@ -34,6 +34,7 @@ from longtail.results import Explanation, TopK
 from longtail.sparse import CountMatrix, Floats, Integers
 from longtail.statistics.classes import ClassStatistics
 from longtail.store.container import write_model
+from longtail.store.journal import saving
 from longtail.store.state_io import pack_state, plain_parameters, plain_parts
 from longtail.store.texts import pack_texts
 
@@ -239,20 +240,24 @@ class CountClassifier(EditingMixin, StatefulEstimator):
             self._feature_names,
         )
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: str | os.PathLike[str], *, discard_changes: bool = False) -> None:
         """Write the fitted model to one file for `longtail.load`; nothing in it can run code.
 
         Parameters
         ----------
         path : path-like
             The file. It is replaced at once or not at all.
+        discard_changes : bool, default=False
+            A model whose journal holds changes that `Teacher` made is not replaced, unless this
+            says that they may be dropped.
         """
         state = self._merged(self._fitted())
         arrays = pack_state(state)
         header = {"parameters": plain_parameters(self), **plain_parts(state)}
         if hasattr(self, "feature_names_in_"):
             arrays.update(pack_texts("feature_names", self.feature_names_in_))
-        write_model(path, type(self).__name__, header, arrays)
+        with saving(path, discard_changes=discard_changes) as target:
+            write_model(target, type(self).__name__, header, arrays)
 
     def __sklearn_tags__(self) -> Any:
         """Tell scikit-learn what input is understood."""

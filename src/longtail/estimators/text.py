@@ -24,6 +24,7 @@ from longtail.estimators.long_tail import LongTailClassifier
 from longtail.results import Explanation, Threshold, TopK
 from longtail.statistics.classes import ClassStatistics
 from longtail.store.container import ModelFile, write_model
+from longtail.store.journal import saving
 from longtail.store.state_io import pack_state, plain_parameters, plain_parts
 from longtail.text import TextVectorizer, TokenizerOptions, Vocabulary
 
@@ -409,8 +410,12 @@ class TextClassifier(StatefulEstimator):
 
     # ---- files
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted model to one file for `longtail.load`; nothing in it can run code."""
+    def save(self, path: str | os.PathLike[str], *, discard_changes: bool = False) -> None:
+        """Write the fitted model to one file for `longtail.load`; nothing in it can run code.
+
+        A model whose journal holds changes that `Teacher` made is not replaced, unless
+        `discard_changes` says that they may be dropped.
+        """
         model = self._fitted()
         inner = model.classifier
         counts = inner._merged(inner._fitted())
@@ -430,7 +435,8 @@ class TextClassifier(StatefulEstimator):
                 "remembers_all": model.added is not None and model.added.complete,
             },
         }
-        write_model(path, type(self).__name__, header, arrays)
+        with saving(path, discard_changes=discard_changes) as target:
+            write_model(target, type(self).__name__, header, arrays)
 
     @classmethod
     def _from_file(cls, file: ModelFile, classifier: CountClassifier, *, verify: bool) -> Self:

@@ -1,574 +1,373 @@
-"""The change log of a model: an append-only file of what was taught since the model was saved.
+"""The journal of a model: what it was taught since it was saved, in a SQLite database.
 
 In: changes (an action, its content, who). Out: the same changes back, in order, or what is wrong
-with the file. This room knows no estimator: it writes, reads and checks records. What they do to a
-model is the business of `longtail.teaching`. ``docs/model-format.md`` gives the layout.
+with the file. This module knows no estimator; what changes do to a model is the business of
+`longtail.teaching`. ``docs/model-format.md`` gives the layout.
 
-The log of ``genus.longtail`` is ``genus.longtail.changes``. Each line is a SHA-256, a space, a
-record in JSON and a line feed. The SHA-256 covers the record and that of the line before, and the
-first line names the model file by its checksum: a record that was changed, removed, swapped or
-repeated is noticed. A record counts from the moment when the disk has it; a last line without its
-line feed was never acknowledged.
+The journal of ``genus.longtail`` is ``genus.longtail.journal``. One transaction is one change. Each
+row's SHA-256 covers the row before, the first one's the checksum of the model file, and the header
+names the last row: a row that was changed, removed, swapped, repeated or cut off is noticed.
+
+How a file that has all changes (or that makes them void) takes the place of the model file, so that
+a kill at any moment leaves file and journal in agreement:
+
+1. The new file is written beside the model file and made durable; its checksum is C.
+2. Transaction one: the header's `pending` becomes C. The rows still count, for the model file is
+   still the header's `model`.
+3. Transaction two begins. If another process made a change since, it has set `pending` back, and
+   all starts again. Otherwise the new file is renamed into place and the rename made durable.
+   Whoever finds the model file with checksum C and `pending` C knows that the rows are in it.
+4. Transaction two deletes the rows, sets `model` to C, and commits.
+
+Numbers go on in every case: the header keeps the next one.
 """
 
 from __future__ import annotations
 
-import base64
-import binascii
-import hashlib
-import json
 import os
-import re
-import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+import sqlite3
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, BinaryIO, TypeGuard
-
-import numpy as np
-from numpy.typing import NDArray
-from scipy.sparse import csr_array
+from typing import Any
 
 from longtail.exceptions import ModelFileError
-from longtail.store.files import sync_folder
+from longtail.store import journal_database as database
+from longtail.store.changes import Change, encode_row
+from longtail.store.container import read_checksum
+from longtail.store.files import sync_folder, temporary_path
+from longtail.store.journal_conversion import convert, header_of, refuse_two_journals
+from longtail.store.journal_database import translate_errors
+from longtail.store.journal_rows import (
+    Header,
+    insert,
+    new_header,
+    read_changes,
+    read_header,
+    write_header,
+)
+from longtail.store.old_journal import old_log_path, read_old_log
 
-__all__ = [
-    "LOG_FORMAT_NUMBER",
-    "Change",
-    "ChangeLog",
-    "End",
-    "LogContents",
-    "lock_log",
-    "log_path",
-    "mark_undone",
-    "pack_counts",
-    "read_log",
-    "unpack_counts",
-]
+__all__ = ["Contents", "Header", "Journal", "journal_path", "read_journal", "saving"]
 
-LOG_FORMAT_NUMBER = 1
-LARGEST_RECORD = 16 << 20  # bytes; parsing the worst JSON of this size takes some 400 MB
-
-_LONGEST_HEADER = 512  # bytes
-_TORN_HEADER = re.compile(rb"[0-9a-f]{0,64}|[0-9a-f]{64} [^\n]*|\0+")  # what a crash can leave
-_SHA256 = re.compile(r"[0-9a-f]{64}")
-_ENVELOPE = {"number", "time", "by", "action"}
-_COUNTS = {"n_documents", "n_terms", "indptr", "indices", "data"}
+_FORKED: list[sqlite3.Connection] = []  # a child must neither use nor close what it inherited
 
 
 @dataclass(frozen=True)
-class Change:
-    """One record of a log.
+class Contents:
+    """What a journal holds: its header, and changes, oldest first."""
 
-    Attributes
-    ----------
-    number : int
-        Counts from 1 and goes on after `compact`.
-    time : str
-        When it was recorded: UTC, ISO 8601.
-    by : str or None
-        Who made it, if that was said.
-    action : str
-        teach, forget, rename, merge, remove, undo or compact.
-    content : dict
-        The action's own fields, plain JSON.
-    in_effect : bool
-        False where a later undo takes it back.
-    """
-
-    number: int
-    time: str
-    by: str | None
-    action: str
-    content: dict[str, Any]
-    in_effect: bool = True
-
-
-@dataclass(frozen=True)
-class End:
-    """Where the sound part of a log ends.
-
-    `last` is where its last line begins, `length` where that ends, `checksum` its checksum, and
-    `number` what the next record is called.
-    """
-
-    last: int
-    length: int
-    checksum: str
-    number: int
-
-
-@dataclass(frozen=True)
-class LogContents:
-    """What a log says: the checksum of its model, the records that were read, and its end."""
-
-    model: str
+    header: Header
     changes: list[Change]
-    end: End
 
 
-def log_path(model: str | os.PathLike[str]) -> Path:
-    """Return where the log of a model file is; a link has that of the file it leads to."""
-    return Path(os.path.realpath(model) + ".changes")
+def journal_path(model: str | os.PathLike[str]) -> Path:
+    """Return where the journal of a model file is; a link has that of the file it leads to."""
+    return Path(os.path.realpath(model) + ".journal")
 
 
-def mark_undone(changes: Sequence[Change]) -> list[Change]:
-    """Say of each change whether it is in effect; an undo that is undone takes nothing back.
-
-    Parameters
-    ----------
-    changes : sequence of Change
-        A whole log.
-
-    Returns
-    -------
-    list of Change
-    """
-    undone: set[int] = set()
-    for change in reversed(changes):  # only later records decide about a record
-        if change.action == "undo" and change.number not in undone:
-            undone.update(change.content["changes"])
-    return [replace(change, in_effect=change.number not in undone) for change in changes]
-
-
-def pack_counts(X: csr_array[Any]) -> dict[str, Any]:
-    """Return the rows of a count matrix as plain JSON: sizes, and arrays in base64.
-
-    Parameters
-    ----------
-    X : csr_array of shape (n_documents, n_terms)
-        Counts.
-
-    Returns
-    -------
-    dict
-        For `unpack_counts`, which gives the same bits back.
-    """
-    return {
-        "n_documents": int(X.shape[0]),
-        "n_terms": int(X.shape[1]),
-        "indptr": _to_base64(X.indptr, "<i8"),
-        "indices": _to_base64(X.indices, "<i8"),
-        "data": _to_base64(X.data, "<f8"),
-    }
-
-
-def unpack_counts(packed: dict[str, Any]) -> csr_array[Any]:
-    """Return the count matrix that `pack_counts` packed.
-
-    Raises
-    ------
-    ValueError
-        If it is not a sound count matrix.
-    """
-    shape = (packed["n_documents"], packed["n_terms"])
-    if not all(type(size) is int and 0 <= size < 2**31 for size in shape):
-        raise ValueError(f"a matrix of shape {shape} cannot be")
-    parts = (
-        _from_base64(packed["data"], "<f8"),
-        _from_base64(packed["indices"], "<i8"),
-        _from_base64(packed["indptr"], "<i8"),
-    )
-    if len(parts[2]) != shape[0] + 1:
-        raise ValueError(f"{len(parts[2])} row starts do not fit {shape[0]} documents")
-    X = csr_array(parts, shape=shape)
-    X.check_format(full_check=True)
-    return X
-
-
-def read_log(path: Path) -> LogContents | None:
-    """Read a whole log and check it.
+def read_journal(path: Path) -> Contents | None:
+    """Read a whole journal and check it; that of an earlier version, where there is one instead.
 
     Parameters
     ----------
     path : Path
-        The log, from `log_path`.
+        The journal, from `journal_path`.
 
     Returns
     -------
-    LogContents or None
-        None where there is no log, or one that holds nothing yet.
+    Contents or None
+        None where there is no journal, or one that holds nothing yet.
 
     Raises
     ------
     ModelFileError
-        If a record is damaged, missing, repeated or out of place.
+        If it is damaged, or a record is missing, repeated or out of place.
 
     Warns
     -----
     RuntimeWarning
         If a crash left the last record unfinished. It was never acknowledged and is left out.
     """
-    try:
-        with open(path, "rb") as file:
-            _lock(file, exclusive=False)
-            return ChangeLog(path, file).read()
-    except FileNotFoundError:
-        return None
+    contents = None
+    if database.exists(path):
+        with database.connect_reader(path) as connection, translate_errors(path):
+            connection.execute("BEGIN")  # header and rows of the same moment
+            header = read_header(path, connection)
+            if header is not None:
+                contents = Contents(header, read_changes(path, connection, header))
+    old = read_old_log(old_log_path(path))
+    if contents is None:
+        return None if old is None else Contents(header_of(old), old.changes)
+    refuse_two_journals(path, contents.header, old)
+    return contents
 
 
 @contextmanager
-def lock_log(path: Path) -> Iterator[ChangeLog]:
-    """Open a log for one change, alone among all processes; it is created where there is none.
+def saving(model: str | os.PathLike[str], *, discard_changes: bool = False) -> Iterator[Path]:
+    """Guard the saving of a new model file over one that may have a journal.
 
     Parameters
     ----------
-    path : Path
-        The log, from `log_path`.
+    model : path-like
+        Where the file is to be.
+    discard_changes : bool, default=False
+        Drop the changes that the journal holds.
 
     Yields
     ------
-    ChangeLog
+    Path
+        Where to write the file.
 
     Raises
     ------
-    OSError
-        If the log cannot be written, or the system has no file locks.
+    ModelFileError
+        If the journal holds changes that the model file does not have, and they are not to be
+        dropped.
     """
-    while True:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o666)
-        with open(handle, "r+b") as file:
-            _lock(file, exclusive=True)
-            if not _is_at(file, path):
-                continue  # deleted while we waited
-            try:
-                yield ChangeLog(path, file)
-            finally:
-                if os.fstat(handle).st_size == 0:  # nothing came of it
-                    path.unlink(missing_ok=True)
-            return
+    path, target = journal_path(model), Path(os.path.realpath(model))
+    if not target.exists() or not (database.exists(path) or old_log_path(path).exists()):
+        yield Path(model)
+        return
+    journal = Journal(target)
+    try:
+        with journal.locked():
+            header, checksum = journal.header(), read_checksum(target)
+            if header is None or not header.has_changes or header.is_folded(checksum):
+                yield Path(model)
+                return
+            if not discard_changes:
+                raise ModelFileError(
+                    path,
+                    f"holds {journal.count_changes()} change(s) that saving over "
+                    f"{os.fspath(model)} would drop. Fold them into it first "
+                    "(Teacher(path).compact()), save under another name, or give "
+                    "discard_changes=True",
+                )
+            with journal.new_file() as beside:
+                yield beside
+                if journal.replace_model(beside, header) is None:
+                    raise ModelFileError(path, "was changed by another process; save again")
+    finally:
+        journal.close()
 
 
-class ChangeLog:
-    """A log that is open and locked, for as long as one change takes.
+class Journal:
+    """The journal of a model file, for one process that writes.
 
     Parameters
     ----------
-    path : Path
-        Its name, for messages.
-    file : binary file
-        Open for reading, and for writing if records are to be appended.
+    model : path-like
+        The model file. The journal is created with the first change.
     """
 
-    def __init__(self, path: Path, file: BinaryIO) -> None:
-        self.path = path
-        self._file = file
+    def __init__(self, model: str | os.PathLike[str]) -> None:
+        self.path = journal_path(model)
+        self.model = Path(os.path.realpath(model))
+        self._connection: sqlite3.Connection | None = None
+        self._opened: tuple[int, int, int] = (0, 0, 0)  # process, device and inode
 
-    def read(self) -> LogContents | None:
-        """Read and check the whole log; None where it holds nothing yet."""
-        header = self._read_header()
-        return None if header is None else self._read_records(*header)
+    def exists(self) -> bool:
+        """Return whether there is a journal, of this or of an earlier version."""
+        return database.exists(self.path) or old_log_path(self.path).exists()
 
-    def read_after(self, model: str, end: End) -> LogContents:
-        """Read the records after what was the end of the log of a model file.
+    def close(self) -> None:
+        """Close the database; it is opened again when it is needed."""
+        connection, self._connection = self._connection, None
+        if connection is not None and self._opened[0] == os.getpid():
+            with suppress(sqlite3.Error):
+                connection.close()
+        elif connection is not None:
+            _FORKED.append(connection)
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep all other processes from writing; what is not committed at the end is undone.
+
+        Raises
+        ------
+        OSError
+            If the journal cannot be written.
+        """
+        while True:
+            connection = self._connect()
+            database.begin(self.path, connection)
+            if self._is_current():
+                break
+            self.close()  # the file was deleted, and perhaps made anew
+        try:
+            yield
+        finally:
+            if connection.in_transaction:
+                with suppress(sqlite3.Error):
+                    connection.rollback()
+
+    def header(self) -> Header | None:
+        """Return the header; None where nothing was written yet."""
+        with translate_errors(self.path):
+            return read_header(self.path, self._connect())
+
+    def count_changes(self) -> int:
+        """Return how many changes there are."""
+        query = "SELECT count(DISTINCT number) FROM records"
+        with translate_errors(self.path):
+            return int(self._connect().execute(query).fetchone()[0])
+
+    def read(self, after: Header | None = None) -> Contents | None:
+        """Read and check all changes, or those after what was the end of the journal.
 
         Raises
         ------
         ModelFileError
-            If it is not the same log any more, or a new record is damaged.
+            If a record is damaged, or the journal is not the one that had that end.
         """
-        self._file.seek(end.last)
-        if self._file.read(64) != end.checksum.encode() or self._size() < end.length:
-            raise self._error("was replaced or cut short while the model was open")
-        return self._read_records(model, end)
+        with translate_errors(self.path):
+            header = read_header(self.path, self._connect())
+            if header is None:
+                return None
+            changes = read_changes(self.path, self._connect(), header, after)
+            return Contents(header, changes)
 
-    def _read_records(self, model: str, end: End) -> LogContents:
-        """Read what follows a place."""
-        changes: list[Change] = []
-        self._file.seek(end.length)
-        while line := self._read_line(end):
-            change, end = self._read_record(line, end)
-            changes.append(change)
-        return LogContents(model, changes, end)
-
-    def start(self, model: str, first: int = 1) -> End:
-        """Begin the log anew for a model file; whatever it held is given up.
+    def append(
+        self,
+        header: Header,
+        action: str,
+        batches: Sequence[dict[str, Any]],
+        by: str | None,
+    ) -> Header:
+        """Record one change and wait until the disk has it.
 
         Parameters
         ----------
-        model : str
-            Checksum of the model file.
-        first : int, default=1
-            Number of the first record.
-
-        Returns
-        -------
-        End
-        """
-        header = {"format_number": LOG_FORMAT_NUMBER, "model": model, "first": first}
-        line, checksum = _sign(header, "")
-        os.ftruncate(self._file.fileno(), 0)
-        self._write(line, 0)
-        sync_folder(self.path.parent)
-        return End(0, len(line), checksum, first)
-
-    def append(self, end: End, action: str, content: dict[str, Any], by: str | None) -> End:
-        """Write one record and wait until the disk has it.
-
-        Parameters
-        ----------
-        end : End
-            Where the sound part ends; what a crash left behind it is cut off.
+        header : Header
+            As it is now, or as `restart` made it.
         action : str
             What was done.
-        content : dict
-            To what; plain JSON.
+        batches : sequence of dict
+            To what, plain JSON; a row for each.
         by : str or None
             By whom.
 
         Returns
         -------
-        End
-            The new end.
+        Header
+            With the new end.
 
         Raises
         ------
         ValueError
-            If the record is too large; nothing was written.
+            If a row would be too large; nothing was written.
         OSError
-            If it could not be written; the log is as it was.
+            If it could not be written; the journal is as it was.
         """
-        time = datetime.now(UTC).isoformat(timespec="milliseconds")
-        record = {"number": end.number, "time": time, "by": by, "action": action, **content}
-        line, checksum = _sign(record, end.checksum)
-        if len(line) > LARGEST_RECORD:
-            raise ValueError(
-                f"the change would take {len(line):,} bytes in the log; a record has at most "
-                f"{LARGEST_RECORD:,}. Give fewer documents at once."
-            )
-        if self._size() > end.length:
-            os.ftruncate(self._file.fileno(), end.length)
-        self._write(line, end.length)
-        return End(end.length, end.length + len(line), checksum, end.number + 1)
+        rows = [encode_row(batch) for batch in batches]
+        moment = datetime.now(UTC).isoformat(timespec="milliseconds")
+        with self._unchanged_on_failure("The change was not recorded"):
+            header = insert(self._connect(), header, header.next_number, moment, by, action, rows)
+            header = replace(header, pending=None)
+            write_header(self._connect(), header)
+            self._connect().execute("COMMIT")
+        return header
 
-    def _size(self) -> int:
-        return os.fstat(self._file.fileno()).st_size
+    def restart(self, header: Header | None, model: str) -> Header:
+        """Delete all rows and name another model file; the caller commits, or appends."""
+        with translate_errors(self.path):
+            if header is None:
+                database.install_schema(self._connect())
+            else:
+                self._connect().execute("DELETE FROM records")
+            fresh = new_header(model, header)
+            write_header(self._connect(), fresh)
+        return fresh
 
-    def _write(self, line: bytes, place: int) -> None:
-        """Write at the end of the log, durably, or leave the log as it was."""
-        handle = self._file.fileno()
+    @contextmanager
+    def new_file(self) -> Iterator[Path]:
+        """Yield the name of an empty file beside the model file, with its permissions."""
+        beside = temporary_path(self.model)
+        mode = stat.S_IMODE(self.model.stat().st_mode)
+        os.close(os.open(beside, os.O_RDWR | os.O_CREAT | os.O_EXCL, mode))
         try:
-            os.lseek(handle, place, os.SEEK_SET)
-            rest = memoryview(line)
-            while rest:
-                rest = rest[os.write(handle, rest) :]
-            os.fsync(handle)
-        except BaseException as error:  # an interrupt, too, must not leave half a record
-            state = "the log is as it was"
-            try:
-                os.ftruncate(handle, place)
-                os.fsync(handle)
-            except OSError:
-                state = "the log may hold a part of it"
+            os.chmod(beside, mode)
+            yield beside
+        finally:
+            beside.unlink(missing_ok=True)
+
+    def replace_model(self, beside: Path, header: Header, n_used: int = 0) -> Header | None:
+        """Put a new file in the model file's place and empty the journal: see the module.
+
+        Parameters
+        ----------
+        beside : Path
+            The new file, durable.
+        header : Header
+            As it is in the transaction that is open.
+        n_used : int, default=0
+            How many numbers are used by what the new file has beyond the rows.
+
+        Returns
+        -------
+        Header or None
+            None where another process made a change meanwhile; nothing was replaced.
+        """
+        number = header.next_number + n_used  # a number that may be in a file is never used again
+        pending = replace(header, pending=read_checksum(beside), next_number=number)
+        connection = self._connect()
+        with self._unchanged_on_failure("The model was not replaced"):
+            write_header(connection, pending)
+            connection.execute("COMMIT")
+        database.begin(self.path, connection)
+        if not self._is_current() or self.header() != pending:
+            connection.rollback()
+            return None
+        os.replace(beside, self.model)
+        sync_folder(self.model.parent)  # before the changes are given up
+        fresh = self.restart(pending, str(pending.pending))
+        with translate_errors(self.path):
+            connection.execute("COMMIT")
+        return fresh
+
+    def erase(self) -> bool:
+        """Remove what was deleted from the disk; return whether nothing is left of it."""
+        return database.erase_deleted(self.path, self._connect())
+
+    def _connect(self) -> sqlite3.Connection:
+        """Return the connection; a new one after a fork, and where there is none yet."""
+        if self._connection is not None and self._opened[0] == os.getpid():
+            return self._connection
+        self.close()
+        mode = stat.S_IMODE(self.model.stat().st_mode) | stat.S_IRUSR | stat.S_IWUSR
+        convert(self.path, mode)
+        database.create(self.path, mode)
+        connection = database.connect(self.path, writable=True)
+        with translate_errors(self.path):
+            connection.execute("PRAGMA journal_mode = WAL").fetchone()
+        found = os.stat(self.path)
+        self._connection, self._opened = connection, (os.getpid(), found.st_dev, found.st_ino)
+        return connection
+
+    def _is_current(self) -> bool:
+        """Return whether the open database is still the file with its name."""
+        try:
+            found = os.stat(self.path)
+        except FileNotFoundError:
+            return False
+        return self._opened[1:] == (found.st_dev, found.st_ino)
+
+    @contextmanager
+    def _unchanged_on_failure(self, what: str) -> Iterator[None]:
+        """Undo a transaction that could not be written, and say so."""
+        try:
+            with translate_errors(self.path):
+                yield
+        except BaseException as error:
+            with suppress(sqlite3.Error):
+                if self._connect().in_transaction:
+                    self._connect().rollback()
+                database.empty_wal(self._connect())  # of what was written before it failed
             if isinstance(error, OSError):
-                message = f"{error.strerror}. The change was not recorded; {state}"
-                raise OSError(error.errno, message, str(self.path)) from error
-            raise
-
-    def _read_header(self) -> tuple[str, End] | None:
-        """Return the model's checksum and the end of the first line."""
-        self._file.seek(0)
-        line = self._file.readline(_LONGEST_HEADER)
-        if not line:
-            return None
-        if _TORN_HEADER.fullmatch(line):
-            self._refuse_wrong_end(line, "the header", "")
-            self._warn_torn(len(line))
-            return None
-        header, checksum = self._parse(line, "the header", "")
-        number, first = header.get("format_number"), header.get("first")
-        if _is_number(number) and number > LOG_FORMAT_NUMBER:
-            raise self._error(
-                f"has format {number}; this version of longtail reads up to {LOG_FORMAT_NUMBER}. "
-                "Upgrade longtail to open it"
-            )
-        fields = {"format_number", "model", "first"}
-        if header.keys() != fields or number != 1 or not _is_number(first):
-            raise self._error("the header is not that of a change log")
-        if not _is_sha256(header["model"]):
-            raise self._error("the header names no model")
-        return header["model"], End(0, len(line), checksum, first)
-
-    def _read_line(self, end: End) -> bytes:
-        """Return the next line, or nothing at the end; a torn line is left out."""
-        line = self._file.readline(LARGEST_RECORD + 1)
-        if len(line) > LARGEST_RECORD:
-            raise self._error(f"record {end.number} is longer than {LARGEST_RECORD:,} bytes")
-        if not line or line.endswith(b"\n"):
-            return line
-        self._refuse_wrong_end(line, f"record {end.number}", end.checksum)
-        self._warn_torn(len(line))
-        return b""
-
-    def _refuse_wrong_end(self, line: bytes, what: str, previous: str) -> None:
-        """Refuse a whole record with something else in place of its line feed: no write does so."""
-        if _split(line[:-1] + b"\n", previous) is not None:
-            raise self._error(f"{what} is damaged: it does not end with a line feed")
-
-    def _read_record(self, line: bytes, end: End) -> tuple[Change, End]:
-        """Return the change that a line holds, and where it ends."""
-        what = f"record {end.number}"
-        record, checksum = self._parse(line, what, end.checksum)
-        if not record.keys() >= _ENVELOPE or record["number"] != end.number:
-            raise self._error(f"{what} lacks its number, time, author or action")
-        content = {name: record[name] for name in record.keys() - _ENVELOPE}
-        if not isinstance(record["time"], str) or not isinstance(record["by"], str | None):
-            raise self._error(f"{what} has a wrong time or author")
-        accepts = _ACTIONS.get(str(record["action"]))
-        if accepts is None or not accepts(content, end.number):
-            raise self._error(f"{what} has an unknown action, or what it needs is missing")
-        change = Change(end.number, record["time"], record["by"], record["action"], content)
-        length = end.length + len(line)
-        return change, End(end.length, length, checksum, end.number + 1)
-
-    def _parse(self, line: bytes, what: str, previous: str) -> tuple[dict[str, Any], str]:
-        """Return what a line holds and its checksum, once that is right."""
-        parts = _split(line, previous)
-        if parts is None:
-            raise self._error(
-                f"{what} is damaged, or not the one that was written there: "
-                "its SHA-256 is not the recorded one"
-            )
-        try:
-            value = json.loads(parts[1], parse_constant=_refuse_constant)
-        except (ValueError, RecursionError) as error:
-            raise self._error(f"{what} is not JSON: {error}") from None
-        if not isinstance(value, dict):
-            raise self._error(f"{what} is not a JSON object")
-        return value, parts[0]
-
-    def _error(self, problem: str) -> ModelFileError:
-        return ModelFileError(self.path, problem)
-
-    def _warn_torn(self, n_bytes: int) -> None:
-        warnings.warn(
-            f"{self.path}: the last {n_bytes} bytes are an unfinished record: whoever wrote it was "
-            "stopped before it was acknowledged. It is left out.",
-            RuntimeWarning,
-            stacklevel=2,
-        )
-
-
-def _sign(record: dict[str, Any], previous: str) -> tuple[bytes, str]:
-    """Return the line of a record, and its checksum, which covers the line before."""
-    text = json.dumps(record, allow_nan=False, separators=(",", ":")).encode("ascii")
-    checksum = _chain(previous, text)
-    return checksum.encode() + b" " + text + b"\n", checksum
-
-
-def _split(line: bytes, previous: str) -> tuple[str, bytes] | None:
-    """Return the checksum and the JSON of a line, or nothing where they do not belong together."""
-    checksum, text = line[:64], line[65:-1]
-    if line[64:65] != b" " or line[-1:] != b"\n" or _chain(previous, text).encode() != checksum:
-        return None
-    return checksum.decode(), text
-
-
-def _chain(previous: str, text: bytes) -> str:
-    """Return the checksum of a record and, through that of the line before, of all before it."""
-    return hashlib.sha256(previous.encode() + text).hexdigest()
-
-
-def _is_number(value: object) -> TypeGuard[int]:
-    """Tell whether a JSON value can be the number of a record."""
-    return type(value) is int and 1 <= value < 2**53
-
-
-def _is_sha256(value: object) -> bool:
-    """Tell whether a JSON value can be a checksum."""
-    return isinstance(value, str) and _SHA256.fullmatch(value) is not None
-
-
-def _is_label(value: object) -> bool:
-    """Tell whether a JSON value can be a label."""
-    return isinstance(value, str | int | float)  # a bool is an int
-
-
-def _holds_documents(content: dict[str, Any], number: int) -> bool:
-    """Tell whether these are texts or counts with a label each."""
-    if content.keys() != {"documents", "labels"}:
-        return False
-    documents, labels = content["documents"], content["labels"]
-    if not isinstance(labels, list) or not all(map(_is_label, labels)):
-        return False
-    if isinstance(documents, dict):
-        return documents.keys() == _COUNTS and documents["n_documents"] == len(labels)
-    if not isinstance(documents, list) or len(documents) != len(labels):
-        return False
-    return all(isinstance(text, str) for text in documents)
-
-
-def _holds_labels(*names: str) -> Callable[[dict[str, Any], int], bool]:
-    """Return the check for actions on classes."""
-    return lambda content, number: (
-        content.keys() == set(names) and all(map(_is_label, content.values()))
-    )
-
-
-def _holds_earlier_changes(content: dict[str, Any], number: int) -> bool:
-    """Tell whether these are numbers of records before this one."""
-    changes = content.get("changes")
-    if len(content) != 1 or not isinstance(changes, list):
-        return False
-    return all(_is_number(change) and change < number for change in changes)
-
-
-# What each action's record must hold beside number, time and author.
-_ACTIONS: dict[str, Callable[[dict[str, Any], int], bool]] = {
-    "teach": _holds_documents,
-    "forget": _holds_documents,
-    "rename": _holds_labels("old", "new"),
-    "merge": _holds_labels("source", "into"),
-    "remove": _holds_labels("label"),
-    "undo": _holds_earlier_changes,
-    "compact": lambda content, number: content.keys() == {"into"} and _is_sha256(content["into"]),
-}
-
-
-def _refuse_constant(name: str) -> None:
-    """Refuse NaN and the infinities, which are not JSON."""
-    raise ValueError(f"{name} is not a finite number")
-
-
-def _to_base64(array: NDArray[Any], dtype: str) -> str:
-    """Return an array's bytes as text."""
-    return base64.b64encode(np.ascontiguousarray(array, dtype).tobytes()).decode("ascii")
-
-
-def _from_base64(text: object, dtype: str) -> NDArray[Any]:
-    """Return the array that a text holds."""
-    if not isinstance(text, str):
-        raise ValueError("an array is not base64")
-    try:
-        # A copy: kernels are compiled for arrays that may be written to.
-        return np.frombuffer(base64.b64decode(text, validate=True), dtype).copy()
-    except binascii.Error as error:
-        raise ValueError(f"an array is not base64: {error}") from None
-
-
-def _is_at(file: BinaryIO, path: Path) -> bool:
-    """Tell whether an open file is still the one with this name."""
-    try:
-        return os.path.samestat(os.fstat(file.fileno()), os.stat(path))
-    except FileNotFoundError:
-        return False
-
-
-def _lock(file: BinaryIO, *, exclusive: bool) -> None:
-    """Wait for a lock that ends with the file or its process; reading goes without if need be."""
-    try:
-        import fcntl
-    except ImportError:
-        if not exclusive:
-            return
-        raise OSError(
-            "Teaching needs file locks (fcntl), which this system does not have. "
-            "Open the model with longtail.load, change it in memory and save it."
-        ) from None
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH)
-    except OSError:  # some network file systems have no locks
-        if exclusive:
+                message = f"{error.strerror}. {what}; model and journal are as they were"
+                raise type(error)(error.errno, message, os.fspath(self.path)) from error
             raise

@@ -19,4 +19,4 @@ from longtail.text.tokenizer import TokenizerOptions
 from longtail.text.vectorizer import TextVectorizer
 from longtail.text.vocabulary import Vocabulary, VocabularyBuilder
 
-__all__ = ["VocabularyBuilder", "TokenizerOptions", "TextVectorizer", "Vocabulary"]
+__all__ = ["TextVectorizer", "TokenizerOptions", "Vocabulary", "VocabularyBuilder"]

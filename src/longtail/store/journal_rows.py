@@ -1,0 +1,207 @@
+"""Header and rows of a journal: written, read and checked, each chained to the one before.
+
+In: a connection to the database. Out: the changes that it holds, or what is wrong with it. Each
+row's SHA-256 covers the row before, the first one's the checksum of the model file; the header
+names the last row and has a SHA-256 of its own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from longtail.exceptions import ModelFileError
+from longtail.store import journal_database as database
+from longtail.store.changes import Change, check_content, decode_row, is_checksum, is_counter
+
+
+@dataclass(frozen=True)
+class Header:
+    """What a journal says of itself; `row` and `last` are where it ends.
+
+    `model` is the checksum of its model file, `pending` that of a file that has all changes,
+    `converted` that of the text log that it replaces. Rows are numbered from `start_row` + 1, and
+    `start` takes the place of a checksum before the first.
+    """
+
+    model: str
+    pending: str | None
+    converted: str | None
+    next_number: int
+    start_row: int
+    start: bytes
+    end_row: int
+    last: bytes
+
+    @property
+    def has_changes(self) -> bool:
+        """Whether there are rows."""
+        return self.end_row > self.start_row
+
+    def is_folded(self, checksum: str) -> bool:
+        """Return whether the rows are in the model file with this checksum already."""
+        return self.pending == checksum != self.model
+
+    def seal(self) -> bytes:
+        """Return the checksum of all fields."""
+        fields = [v.hex() if isinstance(v, bytes) else v for v in vars(self).values()]
+        return hashlib.sha256(json.dumps(fields).encode()).digest()
+
+
+def seed(model: str, row: int, number: int) -> bytes:
+    """Return what the first row's checksum covers in place of a row before."""
+    return hashlib.sha256(f"longtail journal {model} {row} {number}".encode()).digest()
+
+
+def new_header(model: str, before: Header | None) -> Header:
+    """Return the header of a journal without rows; numbers of rows and changes go on."""
+    row = before.end_row if before else 0
+    number = before.next_number if before else 1
+    start = seed(model, row, number)
+    return Header(model, None, before.converted if before else None, number, row, start, row, start)
+
+
+def _chain(
+    previous: bytes, row: int, number: int, moment: str, by: str | None, action: str, data: bytes
+) -> bytes:
+    """Return the checksum of a row and, through the one before, of all before it."""
+    head = json.dumps([row, number, moment, by, action]).encode("ascii")
+    return hashlib.sha256(previous + head + b"\n" + data).digest()
+
+
+def insert(
+    connection: sqlite3.Connection,
+    header: Header,
+    number: int,
+    moment: str,
+    by: str | None,
+    action: str,
+    rows: Sequence[bytes],
+) -> Header:
+    """Insert the rows of one change; return the header that has them."""
+    row, last = header.end_row, header.last
+    for data in rows:
+        row += 1
+        last = _chain(last, row, number, moment, by, action, data)
+        connection.execute(
+            "INSERT INTO records VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (row, number, moment, by, action, data, last),
+        )
+    return replace(header, end_row=row, last=last, next_number=number + 1)
+
+
+def write_header(connection: sqlite3.Connection, header: Header) -> None:
+    """Write the header with its seal."""
+    values = (1, *vars(header).values(), header.seal())
+    marks = ", ".join("?" * len(values))
+    connection.execute(f"INSERT OR REPLACE INTO header VALUES ({marks})", values)
+
+
+def read_header(path: Path, connection: sqlite3.Connection) -> Header | None:
+    """Return the header once it is checked; None where nothing was written yet."""
+    if database.is_empty(connection):
+        return None
+    found = connection.execute("SELECT * FROM header LIMIT 2").fetchall()
+    if len(found) != 1:
+        raise ModelFileError(path, f"has {len(found)} headers instead of one")
+    _, *fields, seal = found[0]
+    header = Header(*fields)
+    texts = (header.pending, header.converted)
+    rows = (header.start_row, header.end_row)
+    sound = (
+        is_checksum(header.model)
+        and all(text is None or is_checksum(text) for text in texts)
+        and is_counter(header.next_number)
+        and all(row == 0 or is_counter(row) for row in rows)
+        and isinstance(header.start, bytes)
+        and isinstance(header.last, bytes)
+    )
+    if not sound or header.seal() != seal:
+        raise ModelFileError(path, "has a damaged header: its SHA-256 is not the recorded one")
+    return header
+
+
+def read_changes(
+    path: Path, connection: sqlite3.Connection, header: Header, after: Header | None = None
+) -> list[Change]:
+    """Return the changes after what was the end of the journal, each row checked."""
+    row, last = (header.start_row, header.start) if after is None else (after.end_row, after.last)
+    if after is not None and not _has_end(connection, header, after):
+        raise ModelFileError(path, "was replaced or cut short while the model was open")
+    changes: list[Change] = []
+    batches: list[dict[str, Any]] = []
+    number = 0
+    query = "SELECT * FROM records WHERE row > ? ORDER BY row"
+    for found in connection.execute(query, (row,)):
+        change, last = _check_row(path, found, row + 1, last)
+        row += 1
+        if change.number == number and _continues(change, changes[-1]):
+            batches.extend(change.batches)
+            continue
+        if change.number <= number:
+            raise ModelFileError(path, f"record {change.number} comes after record {number}")
+        _set_batches(changes, batches)
+        changes.append(change)
+        number, batches = change.number, list(change.batches)
+    _set_batches(changes, batches)
+    if (row, last) != (header.end_row, header.last) or number >= header.next_number:
+        raise ModelFileError(
+            path, f"is cut off: its last record should be row {header.end_row}; it is row {row}"
+        )
+    return changes
+
+
+def _continues(change: Change, before: Change) -> bool:
+    """Return whether a row has more documents of the change in the row before."""
+    same = (change.action, change.time, change.by) == (before.action, before.time, before.by)
+    return same and change.action in ("teach", "forget")
+
+
+def _set_batches(changes: list[Change], batches: list[dict[str, Any]]) -> None:
+    """Give the last change the content of all its rows."""
+    if len(batches) > 1:
+        changes[-1] = replace(changes[-1], batches=tuple(batches))
+
+
+def _has_end(connection: sqlite3.Connection, header: Header, after: Header) -> bool:
+    """Return whether a journal still has what was its end."""
+    if after.end_row == header.start_row:
+        return after.last == header.start
+    query = "SELECT checksum FROM records WHERE row = ?"
+    found: object = connection.execute(query, (after.end_row,)).fetchone()
+    return after.end_row > header.start_row and found == (after.last,)
+
+
+def _check_row(
+    path: Path, found: tuple[Any, ...], expected: int, last: bytes
+) -> tuple[Change, bytes]:
+    """Return what a row holds and its checksum, once all of it is right."""
+    row, number, moment, by, action, data, checksum = found
+    what = f"record {number}" if is_counter(number) else f"row {expected}"
+    typed = (
+        is_counter(number)
+        and isinstance(moment, str)
+        and isinstance(by, str | None)
+        and isinstance(action, str)
+        and isinstance(data, bytes)
+    )
+    if row != expected or not typed:
+        raise ModelFileError(path, f"{what} is missing, or lacks its time, author or action")
+    if _chain(last, row, number, moment, by, action, data) != checksum:
+        raise ModelFileError(
+            path,
+            f"{what} is damaged, or not the one that was written there: "
+            "its SHA-256 is not the recorded one",
+        )
+    try:
+        content = decode_row(data)
+    except ValueError as error:
+        raise ModelFileError(path, f"{what} {error}") from None
+    if not check_content(action, content, number):
+        raise ModelFileError(path, f"{what} has an unknown action, or what it needs is missing")
+    return Change(number, moment, by, action, (content,)), checksum

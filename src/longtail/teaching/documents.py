@@ -1,0 +1,131 @@
+"""Documents and labels as a journal holds them, and back.
+
+In: texts or counts, and labels. Out: batches of plain JSON, none larger than a row of the journal
+may be; and from those the documents again, as the model takes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from sklearn.utils.validation import validate_data
+
+from longtail.estimators.text import TextClassifier
+from longtail.sparse import check_sparse
+from longtail.store.changes import pack_counts, unpack_counts
+
+# A character takes at most 12 bytes of JSON, a count 22: a batch has at most 12 MiB, a row 16.
+_LARGEST_BATCH = 1 << 19
+
+
+def takes_texts(model: Any) -> bool:
+    """Return whether a model takes texts; the others take counts."""
+    return isinstance(model, TextClassifier)
+
+
+def pack(model: Any, documents: Any, labels: ArrayLike) -> list[dict[str, Any]]:
+    """Return documents and labels in batches, or say what is wrong with them.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If they are not what the model takes, or there is not one label for each document.
+    """
+    named = np.asarray(labels)
+    if named.ndim != 1:
+        raise ValueError(f"labels must be a list with one label for each document; got {labels!r}.")
+    checked = _check_texts(documents) if takes_texts(model) else _check_counts(model, documents)
+    n_documents = len(checked) if isinstance(checked, list) else checked.shape[0]
+    if n_documents != len(named) or not n_documents:
+        raise ValueError(
+            f"labels must have one label for each document, and there must be one at least; got "
+            f"{n_documents} document(s) and {len(named)} label(s)."
+        )
+    # A list of strings and numbers would become an array of strings.
+    source = labels if isinstance(labels, list | tuple) else named.tolist()
+    plain = [plain_label(label) for label in source]
+    return [
+        {
+            "documents": checked[rows] if isinstance(checked, list) else pack_counts(checked[rows]),
+            "labels": plain[rows],
+        }
+        for rows in _slices(checked, plain)
+    ]
+
+
+def unpack(model: Any, batches: Sequence[dict[str, Any]]) -> tuple[Any, NDArray[Any]]:
+    """Return the documents and labels of batches together, as the model takes them.
+
+    Raises
+    ------
+    ValueError
+        If the batches do not fit the model, or are not sound.
+    """
+    packed = [batch["documents"] for batch in batches]
+    if any(isinstance(documents, list) != takes_texts(model) for documents in packed):
+        raise ValueError("it holds texts where the model takes counts, or counts for texts")
+    labels = _as_labels(model, [label for batch in batches for label in batch["labels"]])
+    if takes_texts(model):
+        return [text for texts in packed for text in texts], labels
+    return unpack_counts(packed), labels
+
+
+def plain_label(label: Any) -> str | int | float:
+    """Return a label as JSON knows it."""
+    value = label.item() if isinstance(label, np.generic) else label
+    if not isinstance(value, str | int | float) or value != value:
+        raise TypeError(f"a label must be a string or a number; got {label!r}.")
+    return value
+
+
+def _check_texts(documents: Any) -> list[str]:
+    """Return texts as a list of str."""
+    texts = [documents] if isinstance(documents, str) else list(documents)
+    if isinstance(documents, str) or not all(isinstance(text, str) for text in texts):
+        raise TypeError(f"documents must be a list of texts; got {documents!r:.80}.")
+    return [str(text) for text in texts]
+
+
+def _check_counts(model: Any, documents: Any) -> Any:
+    """Return counts as a CSR matrix in canonical form."""
+    if isinstance(documents, list | tuple) and any(isinstance(row, str) for row in documents):
+        raise TypeError("this model takes a matrix of counts; documents holds texts.")
+    check_sparse(documents)
+    X = validate_data(model, documents, reset=False, accept_sparse="csr", dtype=np.float64)
+    X = sparse.csr_array(X, copy=True)
+    X.sum_duplicates()
+    X.eliminate_zeros()
+    return X
+
+
+def _slices(documents: Any, labels: list[Any]) -> Iterator[slice]:
+    """Yield which documents go into each batch; each has one at least."""
+    sizes = (
+        [len(text) for text in documents]
+        if isinstance(documents, list)
+        else np.diff(documents.indptr).tolist()
+    )
+    start = total = 0
+    for i, (size, label) in enumerate(zip(sizes, labels, strict=True)):
+        size += 2 + (len(label) if isinstance(label, str) else 2)
+        if i > start and total + size > _LARGEST_BATCH:
+            yield slice(start, i)
+            start, total = i, 0
+        total += size
+    yield slice(start, len(sizes))
+
+
+def _as_labels(model: Any, labels: list[str | int | float]) -> NDArray[Any]:
+    """Return labels in the type of the model's classes where that holds them exactly."""
+    if len({isinstance(label, str) for label in labels}) > 1:
+        raise ValueError("labels must be all strings or all numbers")
+    kind = model.classes_.dtype
+    given = np.array(labels, dtype=object if kind.kind == "O" else None)
+    if given.dtype.kind in "iufb" and kind.kind in "iufb":
+        cast = given.astype(kind)
+        return cast if np.array_equal(cast, given) else given
+    return given

@@ -1,0 +1,308 @@
+"""`Teacher`: one method for each kind of change to a saved model.
+
+A change is applied to a copy of the model first, as it will be read back; then it is written to the
+journal; only when the disk has it does the copy take the model's place. So an error leaves memory
+and disk as they were, and they always agree. The model file itself is only rewritten by `compact`.
+"""
+
+from __future__ import annotations
+
+import numbers as number_types
+import os
+import threading
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from longtail.estimators.loading import load as load_file
+from longtail.store.changes import Change, mark_undone
+from longtail.store.container import read_checksum
+from longtail.store.journal import Journal, journal_path, read_journal
+from longtail.teaching.documents import pack, plain_label
+from longtail.teaching.opening import State, attach, catch_up, load_base, open_state
+from longtail.teaching.replay import ReplayError, apply_new, copy_model, replay
+
+__all__ = ["Teacher"]
+
+Batches = list[dict[str, Any]]
+Attempt = Callable[[State], tuple[Any, Batches]]  # returns the changed model, and the change
+
+
+class Teacher:
+    """Change a saved model, durably: every change is on the disk before it has an effect.
+
+    Several processes may teach the same model; each sees the others' changes before it makes its
+    own. Threads may share a teacher. Every method that changes something returns when the change is
+    durable, and raises an error with model and journal as they were otherwise.
+
+    Parameters
+    ----------
+    path : path-like
+        A model file that `save` wrote. Its journal is `path` with ``.journal`` at the end.
+    verify : bool, default=True
+        As for `load`.
+
+    Attributes
+    ----------
+    model : estimator
+        The model with all changes. Every change puts a new object in its place; the old one stays
+        as it is, so ask for it anew to see the change.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from longtail import LongTailClassifier, Teacher, load
+    >>> X = np.array([[3, 1, 0], [2, 0, 0], [0, 1, 2], [0, 0, 4]])
+    >>> path = tempfile.mkdtemp() + "/letters.longtail"
+    >>> LongTailClassifier(random_state=0).fit(X, ["a", "a", "b", "b"]).save(path)
+    >>> teacher = Teacher(path)
+    >>> teacher.teach([[0, 5, 0]], ["c"], by="ann")
+    1
+    >>> teacher.model.predict([[0, 1, 0]]).tolist(), load(path).classes_.tolist()
+    (['c'], ['a', 'b', 'c'])
+    >>> teacher.undo()
+    2
+    >>> teacher.model.classes_.tolist()
+    ['a', 'b']
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, verify: bool = True) -> None:
+        self._path = Path(path)
+        self._turn = threading.RLock()
+        self._journal = Journal(path)
+        weakref.finalize(self, self._journal.close)
+        self._state = open_state(path, verify)
+
+    @property
+    def model(self) -> Any:
+        """The model with all changes."""
+        return self._state.model
+
+    def teach(self, documents: Any, labels: ArrayLike, by: str | None = None) -> int:
+        """Add documents of known or new classes, as `partial_fit` does; all of them or none.
+
+        Parameters
+        ----------
+        documents : list of str, or matrix of shape (n_documents, n_terms)
+            Texts for a model that takes texts, counts for one that takes counts.
+        labels : array-like of shape (n_documents,)
+            Their labels.
+        by : str, optional
+            Who teaches; kept in the journal.
+
+        Returns
+        -------
+        int
+            The number of the change.
+        """
+        attempt = _attempt("teach", lambda model: pack(model, documents, labels))
+        return self._record("teach", attempt, by)
+
+    def forget(
+        self, documents: Any, labels: ArrayLike, by: str | None = None, *, erase: bool = False
+    ) -> int:
+        """Take documents away that were fitted or taught before; all of them or none.
+
+        Parameters
+        ----------
+        documents : list of str, or matrix of shape (n_documents, n_terms)
+            The same as when they were added.
+        labels : array-like of shape (n_documents,)
+            The same as when they were added.
+        by : str, optional
+            Who says so; kept in the journal.
+        erase : bool, default=False
+            Leave no copy of the documents behind: the journal keeps them otherwise, so that this
+            can be undone. All changes are folded into the model file, as by `compact`, and cannot
+            be undone afterwards.
+
+        Returns
+        -------
+        int
+            The number of the change.
+
+        Raises
+        ------
+        DocumentError
+            Which of several documents was never added, as far as that can be noticed.
+        """
+        attempt = _attempt("forget", lambda model: pack(model, documents, labels))
+        return self._fold(attempt) if erase else self._record("forget", attempt, by)
+
+    def rename_class(self, old: Any, new: Any, by: str | None = None) -> int:
+        """Give a class another label, which no class has; return the number of the change."""
+        content = {"old": plain_label(old), "new": plain_label(new)}
+        return self._record("rename", _attempt("rename", lambda _: [content]), by)
+
+    def merge_classes(self, source: Any, into: Any, by: str | None = None) -> int:
+        """Move all documents of one class into another; return the number of the change."""
+        content = {"source": plain_label(source), "into": plain_label(into)}
+        return self._record("merge", _attempt("merge", lambda _: [content]), by)
+
+    def remove_class(self, label: Any, by: str | None = None) -> int:
+        """Forget a class with all its documents; return the number of the change."""
+        content = {"label": plain_label(label)}
+        return self._record("remove", _attempt("remove", lambda _: [content]), by)
+
+    def undo(
+        self, n: int = 1, by: str | None = None, *, numbers: Sequence[int] | None = None
+    ) -> int:
+        """Take changes back, exactly: the model is as if they had never been made.
+
+        Parameters
+        ----------
+        n : int, default=1
+            How many: the last ones in effect. Calling twice goes back twice.
+        by : str, optional
+            Who says so; kept in the journal.
+        numbers : sequence of int, optional
+            Which ones, instead of the last `n`. The number of an undo brings back what it took.
+
+        Returns
+        -------
+        int
+            The number of this undo.
+
+        Raises
+        ------
+        ValueError
+            If there are no such changes in effect, or a later change builds on one of them.
+        """
+
+        def attempt(state: State) -> tuple[Any, Batches]:
+            contents = self._journal.read() if state.is_attached else None
+            changes = mark_undone(contents.changes if contents else [])
+            content = {"changes": _choose_undone(changes, n, numbers)}
+            undo = Change(changes[-1].number + 1, "", by, "undo", (content,))
+            try:
+                base = load_base(self._path, state.checksum)
+                return replay(base, mark_undone([*changes, undo])), [content]
+            except ReplayError as error:
+                raise ValueError(
+                    f"change {', '.join(map(str, content['changes']))} cannot be undone, because "
+                    f"change {error.change.number} ({error.change.action}) builds on it: {error}"
+                ) from None
+
+        return self._record("undo", attempt, by)
+
+    def changes(self) -> list[Change]:
+        """Return the journal, oldest first; `in_effect` is False for what an undo took back."""
+        contents = read_journal(journal_path(self._path))
+        if contents is None or contents.header.is_folded(read_checksum(self._path)):
+            return []
+        return mark_undone(contents.changes)
+
+    def refresh(self) -> None:
+        """Take in what other processes have taught since the last call of any method."""
+        if self._journal.exists():
+            with self._locked():
+                pass
+        elif self._state.header is not None or read_checksum(self._path) != self._state.checksum:
+            self._state = open_state(self._path, verify=True)
+
+    def compact(self) -> None:
+        """Write the model with all changes folded in, and empty the journal for good.
+
+        Afterwards nothing before it can be undone, and no document is left in the journal. The file
+        is replaced at once or not at all; a crash at any point leaves the old file with its changes
+        or the new one, which has them.
+        """
+        if self._journal.exists():
+            self._fold(None)
+
+    def close(self) -> None:
+        """Close the journal, as the end of the process does; another call opens it again."""
+        with self._turn:
+            self._journal.close()
+
+    def _record(self, action: str, attempt: Attempt, by: str | None) -> int:
+        """Apply a change to a copy of the model, record it, then let the copy be the model."""
+        _check_author(by)
+        if not self._journal.exists():
+            attempt(self._state)  # an error must not create a journal
+        with self._locked() as state:
+            model, batches = attempt(state)
+            header = attach(self._journal, state)
+            header = self._journal.append(header, action, batches, by)
+            self._state = State(model, state.checksum, header)
+            return header.next_number - 1
+
+    def _fold(self, attempt: Attempt | None) -> int:
+        """Write a model with all changes, and one more, as the model file; empty the journal."""
+        if attempt is not None and not self._journal.exists():
+            attempt(self._state)
+        with self._turn:
+            header = None
+            while header is None:
+                with self._locked() as state, self._journal.new_file() as beside:
+                    if attempt is None and not state.is_attached:
+                        return 0
+                    model = state.model if attempt is None else attempt(state)[0]
+                    before = attach(self._journal, state)
+                    model.save(beside)
+                    model = load_file(beside)  # a file that does not open must not replace one
+                    n_used = int(attempt is not None)
+                    header = self._journal.replace_model(beside, before, n_used)
+                    if header is not None:
+                        self._state = State(model, header.model, header)
+            if not self._journal.erase() and attempt is not None:
+                raise TimeoutError(
+                    "the documents are forgotten, but their text is still in the journal, which "
+                    "another process is reading; call compact() when it has ended."
+                )
+            return header.next_number - 1
+
+    @contextmanager
+    def _locked(self) -> Iterator[State]:
+        """Hold the journal, alone among threads and processes, with the state up to date."""
+        with self._turn, self._journal.locked():
+            self._state = catch_up(self._path, self._journal, self._state)
+            yield self._state
+
+
+def _attempt(action: str, content: Callable[[Any], Batches]) -> Attempt:
+    """Return a function that applies a change to a copy of a state's model."""
+
+    def attempt(state: State) -> tuple[Any, Batches]:
+        batches, model = content(state.model), copy_model(state.model)
+        apply_new(model, action, batches)
+        return model, batches
+
+    return attempt
+
+
+def _check_author(by: object) -> None:
+    """Refuse an author that a journal cannot hold."""
+    if not isinstance(by, str | None):
+        raise TypeError(f"by must be a string or None; got {by!r}.")
+    if by is not None:
+        try:
+            by.encode()
+        except UnicodeEncodeError:
+            raise ValueError(f"by must be text that UTF-8 can hold; got {by!r}.") from None
+
+
+def _choose_undone(changes: list[Change], n: int, numbers: Sequence[int] | None) -> list[int]:
+    """Return the numbers of the changes to undo, or say why they cannot be."""
+    known = {change.number: change for change in changes}
+    if numbers is None:
+        if not isinstance(n, number_types.Integral) or n < 1:
+            raise ValueError(f"n must be an integer of at least 1; got {n!r}.")
+        done = [c.number for c in changes if c.in_effect and c.action != "undo"]
+        if n > len(done):
+            raise ValueError(f"there are {len(done)} change(s) in effect to undo; got n={n}.")
+        return done[-int(n) :]
+    wanted = sorted({int(number) for number in numbers})
+    for number in wanted:
+        if number not in known:
+            raise ValueError(f"there is no change {number} in the journal of this model.")
+        if not known[number].in_effect:
+            raise ValueError(f"change {number} is undone already.")
+    if not wanted:
+        raise ValueError("numbers must have one number at least.")
+    return wanted

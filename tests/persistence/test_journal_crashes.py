@@ -1,0 +1,538 @@
+"""The journal under real crashes: killed processes, full disks, several processes at once.
+
+``LONGTAIL_KILLS`` says how many times a busy process is killed (``make kills``: 300).
+"""
+
+import errno
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+import traceback
+import warnings
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+import longtail
+from longtail import LongTailClassifier, ModelFileError, Teacher, load
+from longtail.store import journal_database
+from longtail.store.changes import pack_counts
+from longtail.store.container import read_checksum
+from longtail.store.journal import Journal, journal_path, read_journal
+from longtail.store.old_journal import read_old_log
+from tests.conftest import assert_same_predictions, make_problem
+from tests.estimator.test_teaching import old_record, write_old_log
+
+resource = pytest.importorskip("resource")
+
+SOURCE = Path(longtail.__file__).parents[1]
+PROBLEM = make_problem()
+NEW = make_problem(seed=3, n_documents=20).X
+N_KILLS = int(os.environ.get("LONGTAIL_KILLS", "60"))
+
+
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory):
+    path = tmp_path_factory.mktemp("fitted") / "model"
+    LongTailClassifier(random_state=0).fit(PROBLEM.X, PROBLEM.y.astype(str)).save(path)
+    return path
+
+
+@pytest.fixture
+def path(fitted, tmp_path):
+    return shutil.copy(fitted, tmp_path / "model")
+
+
+class Child:
+    """A process that runs a function, for it to be killed; it says how far it is in lines."""
+
+    def __init__(self, function, *arguments):
+        here, there = os.pipe()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # other tests' idle threads do not matter to the child
+            self.pid = os.fork()
+        if self.pid == 0:
+            self.run(function, arguments, there)
+        os.close(there)
+        self.output = os.fdopen(here)
+
+    @staticmethod
+    def run(function, arguments, there):
+        status = 1
+        try:
+            function(
+                lambda *words: os.write(there, f"{' '.join(map(str, words))}\n".encode()),
+                *arguments,
+            )
+            status = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(status)
+
+    def kill(self):
+        os.kill(self.pid, signal.SIGKILL)
+        return self.wait()
+
+    def wait(self):
+        with self.output:
+            lines = self.output.read().splitlines()
+        return os.waitpid(self.pid, 0)[1], lines
+
+
+def sizes_of(model):
+    sizes = model.statistics_.class_sizes.tolist()
+    return dict(zip(model.classes_.tolist(), sizes, strict=True))
+
+
+def assert_same_model(one, other):
+    assert sizes_of(one) == sizes_of(other)
+    assert one.statistics_ == other.statistics_
+    assert_same_predictions(one, other, PROBLEM.X)
+
+
+def test_golden_log():
+    """A text log as the first version wrote it: every later one must read it."""
+    golden = Path(__file__).parent / "golden" / "changes_1.changes"
+    log = read_old_log(golden)
+    assert log.model == "0123456789abcdef" * 4
+    found = [[c.number, c.time, c.by, c.action, c.content] for c in log.changes]
+    recorded = json.loads((golden.parent / "changes_1.json").read_text())
+    assert found == [record for record in recorded if record[3] != "compact"]
+    assert log.next_number == recorded[-1][0] + 1
+
+
+def test_the_checksum_tells_model_files_apart(path, tmp_path):
+    assert read_checksum(path) == path.read_bytes()[32:64].hex()
+    other = tmp_path / "other"
+    load(path).partial_fit(NEW[:1], ["a"]).save(other)
+    assert read_checksum(other) != read_checksum(path)
+    other.write_bytes(b"something else")
+    with pytest.raises(ModelFileError, match="not a longtail model file"):
+        read_checksum(other)
+
+
+# Killed
+
+
+def test_what_was_acknowledged_survives_a_kill(path):
+    """A process of its own, which nothing prepares for the end."""
+    script = """
+        import sys
+        from longtail import Teacher
+        from tests.persistence.test_journal_crashes import NEW
+        teacher = Teacher(sys.argv[1])
+        for i in range(10**6):
+            teacher.teach(NEW[[i % 20]], [f"new {i % 3}"])
+            print(i, flush=True)
+    """
+    expected = load(path)
+    environment = {**os.environ, "PYTHONPATH": f"{SOURCE}{os.pathsep}{SOURCE.parent}"}
+    command = [sys.executable, "-c", textwrap.dedent(script), str(path)]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
+        acknowledged = [process.stdout.readline() for _ in range(25)]
+        process.kill()
+        acknowledged += process.stdout.readlines()
+    n_acknowledged = len([line for line in acknowledged if line.endswith("\n")])
+    assert n_acknowledged >= 25
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # it may have died within a write
+        teacher = Teacher(path)
+        n_taught = len(teacher.changes())
+    assert n_acknowledged <= n_taught <= n_acknowledged + 1
+    expected.partial_fit(NEW[np.arange(n_taught) % 20], [f"new {i % 3}" for i in range(n_taught)])
+    assert_same_model(teacher.model, expected)
+
+
+def stop(when, owner, name, count, say):
+    """Make a function say "here" before or after its `count`-th call, and wait for the end."""
+    real, calls = getattr(owner, name), []
+
+    def call(*arguments, **options):
+        calls.append(name)
+        if when == "after":
+            real(*arguments, **options)
+        if len(calls) == count:
+            say("here")
+            signal.pause()
+        return None if when == "after" else real(*arguments, **options)
+
+    setattr(owner, name, call)
+
+
+# The first rename is that of `save`, the second puts the file in its place. The first transaction
+# is that of the change, the second that of the replacement.
+MOMENTS = {
+    "before the journal says so": ("before", Journal, "replace_model", 1),
+    "after the journal says so": ("before", journal_database, "begin", 2),
+    "before the rename": ("before", os, "replace", 2),
+    "after the rename": ("after", os, "replace", 2),
+    "before the journal is emptied": ("before", Journal, "restart", 1),
+    "before the journal is erased": ("before", Journal, "erase", 1),
+    "after all": ("before", Journal, "close", 1),
+}
+REPLACED = list(MOMENTS)[3:]
+
+
+def teach_two(path):
+    teacher = Teacher(path)
+    teacher.teach(NEW[:2], ["a", "b"])
+    teacher.teach(NEW[2:4], ["a", "b"])
+    return teacher
+
+
+def compact_until(say, path, moment):
+    teacher = teach_two(path)
+    stop(*MOMENTS[moment], say)
+    teacher.compact()
+    teacher.close()
+
+
+def kill_at(moment, path, function=compact_until):
+    child = Child(function, path, moment)
+    assert child.output.readline() == "here\n"
+    child.kill()
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_a_kill_while_compacting_loses_and_doubles_nothing(path, moment):
+    base, old = load(path), read_checksum(path)
+    expected = load(path).partial_fit(NEW[:4], ["a", "b", "a", "b"])
+    kill_at(moment, path)
+    assert (read_checksum(path) != old) == (moment in REPLACED)
+    assert_same_model(load(path), expected)
+    teacher = Teacher(path)
+    assert_same_model(teacher.model, expected)
+    assert len(teacher.changes()) == (0 if moment in REPLACED else 2)
+    assert teacher.teach(NEW[4:5], ["c"]) == 3
+    assert_same_model(load(path), load_taught(path, expected))
+    teacher.undo()
+    assert_same_model(load(path), expected)
+    if moment not in REPLACED:
+        teacher.undo(2)
+        assert_same_model(load(path), base)
+    teacher.compact()
+    assert_same_model(load(path), teacher.model)
+    teacher.close()
+    assert sorted(os.listdir(path.parent)) == ["model", "model.journal"]
+
+
+def load_taught(path, expected):
+    """The expected model, saved and loaded, with one more document."""
+    expected.save(path.parent / "copy")
+    model = load(path.parent / "copy").partial_fit(NEW[4:5], ["c"])
+    (path.parent / "copy").unlink()
+    return model
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_undo_right_after_a_killed_compaction(path, moment):
+    """Nothing folded is replayed a second time."""
+    before = load(path).partial_fit(NEW[:2], ["a", "b"])
+    expected = load(path).partial_fit(NEW[:4], ["a", "b", "a", "b"])
+    kill_at(moment, path)
+    teacher = Teacher(path)
+    if moment in REPLACED:
+        with pytest.raises(ValueError, match=r"there are 0 change\(s\)"):
+            teacher.undo()
+        assert_same_model(teacher.model, expected)
+    else:
+        assert teacher.undo() == 3
+        assert_same_model(teacher.model, before)
+    assert_same_model(load(path), teacher.model)
+
+
+def test_a_folded_journal_beside_yet_another_model_is_refused(path, tmp_path):
+    kill_at("before the journal is emptied", path)
+    load(path).partial_fit(NEW[:1], ["z"]).save(tmp_path / "other")
+    os.replace(tmp_path / "other", path)
+    with pytest.raises(ModelFileError, match="of another model file"):
+        load(path)
+
+
+def erase_until(say, path, moment):
+    teacher = teach_two(path)
+    stop(*MOMENTS[moment], say)
+    teacher.forget(NEW[:1], ["a"], erase=True)
+    teacher.close()
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_a_kill_while_erasing(path, moment):
+    taught = load(path).partial_fit(NEW[:4], ["a", "b", "a", "b"])
+    expected = taught.forget(NEW[:1], ["a"]) if moment in REPLACED else taught
+    kill_at(moment, path, erase_until)
+    assert_same_model(load(path), expected)
+    announced = moment != "before the journal says so"  # the number may be in the new file
+    assert Teacher(path).teach(NEW[4:5], ["c"]) == (4 if announced else 3)
+
+
+def save_until(say, path, moment):
+    teach_two(path).close()
+    model = load(path).partial_fit(NEW[4:5], ["c"])
+    stop(*MOMENTS[moment], say)
+    model.save(path, discard_changes=True)
+
+
+@pytest.mark.parametrize("moment", list(MOMENTS)[:-2])
+def test_a_kill_while_saving_over_changes(path, moment):
+    labels = ["a", "b", "a", "b", "c"]
+    expected = load(path).partial_fit(NEW[:4], labels[:4])
+    if moment in REPLACED:
+        expected.partial_fit(NEW[4:5], labels[4:])
+    kill_at(moment, path, save_until)
+    assert_same_model(load(path), expected)
+    assert Teacher(path).teach(NEW[4:5], ["d"]) == 3
+
+
+CONVERSION = {
+    "before the database is built": ("before", journal_database, "install_schema", 1),
+    "before the rename": ("before", os, "replace", 1),
+    "before the log is removed": ("after", os, "replace", 1),
+}
+
+
+def convert_until(say, path, moment):
+    stop(*CONVERSION[moment], say)
+    Teacher(path).teach(NEW[4:5], ["c"])
+
+
+@pytest.mark.parametrize("moment", CONVERSION)
+def test_a_kill_while_converting(path, moment):
+    documents = pack_counts(csr_array(NEW[:2].astype(float)))
+    write_old_log(path, old_record(5, "teach", documents=documents, labels=["a", "b"]))
+    expected = load(path)
+    kill_at(moment, path, convert_until)
+    assert_same_model(load(path), expected)
+    teacher = Teacher(path)
+    assert teacher.undo() == 6
+    assert "a" not in teacher.model.classes_
+    assert_same_model(load(path), teacher.model)
+    assert not Path(f"{path}.changes").exists()
+
+
+# A process that never stops changing the model, killed at any moment
+
+
+def work(say, path, seed):
+    """Do one thing after the other; say what before, and that it is done after."""
+    rng = random.Random(seed)
+    teacher = Teacher(path)
+    say("ready")
+    while True:
+        action = rng.choice(["teach"] * 4 + ["undo", "undo", "compact", "save", "forget"])
+        document = rng.randrange(len(NEW))
+        say("begin", action, document)
+        number = 0
+        if action == "teach":
+            number = teacher.teach(NEW[[document]], ["new"])
+        elif action == "forget":  # teach first, so that there is something to forget
+            number = teacher.teach(NEW[[document]], ["new"])
+            say("done", number)
+            say("begin", "erase", document)
+            number = teacher.forget(NEW[[document]], ["new"], erase=True)
+        elif action == "undo" and any(
+            c.in_effect and c.action != "undo" for c in teacher.changes()
+        ):
+            number = teacher.undo()
+        elif action == "compact":
+            teacher.compact()
+        elif action == "save":
+            load(path).save(path, discard_changes=True)
+        say("done", number)
+
+
+def n_to_undo(teacher):
+    return len([c for c in teacher.changes() if c.in_effect and c.action != "undo"])
+
+
+class Expected:
+    """Documents taught since the model was fitted, and what can be undone, as plain lists."""
+
+    def __init__(self):
+        self.documents = Counter()
+        self.history = []  # documents taught since the last fold, of those in effect
+        self.last_number = 0
+
+    def after(self, action, document):
+        """Return the state after one action."""
+        state = Expected()
+        state.documents, state.history = self.documents.copy(), [*self.history]
+        state.last_number = self.last_number
+        if action in ("teach", "forget"):
+            state.documents[document] += 1
+            state.history.append(document)
+        elif action == "undo" and state.history:
+            state.documents[state.history.pop()] -= 1
+        elif action == "erase":
+            state.documents[document] -= 1
+            state.history = []
+        elif action in ("compact", "save"):
+            state.history = []
+        return state
+
+    def statistics(self, base):
+        """Return the sums of these documents and those of the fit."""
+        rows = sorted(self.documents.elements())
+        model = load(base)
+        return (model.partial_fit(NEW[rows], ["new"] * len(rows)) if rows else model).statistics_
+
+
+def follow(lines, state):
+    """Return the state after what was acknowledged, and after what was begun as well."""
+    begun = None
+    for line in lines:
+        word, *rest = line.split()
+        if word == "begin":
+            begun = state.after(rest[0], int(rest[1]))
+        elif word == "done":
+            state, begun = begun, None
+            number = int(rest[0])
+            assert number == 0 or number > state.last_number  # never reused
+            state.last_number = max(number, state.last_number)
+    return state, begun
+
+
+def to_old_log(path, state):
+    """Put what was taught since the last fold into a log of an earlier version."""
+    contents = read_journal(journal_path(path))
+    if contents is None or any(change.action != "teach" for change in contents.changes):
+        return
+    if contents.header.model != read_checksum(path):
+        return
+    records = [old_record(change.number, "teach", **change.content) for change in contents.changes]
+    for name in (journal_path(path), *journal_database.companions(journal_path(path))):
+        name.unlink(missing_ok=True)
+    first = records[0]["number"] if records else contents.header.next_number
+    write_old_log(path, *records, first=first)
+
+
+def test_kills_at_any_moment(path, fitted):
+    """Nothing acknowledged is lost, no number used twice, undo exact after every kill."""
+    rng = random.Random(0)
+    state = Expected()
+    for kill in range(N_KILLS):
+        if kill % 5 == 4:
+            to_old_log(path, state)
+        child = Child(work, path, rng.random())
+        assert child.output.readline() == "ready\n"
+        time.sleep(rng.random() ** 2 * 0.6)
+        _, lines = child.kill()
+        state, begun = follow(lines, state)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # it may have died within a write
+            teacher = Teacher(path)
+        found = teacher.model.statistics_
+        if begun is not None and n_to_undo(teacher) == len(begun.history):
+            state = begun if found == begun.statistics(fitted) else state
+        assert found == state.statistics(fitted)
+        number = teacher.teach(NEW[:1], ["new"])
+        assert number > state.last_number
+        assert teacher.undo() == number + 1
+        state.last_number = number + 1
+        assert teacher.model.statistics_ == found
+        if state.history and kill % 3 == 0:
+            teacher.undo()
+            state = state.after("undo", 0)
+            state.last_number = number + 2
+            assert teacher.model.statistics_ == state.statistics(fitted)
+        assert load(path).statistics_ == teacher.model.statistics_
+        teacher.close()
+
+
+# A full disk: the system refuses to let a file grow beyond a limit
+
+LARGE = np.random.default_rng(0).random((600, NEW.shape[1]))  # 120 kB that zlib cannot shrink
+
+
+def teach_until_full(say, path):
+    teacher = Teacher(path)
+    teacher.teach(NEW[:1], ["kept"])
+    limit = 60_000
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))  # Python ignores SIGXFSZ
+    model = teacher.model
+    try:
+        teacher.teach(LARGE, ["lost"] * len(LARGE))
+    except OSError as error:
+        say(error)
+    say(teacher.model is model)
+    teacher.teach(NEW[1:2], ["small"])
+    say([change.number for change in teacher.changes()])
+
+
+@pytest.mark.parametrize("largest", [300, 1 << 19])
+def test_a_full_disk_changes_nothing(path, monkeypatch, largest):
+    """Of one row, and of many."""
+    monkeypatch.setattr("longtail.teaching.documents._LARGEST_BATCH", largest)
+    status, lines = Child(teach_until_full, path).wait()
+    assert status == 0
+    assert f"[Errno {errno.EIO}]" in lines[0]
+    assert "The change was not recorded; model and journal are as they were" in lines[0]
+    assert lines[1:] == ["True", "[1, 2]"]
+    sizes = sizes_of(load(path))
+    assert (sizes["kept"], sizes["small"], "lost" in sizes) == (1, 1, False)
+
+
+def compact_on_a_full_disk(say, path):
+    teacher = Teacher(path)
+    teacher.teach(LARGE, ["kept"] * len(LARGE))
+    limit = os.path.getsize(path) // 2
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+    try:
+        teacher.compact()
+    except OSError as error:
+        say(error.errno)
+    say(sorted(name for name in os.listdir(path.parent) if name.startswith(".")))
+
+
+def test_a_full_disk_while_compacting(path):
+    _, lines = Child(compact_on_a_full_disk, path).wait()
+    assert lines == [str(errno.EFBIG), "[]"]
+    assert sizes_of(load(path))["kept"] == len(LARGE)
+
+
+# Several processes
+
+
+def teach_many(say, path, name):
+    teacher = Teacher(path)
+    say("ready")
+    for i in range(12):
+        teacher.teach(NEW[[i]], [name], by=name)
+        if i == 7 and name == "one":
+            teacher.compact()
+        if i == 9 and name == "two":
+            teacher.undo(numbers=[teacher.teach(NEW[[i]], ["undone"])])
+
+
+def test_several_processes_teach_at_once(path):
+    names = ["one", "two", "three"]
+    labels = [name for name in names for _ in range(12)]
+    expected = load(path).partial_fit(np.vstack([NEW[:12]] * 3), labels)
+    children = [Child(teach_many, path, name) for name in names]
+    for child in children:
+        assert child.wait() == (0, ["ready"])
+    assert_same_model(load(path), expected)
+    numbers = [change.number for change in Teacher(path).changes()]
+    assert numbers == list(range(numbers[0], 39))  # 36 documents, one more and its undo
+
+
+def teach_inherited(say, teacher):
+    say(teacher.teach(NEW[:1], ["child"]))
+
+
+def test_a_teacher_used_on_both_sides_of_a_fork(path):
+    teacher = Teacher(path)
+    teacher.teach(NEW[:1], ["before"])
+    assert Child(teach_inherited, teacher).wait() == (0, ["2"])
+    assert teacher.teach(NEW[:1], ["after"]) == 3
+    assert {"before", "child", "after"} <= set(load(path).classes_)
