@@ -1,8 +1,8 @@
 """Row blocks over threads: the one place where anything runs in parallel; memory given back.
 
-Kernels are serial and release the interpreter lock; a stage cuts its rows into blocks and calls its
-kernel on each. What a block computes depends on its rows alone, so the bits are the same for any
-number of threads.
+Kernels are serial and release the interpreter lock; a stage divides its rows into blocks and calls
+its kernel on each. What a block computes depends on its rows alone, so the bits are the same for
+any number of threads.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 BLOCKS_PER_THREAD = 4  # uneven blocks even out; more blocks only add scratch allocations
 SMALL_WORK = 20_000  # done sooner than threads are started (they take a millisecond)
 DOCUMENT_WORK = 1_000  # of searching one document, where no better measure is at hand
-_FEW_ROWS = DOCUMENT_WORK * np.arange(100, dtype=np.int64)  # at hand: one document must be quick
-_FEW_ROWS.flags.writeable = False
+_SMALL_BATCH = DOCUMENT_WORK * np.arange(100, dtype=np.int64)  # at hand: one document must be quick
+_SMALL_BATCH.flags.writeable = False
 
 
 def parallel_for(
@@ -58,8 +58,8 @@ def parallel_for(
 
 def uniform_work(n_rows: int) -> NDArray[np.int64]:
     """Return the running total for rows that each cost as much as searching one document."""
-    if n_rows < len(_FEW_ROWS):
-        return _FEW_ROWS[: n_rows + 1]
+    if n_rows < len(_SMALL_BATCH):
+        return _SMALL_BATCH[: n_rows + 1]
     return DOCUMENT_WORK * np.arange(n_rows + 1, dtype=np.int64)
 
 

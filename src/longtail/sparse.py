@@ -1,4 +1,4 @@
-"""CountRows: documents as rows of counts, in the form that everything after them reads.
+"""CountMatrix: documents as rows of counts, in the form that everything after them reads.
 
 In: a sparse or dense matrix of counts. Out: its CSR parts with sorted terms, checked, in 32 bits
 where these hold every count exactly.
@@ -15,11 +15,13 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from longtail._kernels.types import Counts
+
 # Counts that are whole numbers need no fraction; others are rounded to 2^-32.
 FRACTION_BITS = 32
 SMALLEST_COUNT = 2.0**-FRACTION_BITS  # anything less is taken as zero
 LARGEST_NARROW_COUNT = 1 << 24  # up to here float32 holds every whole number
-PIECE = 1 << 17  # entries that are looked at together where that takes a copy
+BLOCK_ENTRIES = 1 << 17  # looked at together where that takes a copy: 1 MB
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -42,6 +44,11 @@ class CountMatrix:
     def n_documents(self) -> int:
         """Number of documents."""
         return len(self.indptr) - 1
+
+    @property
+    def arrays(self) -> Counts:
+        """What kernels read."""
+        return Counts(self.indptr, self.indices, self.data)
 
     @property
     def most_terms(self) -> int:
@@ -147,8 +154,8 @@ def _are_offsets(indptr: NDArray[Any], n_rows: int, n_entries: int) -> bool:
 
 def _has_sorted_rows(indptr: NDArray[Any], indices: NDArray[Any]) -> bool:
     """Return whether indices ascend within each row; the flag of a matrix may be out of date."""
-    for start in range(0, int(indptr[-1]) - 1, PIECE):
-        block = indices[start : min(start + PIECE + 1, int(indptr[-1]))]
+    for start in range(0, int(indptr[-1]) - 1, BLOCK_ENTRIES):
+        block = indices[start : min(start + BLOCK_ENTRIES + 1, int(indptr[-1]))]
         falls = np.flatnonzero(block[1:] <= block[:-1]) + (start + 1)
         if len(falls) and not np.array_equal(indptr[np.searchsorted(indptr, falls)], falls):
             return False
@@ -163,8 +170,8 @@ def index_dtype(size: int) -> type[np.int32] | type[np.int64]:
 def count_terms(indices: NDArray[Any], n_terms: int) -> Integers:
     """Return how often each term is listed."""
     counts = np.zeros(n_terms, np.int64)
-    for part in _cut(indices):  # numpy counts in a copy of 64 bits
-        counts += np.bincount(part, minlength=n_terms)
+    for block in _iter_blocks(indices):  # numpy counts in a copy of 64 bits
+        counts += np.bincount(block, minlength=n_terms)
     return counts
 
 
@@ -174,8 +181,8 @@ def offsets_from_lengths(sizes: NDArray[Any]) -> Integers:
 
 
 def gather_rows(indptr: Integers, sources: Integers) -> tuple[Integers, Integers]:
-    """Return where rows begin when they are taken from sources, and their entries; -1 is empty."""
-    sizes = np.append(np.diff(indptr), 0)[sources]  # -1 takes the last, which is none
+    """Return where rows begin when gathered from sources, and their entries; -1 is empty."""
+    sizes = np.append(np.diff(indptr), 0)[sources]  # -1 is the last, which is none
     starts = offsets_from_lengths(sizes)
     return starts, np.repeat(indptr[sources] - starts[:-1], sizes) + np.arange(starts[-1])
 
@@ -229,10 +236,10 @@ def _narrow(data: NDArray[Any], largest: float) -> NDArray[Any]:
 
 
 def are_integral(data: NDArray[Any]) -> bool:
-    """Tell whether every count is a whole number."""
-    return all(np.all(part == np.rint(part)) for part in _cut(data))
+    """Return whether every count is a whole number."""
+    return all(np.all(block == np.rint(block)) for block in _iter_blocks(data))
 
 
-def _cut(array: NDArray[Any]) -> Iterator[NDArray[Any]]:
-    """Cut an array into pieces whose temporaries are small beside it."""
-    return (array[start : start + PIECE] for start in range(0, len(array), PIECE))
+def _iter_blocks(array: NDArray[Any]) -> Iterator[NDArray[Any]]:
+    """Iterate over blocks whose temporaries are small beside the array."""
+    return (array[start : start + BLOCK_ENTRIES] for start in range(0, len(array), BLOCK_ENTRIES))

@@ -1,5 +1,23 @@
-"""The compiled loops: the only room that imports numba, and it imports nothing of ours.
+"""The compiled loops: the only package that imports numba; it imports nothing of ours.
 
-Every kernel is serial, pure, releases the interpreter lock and works on plain arrays, inputs first
-and outputs last, allocated by the caller. Which rows a kernel works on is the caller's business.
+Every kernel is serial, pure, releases the interpreter lock and takes at most eight arguments, named
+tuples of plain arrays (`types`): inputs first, outputs last, allocated by the caller. Which rows a
+kernel works on is the caller's business. With ``NUMBA_DISABLE_JIT=1`` all of them run in Python.
+
+============== ==================================================================
+`types`        the named tuples
+`sorting`      sorting, binary search, counting sort by class
+`statistics`   sums of the documents of each class
+`weighting`    document vectors; query pruning
+`features`     the six features of a (document, class) pair
+`paper`        the ten features of Table 1 of the paper
+`scoring`      the linear score of pairs
+`quantization` from a linear scorer to the inverted index
+`search`       the classes that may be among the highest, from the index
+`ranking`      top-k
+`sampling`     random draws
+`listwise`     term weights
+`pairwise`     squared hinge loss of pairs
+`residuals`    logistic regression of each class
+============== ==================================================================
 """

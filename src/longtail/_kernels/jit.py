@@ -2,38 +2,61 @@
 
 from __future__ import annotations
 
+from functools import wraps
 from typing import Any
 
 import numba
 import numba.extending
+import numpy as np
 
 _njit: Any = numba.njit  # its types know no options for wrappers
+_intrinsic: Any = numba.extending.intrinsic
 
 # nogil: threads over row blocks run in parallel. error_model numpy: no branch per division. No
 # fastmath: it makes isnan lie and sums depend on the CPU. No wrapper for C: nothing calls it, and
 # each takes a twentieth of a second to compile.
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
 
-# cache: compiled once per machine, not once per process.
-kernel: Any = _njit(cache=True, **_OPTIONS)
 
-# A part of kernels: called from these, never from Python, for which it has no wrapper (calling it
-# would crash). What is cached is the kernel with its parts.
-part: Any = _njit(no_cpython_wrapper=True, **_OPTIONS)
+def _interpret(function: Any) -> Any:
+    """Run a kernel in Python: integers wrap around and divisions give inf, as compiled."""
+
+    @wraps(function)
+    def run(*arguments: Any) -> Any:
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            return function(*arguments)
+
+    return run
 
 
-_intrinsic: Any = numba.extending.intrinsic
+if numba.config.DISABLE_JIT:
+    kernel: Any = _interpret
+    subroutine: Any = lambda function: function  # noqa: E731 (one type for both branches)
+
+    def shift_right(value: Any, by: Any) -> Any:
+        """Shift 16 bits right."""
+        return np.uint16(value >> by)
+
+else:
+    # cache: compiled once per machine, not once per process.
+    kernel = _njit(cache=True, **_OPTIONS)
+
+    # Called from kernels, never from Python, for which it has no wrapper (calling it would crash).
+    # What is cached is the kernel with its subroutines.
+    subroutine = _njit(no_cpython_wrapper=True, **_OPTIONS)
+
+    @_intrinsic
+    def shift_right(_context: Any, _value: Any, _by: Any) -> Any:
+        """Shift 16 bits right, by fewer than 16, in 16 bits; numba would widen them to 64 first.
+
+        A loop over it becomes vector instructions that work on as many numbers as a vector holds.
+        """
+        uint16 = numba.types.uint16
+
+        def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+            return builder.lshr(*arguments)
+
+        return uint16(uint16, uint16), generate
 
 
-@_intrinsic
-def shift_right(_context: Any, _value: Any, _by: Any) -> Any:
-    """Shift 16 bits right, by fewer than 16, in 16 bits; numba would widen them to 64 first.
-
-    A loop over it becomes vector instructions that work on as many numbers as a vector holds.
-    """
-    word = numba.types.uint16
-
-    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        return builder.lshr(*arguments)
-
-    return word(word, word), generate
+part = subroutine  # the name that kernels of other packages still use

@@ -12,18 +12,18 @@ from longtail._kernels.jit import kernel
 
 
 @kernel
-def sum_losses(differences, factors, weights, chunk, first, last, losses, gradients, hessians):
-    """Add up the chunks `first` to `last - 1`, from zero, over pairs x = difference * factors.
+def sum_losses(differences, factors, weights, chunk_size, block, sums):
+    """Add up the chunks of the block, from zero, over pairs x = difference * factors.
 
     With m = 1 - weights @ x, over the pairs whose m is positive: m^2, its half gradient -m x, and
     its half Hessian x x^T, of which only the lower triangle is filled.
     """
     n_pairs, n_features = differences.shape
     x = np.empty(n_features)
-    for c in range(first, last):
+    for c in range(block.first, block.last):
         loss = 0.0
-        gradient, hessian = gradients[c], hessians[c]
-        for i in range(c * chunk, min((c + 1) * chunk, n_pairs)):
+        gradient, hessian = sums.gradients[c], sums.hessians[c]
+        for i in range(c * chunk_size, min((c + 1) * chunk_size, n_pairs)):
             missing = 1.0
             for j in range(n_features):
                 x[j] = differences[i, j] * factors[j]
@@ -35,4 +35,4 @@ def sum_losses(differences, factors, weights, chunk, first, last, losses, gradie
                     value = x[j]
                     for k in range(j + 1):
                         hessian[j, k] += value * x[k]
-        losses[c] = loss
+        sums.losses[c] = loss

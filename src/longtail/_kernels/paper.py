@@ -1,9 +1,4 @@
-"""Table 1 of the paper for (document, class) pairs, and its linear score of each (class, term).
-
-A class is a row of the class matrix (`indptr, indices, counts, centroid_sums`), a document a row of
-the count matrix. Term quantities: `idf` I_t and `rarity` l_S / F_t. Class quantities: `lengths` |y|
-and `norms`, the length of the idf-weighted centroid sum.
-"""
+"""Table 1 of the paper for (document, class) pairs, and its linear score of each (class, term)."""
 
 from __future__ import annotations
 
@@ -11,50 +6,21 @@ import math
 
 import numpy as np
 
-from longtail._kernels.jit import kernel, part
+from longtail._kernels.jit import kernel, subroutine
+from longtail._kernels.sorting import find_term
 from longtail._kernels.statistics import term_frequency
+from longtail._kernels.weighting import document_norm
 
 N_FEATURES = 10
-CENTROID_DISTANCE = (
-    8  # position of the ninth feature, the only one that is no sum over shared terms
-)
+CENTROID_DISTANCE = 8  # column of the ninth feature, the only one that is no sum over shared terms
 
 
-@part
-def find_term(indices, low, high, term):
-    """Return the first position in [low, high) whose term is not below `term`."""
-    while low < high:
-        middle = (low + high) >> 1
-        if indices[middle] < term:
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
-@part
-def seek_term(indices, low, high, term):
-    """Do the same where the term is near `low`: in steps that double, and back between the last."""
-    step = 1
-    while low + step < high and indices[low + step] < term:
-        low += step
-        step += step
-    return find_term(indices, low, min(low + step, high), term)
-
-
-@part
-def document_norm(indices, data, start, stop, idf, sublinear):
-    """Return the length of the tf-idf weighted document."""
-    squares = 0.0
-    for j in range(start, stop):
-        weight = term_frequency(data[j], sublinear) * idf[indices[j]]
-        squares += weight * weight
-    return math.sqrt(squares)
-
-
-@part
-def add_term_features(count, length, idf, rarity, relative_length, features):
-    """Add one shared term to the nine features that are sums over shared terms (Table 1)."""
+@subroutine
+def add_term_features(classes, c, j, features):
+    """Add a class's entry j to the nine features that are sums over shared terms (Table 1)."""
+    term = classes.indices[j]
+    idf, rarity, length = classes.idf[term], classes.rarity[term], classes.lengths[c]
+    count = classes.counts[j] * classes.count_quantum
     share = count / length
     features[0] += math.log(1.0 + count)
     features[1] += math.log(1.0 + rarity)
@@ -64,178 +30,119 @@ def add_term_features(count, length, idf, rarity, relative_length, features):
     features[5] += math.log(1.0 + share * idf)
     features[6] += math.log(1.0 + share * rarity)
     features[7] += 1.0
-    features[9] += idf * 2.0 * count / (count + 0.25 + 0.75 * relative_length)
+    features[9] += idf * 2.0 * count / (count + 0.25 + 0.75 * (length / classes.mean_length))
+
+
+@subroutine
+def centroid_distance(product, norm):
+    """Return 1 - cos from the product of two vectors and the product of their lengths."""
+    return 1.0 - (product / norm if product > 0.0 else 0.0)
 
 
 @kernel
-def fill_pair_features(
-    indptr,
-    indices,
-    data,
-    documents,
-    classes,
-    class_indptr,
-    class_indices,
-    counts,
-    centroid_sums,
-    count_unit,
-    sublinear,
-    idf,
-    rarity,
-    lengths,
-    norms,
-    mean_length,
-    first,
-    last,
-    features,
-):
-    """Fill `features[first:last]` (width, 10) for documents[i] with each of classes[i]."""
-    for row in range(first, last):
-        start, stop = indptr[documents[row]], indptr[documents[row] + 1]
-        norm = document_norm(indices, data, start, stop, idf, sublinear)
-        for column in range(classes.shape[1]):
-            c = classes[row, column]
+def fill_pair_features(counts, document_ids, pair_classes, classes, block, features):
+    """Fill `features` (rows, columns, 10) of document_ids[i] with each of pair_classes[i]."""
+    indptr, indices, data = counts
+    sublinear = classes.sublinear
+    for row in range(block.first, block.last):
+        start, stop = indptr[document_ids[row]], indptr[document_ids[row] + 1]
+        norm = document_norm(indices, data, start, stop, classes.idf, sublinear)
+        for column in range(pair_classes.shape[1]):
+            c = pair_classes[row, column]
             out = features[row, column]
             out[:] = 0.0
-            position, end = class_indptr[c], class_indptr[c + 1]
+            position, end = classes.indptr[c], classes.indptr[c + 1]
             product = 0.0
             for j in range(start, stop):
                 term = indices[j]
-                position = find_term(class_indices, position, end, term)
+                position = find_term(classes.indices, position, end, term)
                 if position == end:
                     break
-                if class_indices[position] != term:
+                if classes.indices[position] != term:
                     continue
-                add_term_features(
-                    counts[position] * count_unit,
-                    lengths[c],
-                    idf[term],
-                    rarity[term],
-                    lengths[c] / mean_length,
-                    out,
-                )
+                add_term_features(classes, c, position, out)
+                idf = classes.idf[term]
                 frequency = term_frequency(data[j], sublinear)
-                product += frequency * idf[term] * (centroid_sums[position] * idf[term])
-            cosine = product / (norm * norms[c]) if product > 0.0 else 0.0
-            out[CENTROID_DISTANCE] = 1.0 - cosine
+                product += frequency * idf * (classes.centroid_sums[position] * idf)
+            out[CENTROID_DISTANCE] = centroid_distance(product, norm * classes.norms[c])
+
+
+@subroutine
+def spread_class(classes, c, scratch):
+    """Compute what each term of a class adds, and note where it stands."""
+    begin = classes.indptr[c]
+    for j in range(begin, classes.indptr[c + 1]):
+        term = classes.indices[j]
+        scratch.offsets[term] = j - begin + 1
+        added = scratch.term_features[j - begin]
+        for k in range(N_FEATURES):
+            added[k] = 0.0
+        add_term_features(classes, c, j, added)
+        # No sum over shared terms, so that its column is free.
+        added[CENTROID_DISTANCE] = classes.centroid_sums[j] * classes.idf[term]
+
+
+@subroutine
+def sum_features(counts, document, classes, scratch):
+    """Sum the features of a document's terms; returns its product with the centroid."""
+    for k in range(N_FEATURES):
+        scratch.features[k] = 0.0
+    product = 0.0
+    for j in range(counts.indptr[document], counts.indptr[document + 1]):
+        term = counts.indices[j]
+        if scratch.offsets[term] > 0:
+            added = scratch.term_features[scratch.offsets[term] - 1]
+            frequency = term_frequency(counts.data[j], classes.sublinear)
+            product += frequency * classes.idf[term] * added[CENTROID_DISTANCE]
+            for k in range(N_FEATURES):
+                scratch.features[k] += added[k]
+    return product
 
 
 @kernel
-def fill_differences(
-    indptr,
-    indices,
-    data,
-    documents,
-    width,
-    starts,
-    pairs,
-    are_true,
-    class_indptr,
-    class_indices,
-    counts,
-    centroid_sums,
-    count_unit,
-    sublinear,
-    idf,
-    rarity,
-    lengths,
-    norms,
-    mean_length,
-    first,
-    last,
-    places,
-    terms,
-    features,
-    document_norms,
-    true,
-    differences,
-):
+def fill_differences(counts, document_ids, pairs, are_true, classes, block, scratch, outputs):
     """Fill the features of pairs class by class: what each term of a class adds is computed once.
 
-    `pairs` are row * width + column, those of class c from `starts[c]`. Where `are_true`, those of
-    column 0, the true classes, fill `true[row]` and `document_norms[row]`; in a second call the
-    others fill `differences[row, column - 1]`, true - features. The bits are those of
-    `fill_pair_features`.
-
-    Scratch: `places` (n_terms,), all 0; `terms` (largest class, 10); `features` (10,).
+    Where `are_true`, the pairs of column 0, the true classes, fill `true_features[row]` and
+    `document_norms[row]`; in a second call the others fill `differences[row, column - 1]`, true -
+    features. The bits are those of `fill_pair_features`.
     """
-    for c in range(first, last):
-        if starts[c] == starts[c + 1]:
+    document_norms, true_features, differences = outputs
+    for c in range(block.first, block.last):
+        if pairs.starts[c] == pairs.starts[c + 1]:
             continue
-        begin, end = class_indptr[c], class_indptr[c + 1]
-        for j in range(begin, end):
-            term = class_indices[j]
-            places[term] = j - begin + 1
-            added = terms[j - begin]
-            for k in range(N_FEATURES):
-                added[k] = 0.0
-            add_term_features(
-                counts[j] * count_unit,
-                lengths[c],
-                idf[term],
-                rarity[term],
-                lengths[c] / mean_length,
-                added,
-            )
-            added[CENTROID_DISTANCE] = centroid_sums[j] * idf[term]  # no sum, so the place is free
-        for p in range(starts[c], starts[c + 1]):
-            row, column = pairs[p] // width, pairs[p] % width
+        spread_class(classes, c, scratch)
+        for p in range(pairs.starts[c], pairs.starts[c + 1]):
+            row, column = pairs.ids[p] // pairs.n_columns, pairs.ids[p] % pairs.n_columns
             if (column == 0) != are_true:
                 continue
-            start, stop = indptr[documents[row]], indptr[documents[row] + 1]
+            document = document_ids[row]
             if are_true:
-                document_norms[row] = document_norm(indices, data, start, stop, idf, sublinear)
-            for k in range(N_FEATURES):
-                features[k] = 0.0
-            product = 0.0
-            for j in range(start, stop):
-                term = indices[j]
-                if places[term] > 0:
-                    added = terms[places[term] - 1]
-                    frequency = term_frequency(data[j], sublinear)
-                    product += frequency * idf[term] * added[CENTROID_DISTANCE]
-                    for k in range(N_FEATURES):
-                        features[k] += added[k]
-            cosine = product / (document_norms[row] * norms[c]) if product > 0.0 else 0.0
-            features[CENTROID_DISTANCE] = 1.0 - cosine
+                start, stop = counts.indptr[document], counts.indptr[document + 1]
+                document_norms[row] = document_norm(
+                    counts.indices, counts.data, start, stop, classes.idf, classes.sublinear
+                )
+            product = sum_features(counts, document, classes, scratch)
+            scratch.features[CENTROID_DISTANCE] = centroid_distance(
+                product, document_norms[row] * classes.norms[c]
+            )
             for k in range(N_FEATURES):
                 if are_true:
-                    true[row, k] = features[k]
+                    true_features[row, k] = scratch.features[k]
                 else:
-                    differences[row, column - 1, k] = true[row, k] - features[k]
-        for j in range(begin, end):
-            places[class_indices[j]] = 0
+                    differences[row, column - 1, k] = true_features[row, k] - scratch.features[k]
+        for j in range(classes.indptr[c], classes.indptr[c + 1]):
+            scratch.offsets[classes.indices[j]] = 0
 
 
 @kernel
-def fill_term_scores(
-    class_indptr,
-    class_indices,
-    counts,
-    count_unit,
-    idf,
-    rarity,
-    lengths,
-    mean_length,
-    weights,
-    first,
-    last,
-    scores,
-):
+def fill_term_scores(classes, weights, block, scores):
     """Fill what each (class, term) adds to a score when shared: all features but the ninth."""
     features = np.zeros(N_FEATURES)
-    for c in range(first, last):
-        for j in range(class_indptr[c], class_indptr[c + 1]):
-            term = class_indices[j]
+    for c in range(block.first, block.last):
+        for j in range(classes.indptr[c], classes.indptr[c + 1]):
             features[:] = 0.0
-            add_term_features(
-                counts[j] * count_unit,
-                lengths[c],
-                idf[term],
-                rarity[term],
-                lengths[c] / mean_length,
-                features,
-            )
+            add_term_features(classes, c, j, features)
             total = 0.0
             for k in range(N_FEATURES):
                 total += weights[k] * features[k]

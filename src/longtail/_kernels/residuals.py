@@ -1,7 +1,6 @@
-"""Weights of each class, learned on its own documents and on those that have it as a candidate.
+"""Residuals of each class: logistic regression on its documents and its hard negatives.
 
-Pairs are numbered row by row: pair `row * width + column`. A class's pairs are listed in `pairs`
-from `starts[c]` on; column 0 of a row is the document's own class.
+Pairs are numbered row by row; column 0 of a row is the document's true class.
 """
 
 from __future__ import annotations
@@ -10,30 +9,32 @@ import math
 
 import numpy as np
 
-from longtail._kernels.jit import kernel, part
+from longtail._kernels.jit import kernel, subroutine
 from longtail._kernels.sorting import sort_together
 
 # Newton's method for one dual variable, in a bracket: alone it cycles where the cost is large. Two
 # or three steps are the rule; what is left of the gap the next pass mends.
-_MOST_STEPS = 30
+_MAX_STEPS = 30
 _SMALLEST_GAP = 1e-3
+
+_RESTING_SHARE = 0.1  # of the tolerance: a pair that moves less rests for a pass
 
 
 @kernel
-def fill_log_odds(scores, first, last, offsets):
+def fill_log_odds(scores, block, log_odds):
     """Fill each pair's log odds among its row: its score minus the log-sum-exp of the others."""
-    width = scores.shape[1]
-    for row in range(first, last):
-        for column in range(width):
+    n_columns = scores.shape[1]
+    for row in range(block.first, block.last):
+        for column in range(n_columns):
             highest = -np.inf
-            for other in range(width):
+            for other in range(n_columns):
                 if other != column:
                     highest = max(highest, scores[row, other])
             total = 0.0
-            for other in range(width):
+            for other in range(n_columns):
                 if other != column:
                     total += math.exp(scores[row, other] - highest)
-            offsets[row, column] = scores[row, column] - highest - math.log(total)
+            log_odds[row, column] = scores[row, column] - highest - math.log(total)
 
 
 @kernel
@@ -41,15 +42,15 @@ def solve_dual(alpha, log_odds, square, cost):
     """Return the dual variable in [0, cost] that minimises the logistic dual along one coordinate.
 
     With alpha = cost * s(r), s the logistic function, the optimum solves
-    r + log_odds + square * cost * s(r) = 0, where `log_odds` is the pair's own without this
-    variable.
+    r + log_odds + square * cost * s(r) = 0, where `log_odds` is the pair's without this variable
+    (Yu, Huang and Lin 2011, doi:10.1007/s10994-010-5221-8).
     """
     ceiling = square * cost
     low, high = -log_odds - ceiling, -log_odds  # the gap has opposite signs there
     r = math.log((alpha + 1e-9) / (cost - alpha + 1e-9)) if alpha > 0.0 else min(-log_odds, 0.0)
     r = min(max(r, low), high)
-    for _ in range(_MOST_STEPS):
-        share = 1.0 / (1.0 + math.exp(-r))
+    for _ in range(_MAX_STEPS):
+        share = 1.0 / (1.0 + np.exp(-r))  # of numpy: infinite, not an error, without the compiler
         gap = r + log_odds + ceiling * share
         if gap > 0.0:
             high = r
@@ -60,139 +61,98 @@ def solve_dual(alpha, log_odds, square, cost):
             r = 0.5 * (low + high)
         if abs(gap) < _SMALLEST_GAP:
             break
-    return cost / (1.0 + math.exp(-r))
+    return cost / (1.0 + np.exp(-r))
 
 
-@part
-def fit_class(
-    indptr,
-    indices,
-    weights,
-    width,
-    start,
-    stop,
-    pairs,
-    offsets,
-    cost,
-    tolerance,
-    most_passes,
-    alphas,
-    squares,
-    resting,
-    buffer,
-):
-    """Fit the weights of one class into `buffer` (all zero before); returns its constant.
-
-    Minimises 1/2 |w|^2 + 1/2 b^2 + cost * sum log(1 + exp(-y (offset + w.x + b))) by dual
-    coordinate descent. A pair whose dual variable moves less than a tenth of the tolerance rests
-    for the next pass. The class's pairs are those from `start` to `stop - 1`.
-    """
-    for k in range(stop - start):
-        row = pairs[start + k] // width
+@subroutine
+def begin_class(vectors, pairs, c, scratch):
+    """Set the dual variables of a class's pairs to 0 and compute their squared norms."""
+    for k in range(pairs.starts[c + 1] - pairs.starts[c]):
+        row = pairs.ids[pairs.starts[c] + k] // pairs.n_columns
         square = 1.0
-        for j in range(indptr[row], indptr[row + 1]):
-            square += weights[j] * weights[j]
-        squares[k] = square
-        alphas[k] = 0.0
-        resting[k] = False
-    constant = 0.0
-    for _ in range(most_passes):
+        for j in range(vectors.indptr[row], vectors.indptr[row + 1]):
+            square += np.float64(vectors.weights[j] * vectors.weights[j])
+        scratch.squared_norms[k] = square
+        scratch.alphas[k] = 0.0
+        scratch.resting[k] = False
+
+
+@subroutine
+def fit_class(vectors, pairs, log_odds, solver, c, scratch):
+    """Fit the weights of one class into `scratch.dense`; returns its bias.
+
+    Minimises 1/2 |w|^2 + 1/2 b^2 + cost * sum log(1 + exp(-y (log_odds + w.x + b))) by dual
+    coordinate descent. A pair whose dual variable hardly moves rests for the next pass.
+    """
+    alphas, squares, resting, weights = scratch
+    start, n_columns = pairs.starts[c], pairs.n_columns
+    begin_class(vectors, pairs, c, scratch)
+    bias = 0.0
+    for _ in range(solver.max_passes):
         largest = 0.0
-        for k in range(stop - start):
+        for k in range(pairs.starts[c + 1] - start):
             if resting[k]:
                 resting[k] = False
                 continue
-            pair = pairs[start + k]
-            row = pair // width
-            sign = 1.0 if pair == row * width else -1.0
-            score = offsets[pair] + constant
-            for j in range(indptr[row], indptr[row + 1]):
-                score += weights[j] * buffer[indices[j]]
-            alpha = solve_dual(alphas[k], sign * score - squares[k] * alphas[k], squares[k], cost)
-            step = sign * (alpha - alphas[k])
+            pair = pairs.ids[start + k]
+            row = pair // n_columns
+            target = 1.0 if pair == row * n_columns else -1.0
+            first, last = vectors.indptr[row], vectors.indptr[row + 1]
+            score = np.float64(log_odds[pair]) + bias
+            for j in range(first, last):
+                score += vectors.weights[j] * weights[vectors.indices[j]]
+            alpha = solve_dual(
+                alphas[k], target * score - squares[k] * alphas[k], squares[k], solver.cost
+            )
+            step = target * (alpha - alphas[k])
             largest = max(largest, abs(step))
-            resting[k] = abs(step) < 0.1 * tolerance
+            resting[k] = abs(step) < _RESTING_SHARE * solver.tolerance
             if step != 0.0:
                 alphas[k] = alpha
-                constant += step
-                for j in range(indptr[row], indptr[row + 1]):
-                    buffer[indices[j]] += step * weights[j]
-        if largest < tolerance:
+                bias += step
+                for j in range(first, last):
+                    weights[vectors.indices[j]] += step * vectors.weights[j]
+        if largest < solver.tolerance:
             break
-    return constant
+    return bias
+
+
+@subroutine
+def has_documents(pairs, c):
+    """Return whether a class is the true class of one of its pairs."""
+    for p in range(pairs.starts[c], pairs.starts[c + 1]):
+        if pairs.ids[p] % pairs.n_columns == 0:
+            return True
+    return False
 
 
 @kernel
-def fit_class_residuals(
-    indptr,
-    indices,
-    weights,
-    width,
-    starts,
-    pairs,
-    offsets,
-    cost,
-    tolerance,
-    most_passes,
-    smallest_weight,
-    first,
-    last,
-    size,
-    alphas,
-    squares,
-    resting,
-    buffer,
-    terms,
-    values,
-    sizes,
-    constants,
-):
-    """Fit the classes `first` to `last - 1`, as far as there is room; returns the next class.
+def fit_class_residuals(vectors, pairs, log_odds, solver, block, scratch, rows):
+    """Fit the classes of the block, as far as `rows` has capacity; returns the next class.
 
-    A class none of whose pairs is a document's own learns nothing. Weights below `smallest_weight`
-    are dropped; the others follow the first `size` of `terms` and `values`. Scratch: `alphas`,
-    `squares` and `resting`, as long as the longest list of pairs, and `buffer` (n_terms,), all 0.
+    A class that is no document's true class learns nothing. Weights below the smallest are dropped.
     """
-    for c in range(first, last):
-        if size + len(buffer) > len(terms):
+    size, weights = 0, scratch.dense
+    for c in range(block.first, block.last):
+        if size + len(weights) > len(rows.indices):
             return c
-        sizes[c] = 0
-        constants[c] = 0.0
-        n_own = 0
-        for place in range(starts[c], starts[c + 1]):
-            if pairs[place] % width == 0:
-                n_own += 1
-        if n_own == 0:
+        rows.sizes[c] = 0
+        rows.biases[c] = 0.0
+        if not has_documents(pairs, c):
             continue
-        constants[c] = fit_class(
-            indptr,
-            indices,
-            weights,
-            width,
-            starts[c],
-            starts[c + 1],
-            pairs,
-            offsets,
-            cost,
-            tolerance,
-            most_passes,
-            alphas,
-            squares,
-            resting,
-            buffer,
-        )
+        rows.biases[c] = fit_class(vectors, pairs, log_odds, solver, c, scratch)
         start = size
-        for place in range(starts[c], starts[c + 1]):
-            row = pairs[place] // width
-            for j in range(indptr[row], indptr[row + 1]):
-                term = indices[j]
-                value = buffer[term]
-                buffer[term] = 0.0
-                if value == 0.0 or abs(value) < smallest_weight:
+        for p in range(pairs.starts[c], pairs.starts[c + 1]):
+            row = pairs.ids[p] // pairs.n_columns
+            for j in range(vectors.indptr[row], vectors.indptr[row + 1]):
+                term = vectors.indices[j]
+                weight = weights[term]
+                weights[term] = 0.0
+                if weight == 0.0 or abs(weight) < solver.smallest_weight:
                     continue
-                terms[size] = term
-                values[size] = value
+                rows.indices[size] = term
+                rows.weights[size] = weight
                 size += 1
-        sort_together(terms, values, start, size)
-        sizes[c] = size - start
-    return last
+        sort_together(rows.indices, rows.weights, start, size)
+        rows.sizes[c] = size - start
+    return block.last

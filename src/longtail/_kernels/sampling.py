@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from longtail._kernels.jit import kernel, part
+from longtail._kernels.jit import kernel, subroutine
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
@@ -15,7 +15,7 @@ _MIX_2 = np.uint64(0x94D049BB133111EB)
 _TO_UNIT = 2.0**-53
 
 
-@part
+@subroutine
 def mix(value):
     """Scramble 64 bits (the finaliser of SplitMix64: every input bit reaches every output bit)."""
     value = (value ^ (value >> np.uint64(30))) * _MIX_1
@@ -23,7 +23,7 @@ def mix(value):
     return value ^ (value >> np.uint64(31))
 
 
-@part
+@subroutine
 def random_bits(seed, document, draw):
     """Return 64 random bits for one draw of one document."""
     value = mix(np.uint64(seed) + _GOLDEN)
@@ -31,7 +31,7 @@ def random_bits(seed, document, draw):
     return mix(value + np.uint64(draw) * _GOLDEN + _GOLDEN)
 
 
-@part
+@subroutine
 def uniform(seed, document, draw):
     """Return a number in [0, 1), a multiple of 2^-53."""
     return (random_bits(seed, document, draw) >> np.uint64(11)) * _TO_UNIT
@@ -45,8 +45,8 @@ def keep_documents(y, probabilities, seed, keep):
 
 
 @kernel
-def fill_adversaries(y, documents, n_classes, seed, first, last, classes):
-    """Fill rows `first` to `last - 1`: the true class, then distinct others, uniformly drawn.
+def fill_adversaries(y, documents, n_classes, seed, block, classes):
+    """Fill the rows of the block: the true class, then distinct others, uniformly drawn.
 
     Floyd's algorithm over the n_classes - 1 other classes. The remainder of 64 random bits is
     uniform to within n_classes / 2^64.
@@ -54,7 +54,7 @@ def fill_adversaries(y, documents, n_classes, seed, first, last, classes):
     n_others = n_classes - 1
     n_drawn = classes.shape[1] - 1
     drawn_for = np.full(n_others, -1, np.int64)
-    for row in range(first, last):
+    for row in range(block.first, block.last):
         document = documents[row]
         true_class = y[document]
         classes[row, 0] = true_class

@@ -1,32 +1,54 @@
-"""Sorting and selecting inside kernels: numba's own take up to ten seconds to compile."""
+"""Sorting, searching and selecting in kernels; numba's sorts take up to ten seconds to compile."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from longtail._kernels.jit import kernel, part
+from longtail._kernels.jit import kernel, subroutine
 
-_COUNTED = 32_768  # words at once, so that their number fits 16 bits
+_COUNTED_TOGETHER = 32_768  # values, so that their number fits 16 bits
 
 
-@part
-def count_reaching(words, n, bound):
-    """Count the first n words that reach a bound."""
+@subroutine
+def find_term(indices, low, high, term):
+    """Return the first position in [low, high) whose term is not below `term`."""
+    while low < high:
+        middle = (low + high) >> 1
+        if indices[middle] < term:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@subroutine
+def seek_term(indices, low, high, term):
+    """Do the same where the term is near `low`: gallop forward, then search between."""
+    step = 1
+    while low + step < high and indices[low + step] < term:
+        low += step
+        step += step
+    return find_term(indices, low, min(low + step, high), term)
+
+
+@subroutine
+def count_reaching(values, n, bound):
+    """Count the first n values that reach a bound."""
     total = np.int64(0)
-    for start in range(0, n, _COUNTED):
-        few = np.uint16(0)  # counted in as many bits as the words have: vector instructions again
-        for i in range(start, min(start + _COUNTED, n)):
-            few = np.uint16(few + np.uint16(words[i] >= bound))
-        total += np.int64(few)
+    for start in range(0, n, _COUNTED_TOGETHER):
+        count = np.uint16(0)  # as many bits as the values have: vector instructions again
+        for i in range(start, min(start + _COUNTED_TOGETHER, n)):
+            count = np.uint16(count + np.uint16(values[i] >= bound))
+        total += np.int64(count)
     return total
 
 
 @kernel
-def nth_largest(words, n, nth):
-    """Return the nth largest of the first n 16-bit words; no branch depends on the data."""
+def nth_largest(values, n, nth):
+    """Return the nth largest of the first n 16-bit values; no branch depends on the data."""
     found = 0
     for bit in range(15, -1, -1):
-        if count_reaching(words, n, np.uint16(found | (1 << bit))) >= nth:
+        if count_reaching(values, n, np.uint16(found | (1 << bit))) >= nth:
             found |= 1 << bit
     return found
 
@@ -47,17 +69,36 @@ def sort_keys(keys, n):
         gap //= 3
 
 
-@kernel
-def sort_together(terms, values, start, stop):
-    """Sort a part of the terms, and their values with them (Shell's sort: it compiles at once)."""
+@subroutine
+def sort_together(keys, values, start, stop):
+    """Sort the keys from `start` to `stop - 1`, and their values with them (Shell's sort)."""
     gap = 1
     while 3 * gap < stop - start:
         gap = 3 * gap + 1
     while gap > 0:
         for i in range(start + gap, stop):
-            term, value, j = terms[i], values[i], i
-            while j >= start + gap and terms[j - gap] > term:
-                terms[j], values[j] = terms[j - gap], values[j - gap]
+            key, value, j = keys[i], values[i], i
+            while j >= start + gap and keys[j - gap] > key:
+                keys[j], values[j] = keys[j - gap], values[j - gap]
                 j -= gap
-            terms[j], values[j] = term, value
+            keys[j], values[j] = key, value
         gap //= 3
+
+
+@kernel
+def group_by_class(classes, n_classes, offsets, starts, pair_ids):
+    """List the pairs of each class in ascending order (a counting sort); -1 is no class.
+
+    classes (n_pairs,)    offsets (n_classes,), scratch    starts (n_classes + 1,), all 0 before
+    """
+    for pair in range(len(classes)):
+        if classes[pair] >= 0:
+            starts[classes[pair] + 1] += 1
+    for c in range(n_classes):
+        starts[c + 1] += starts[c]
+        offsets[c] = starts[c]
+    for pair in range(len(classes)):
+        c = classes[pair]
+        if c >= 0:
+            pair_ids[offsets[c]] = pair
+            offsets[c] += 1

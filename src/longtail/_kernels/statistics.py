@@ -1,8 +1,7 @@
 """Sums of the documents of each class, in integers, and their addition row by row.
 
-`order` lists the documents class by class and `starts` where each class begins in it. Matrices are
-CSR parts with sorted, distinct indices in each row. Fixed-point numbers are int64 counts of a unit
-2^-bits.
+Matrices are CSR with sorted, distinct indices in each row. Fixed-point numbers are int64 multiples
+of 2^-bits.
 """
 
 from __future__ import annotations
@@ -11,11 +10,11 @@ import math
 
 import numpy as np
 
-from longtail._kernels.jit import kernel, part
+from longtail._kernels.jit import kernel, subroutine
 from longtail._kernels.sorting import sort_keys
 
 
-@part
+@subroutine
 def term_frequency(count, sublinear):
     """Return the count, or 1 + ln of a count above one (below, that would turn negative)."""
     count = np.float64(count)  # the logarithm of a float32 would be one
@@ -24,16 +23,26 @@ def term_frequency(count, sublinear):
     return count
 
 
+@subroutine
+def fixed_point_scale(data, start, stop, sublinear, centroid_scale):
+    """Return what turns a term frequency of a document into its fixed-point share of a sum."""
+    squares = 0.0
+    for j in range(start, stop):
+        frequency = term_frequency(data[j], sublinear)
+        squares += frequency * frequency
+    return centroid_scale / math.sqrt(squares) if squares > 0.0 else 0.0
+
+
 @kernel
-def count_class_terms(order, starts, indptr, indices, first, last, last_seen, sizes):
-    """Fill `sizes[first:last]` with the number of distinct terms of each class.
+def count_class_terms(members, indptr, indices, block, last_seen, sizes):
+    """Fill `sizes` with the number of distinct terms of each class of the block.
 
     `last_seen` (n_terms,) is scratch, all -1.
     """
-    for c in range(first, last):
+    for c in range(block.first, block.last):
         size = np.int64(0)
-        for position in range(starts[c], starts[c + 1]):
-            document = order[position]
+        for i in range(members.starts[c], members.starts[c + 1]):
+            document = members.document_ids[i]
             for j in range(indptr[document], indptr[document + 1]):
                 term = indices[j]
                 if last_seen[term] != c:
@@ -43,102 +52,69 @@ def count_class_terms(order, starts, indptr, indices, first, last, last_seen, si
 
 
 @kernel
-def fill_class_sums(
-    order,
-    starts,
-    indptr,
-    indices,
-    data,
-    sublinear,
-    count_unit,
-    centroid_unit,
-    first,
-    last,
-    class_indptr,
-    count_sum,
-    centroid_sum,
-    seen,
-    class_indices,
-    counts,
-    centroid_sums,
-):
-    """Fill rows `first` to `last - 1` of the class matrix: terms, counts and centroid sums.
+def fill_class_sums(members, counts, fixed_point, block, scratch, classes):
+    """Fill the classes of the block: terms, counts and centroid sums; `classes.indptr` is given.
 
     Each document is rounded to the fixed-point unit by itself, so the sums are exact in any order.
-    `count_sum`, `centroid_sum` and `seen` (n_terms,) are scratch, all 0.
     """
-    for c in range(first, last):
+    for c in range(block.first, block.last):
         size = np.int64(0)
-        start = class_indptr[c]
-        for position in range(starts[c], starts[c + 1]):
-            document = order[position]
-            squares = 0.0
-            for j in range(indptr[document], indptr[document + 1]):
-                frequency = term_frequency(data[j], sublinear)
-                squares += frequency * frequency
-            scale = centroid_unit / math.sqrt(squares) if squares > 0.0 else 0.0
-            for j in range(indptr[document], indptr[document + 1]):
-                term = indices[j]
-                if not seen[term]:
-                    seen[term] = True
-                    class_indices[start + size] = term
+        start = classes.indptr[c]
+        for i in range(members.starts[c], members.starts[c + 1]):
+            document = members.document_ids[i]
+            begin, end = counts.indptr[document], counts.indptr[document + 1]
+            scale = fixed_point_scale(
+                counts.data, begin, end, fixed_point.sublinear, fixed_point.centroid_scale
+            )
+            for j in range(begin, end):
+                term = counts.indices[j]
+                if not scratch.seen[term]:
+                    scratch.seen[term] = True
+                    classes.indices[start + size] = term
                     size += 1
-                count_sum[term] += np.int64(np.rint(data[j] * count_unit))
-                centroid_sum[term] += np.int64(np.rint(term_frequency(data[j], sublinear) * scale))
-        sort_keys(class_indices[start : start + size], size)
+                frequency = term_frequency(counts.data[j], fixed_point.sublinear)
+                scratch.counts[term] += np.int64(np.rint(counts.data[j] * fixed_point.count_scale))
+                scratch.centroid_sums[term] += np.int64(np.rint(frequency * scale))
+        sort_keys(classes.indices[start : start + size], size)
         for j in range(start, start + size):
-            term = class_indices[j]
-            counts[j] = count_sum[term]
-            centroid_sums[j] = centroid_sum[term]
-            count_sum[term] = 0
-            centroid_sum[term] = 0
-            seen[term] = False
+            term = classes.indices[j]
+            classes.counts[j] = scratch.counts[term]
+            classes.centroid_sums[j] = scratch.centroid_sums[term]
+            scratch.counts[term] = 0
+            scratch.centroid_sums[term] = 0
+            scratch.seen[term] = False
 
 
 @kernel
-def add_rows(
-    a_indptr,
-    a_indices,
-    a_counts,
-    a_sums,
-    b_indptr,
-    b_indices,
-    b_counts,
-    b_sums,
-    sign,
-    indptr,
-    indices,
-    counts,
-    sums,
-):
-    """Merge a + sign * b row by row without entries that vanish; return the number of entries.
+def add_rows(a, b, factor, merged):
+    """Merge a + factor * b row by row without entries that vanish; return the number of entries.
 
-    Outputs are allocated for all entries of a and b; `indptr` is filled as well.
+    The output is allocated for all entries of a and b; its `indptr` is filled as well.
     """
     size = 0
-    indptr[0] = 0
-    for row in range(len(a_indptr) - 1):
-        i, i_end = a_indptr[row], a_indptr[row + 1]
-        j, j_end = b_indptr[row], b_indptr[row + 1]
+    merged.indptr[0] = 0
+    for row in range(len(a.indptr) - 1):
+        i, i_end = a.indptr[row], a.indptr[row + 1]
+        j, j_end = b.indptr[row], b.indptr[row + 1]
         while i < i_end or j < j_end:
             count, total = np.int64(0), np.int64(0)
-            take_a = i < i_end and (j >= j_end or a_indices[i] <= b_indices[j])
-            take_b = j < j_end and (i >= i_end or b_indices[j] <= a_indices[i])
-            if take_a:
-                indices[size] = a_indices[i]
-                count += a_counts[i]
-                total += a_sums[i]
+            in_a = i < i_end and (j >= j_end or a.indices[i] <= b.indices[j])
+            in_b = j < j_end and (i >= i_end or b.indices[j] <= a.indices[i])
+            if in_a:
+                merged.indices[size] = a.indices[i]
+                count += a.counts[i]
+                total += a.centroid_sums[i]
                 i += 1
-            if take_b:
-                indices[size] = b_indices[j]
-                count += sign * b_counts[j]
-                total += sign * b_sums[j]
+            if in_b:
+                merged.indices[size] = b.indices[j]
+                count += factor * b.counts[j]
+                total += factor * b.centroid_sums[j]
                 j += 1
             if count != 0 or total != 0:
-                counts[size] = count
-                sums[size] = total
+                merged.counts[size] = count
+                merged.centroid_sums[size] = total
                 size += 1
-        indptr[row + 1] = size
+        merged.indptr[row + 1] = size
     return size
 
 

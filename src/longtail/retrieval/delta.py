@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from longtail._kernels.types import PairScores, Queries
 from longtail.retrieval.index import InvertedIndex
-from longtail.retrieval.search import rerank, search_blocks, shortlist_capacity
+from longtail.retrieval.search import rerank, search_batches
 from longtail.scoring.linear import ClassResiduals, LinearScorer, score_pairs_with_residuals
 from longtail.scoring.weighting import WeightedDocuments
 from longtail.sparse import Floats, Integers
@@ -121,26 +122,23 @@ def search_segments(
     """
     scorer, residuals, index = main
     n_indexed = min(n_candidates, len(index.biases) - len(index.tombstones))
-    document_ids = np.arange(documents.rows.n_documents)
+    n_documents = documents.rows.n_documents
 
     def rank(ids: Integers, shortlist: NDArray[Any]) -> tuple[NDArray[Any], Floats]:
-        found = (
-            shortlist,
-            *score_pairs_with_residuals(
-                documents, pruned, ids, shortlist, scorer, residuals.as_scorer, n_jobs
-            ),
+        scores = score_pairs_with_residuals(
+            documents, pruned, ids, shortlist, scorer, residuals.as_scorer, n_jobs
         )
         if delta is not None:
-            found = _add_delta(found, delta, documents, pruned, ids, n_jobs)
-        return rerank(*found, n_candidates, k, n_jobs)
+            shortlist, scores = _add_delta(
+                shortlist, scores, delta, documents, pruned, ids, n_jobs
+            )
+        return rerank(shortlist, scores, n_candidates, k, n_jobs)
 
-    return search_blocks(
+    return search_batches(
         pruned,
         index,
-        document_ids,
-        np.full(len(document_ids), -1),
+        Queries(np.arange(n_documents), np.full(n_documents, -1)),
         n_indexed,
-        shortlist_capacity(n_indexed),
         rank,
         n_jobs,
         n_unindexed=0 if delta is None else len(delta.classes),
@@ -148,25 +146,23 @@ def search_segments(
 
 
 def _add_delta(
-    found: tuple[NDArray[Any], Floats, Floats],
+    shortlist: NDArray[Any],
+    scores: PairScores,
     delta: DeltaSegment,
     documents: WeightedDocuments,
     pruned: WeightedDocuments,
     document_ids: Integers,
     n_jobs: int | None,
-) -> tuple[NDArray[Any], Floats, Floats]:
+) -> tuple[NDArray[Any], PairScores]:
     """Add every delta class to the shortlists, as class ids of the model in ascending order."""
-    shortlist, pruned_scores, scores = found
     rows = np.tile(np.arange(len(delta.classes)), (len(document_ids), 1))
     delta_scores = score_pairs_with_residuals(
         documents, pruned, document_ids, rows, delta.scorer, delta.residuals.as_scorer, n_jobs
     )
     classes = np.hstack([np.append(delta.main_ids, -1)[shortlist], delta.delta_ids[rows]])
     order = np.argsort(classes, axis=1, kind="stable")
-    merged = (
-        classes,
-        np.hstack([pruned_scores, delta_scores[0]]),
-        np.hstack([scores, delta_scores[1]]),
+    merged = (np.hstack(pair) for pair in zip(scores, delta_scores, strict=True))
+    return (
+        np.take_along_axis(classes, order, axis=1),
+        PairScores(*(np.take_along_axis(array, order, axis=1) for array in merged)),
     )
-    classes, pruned_scores, scores = (np.take_along_axis(a, order, axis=1) for a in merged)
-    return classes, pruned_scores, scores

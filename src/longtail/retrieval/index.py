@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from longtail._kernels import search as kernels
+from longtail._kernels import quantization as kernels
+from longtail._kernels.types import Block, Index, Postings, Quantization
 from longtail._parallel import parallel_for
 from longtail.scoring.linear import LinearScorer
 from longtail.sparse import (
@@ -31,24 +32,24 @@ DENSE_SHARE = 1 / 16
 
 @dataclass(frozen=True)
 class InvertedIndex:
-    """A term-major approximation of an additive score, with known errors.
+    """A term-major approximation of a linear scorer, with known errors.
 
     Attributes
     ----------
     indptr : ndarray of shape (n_terms + 1,), int64
         Where each term's postings begin; terms that are rows have none.
     classes : ndarray of shape (n_postings,), uint16, int32 or int64
-        Class numbers, ascending within a term.
+        Class ids, ascending within a term.
     quantized : ndarray of shape (n_postings,), uint16
-        What a unit of the term adds to the class, in steps above the lowest.
+        What a unit of the term adds to the class, in levels.
     dense_row_ids : ndarray of shape (n_terms,), int32
-        Which of `bytes` the term is; -1 for postings.
+        Which of `dense_rows` the term is; -1 for postings.
     zero_points, scales : ndarrays of shape (n_terms,), float32
-        A word or a byte stands for `low + step * word`. `low` is at most 0.
+        A level stands for `zero_point + scale * level`. The zero point is at most 0.
     dense_rows : ndarray of shape (n_rows, n_classes), uint8
-        Rounded values of the terms that many classes have.
+        Levels of the terms that many classes have.
     length_weights, biases : ndarrays of shape (n_classes,), float32
-        Those of the score.
+        Those of the scorer.
     tombstones : ndarray of int64
         Classes that the search passes over.
     """
@@ -65,9 +66,9 @@ class InvertedIndex:
     tombstones: Integers = field(default_factory=lambda: np.empty(0, np.int64))
 
     @property
-    def arrays(self) -> tuple[Any, ...]:
-        """The arrays that the search takes, in their order."""
-        return (
+    def arrays(self) -> Index:
+        """What kernels read."""
+        return Index(
             self.indptr,
             self.classes,
             self.quantized,
@@ -83,9 +84,9 @@ class InvertedIndex:
 
     @cached_property
     def ranges(self) -> Floats:
-        """Lowest and highest constant, lowest and highest slope."""
-        parts = (self.biases, self.length_weights)
-        return np.array([f(part) for part in parts for f in (np.min, np.max)], np.float64)
+        """Lowest and highest bias, lowest and highest length weight."""
+        arrays = (self.biases, self.length_weights)
+        return np.array([f(array) for array in arrays for f in (np.min, np.max)], np.float64)
 
     def grow_terms(self, n_terms: int) -> InvertedIndex:
         """Make room for terms that no class has."""
@@ -136,44 +137,51 @@ INDEX_PARTS = {
 }
 
 
-def build_index(score: LinearScorer, n_terms: int, n_jobs: int | None = None) -> InvertedIndex:
-    """Turn a score into a term-major index."""
-    n_classes = len(score.biases)
-    counts = count_terms(score.indices, n_terms)
-    common = counts > DENSE_SHARE * n_classes
-    indptr = offsets_from_lengths(np.where(common, 0, counts))
-    rows = np.where(common, np.cumsum(common) - 1, -1).astype(np.int32)
-    work = offsets_from_lengths(counts)
-    lows, highs = np.zeros(n_terms, np.float32), np.zeros(n_terms, np.float32)
-    parts = (score.indptr, score.indices, score.weights)
+def build_index(scorer: LinearScorer, n_terms: int, n_jobs: int | None = None) -> InvertedIndex:
+    """Turn a linear scorer into an inverted index."""
+    n_classes = len(scorer.biases)
+    frequencies = count_terms(scorer.indices, n_terms)
+    is_dense = frequencies > DENSE_SHARE * n_classes
+    indptr = offsets_from_lengths(np.where(is_dense, 0, frequencies))
+    work = offsets_from_lengths(frequencies)
+    lowest, highest = np.zeros(n_terms, np.float32), np.zeros(n_terms, np.float32)
     parallel_for(
-        lambda first, last: kernels.find_extremes(*parts, first, last, lows, highs), work, n_jobs
+        lambda first, last: kernels.find_extremes(
+            scorer.arrays, Block(first, last), lowest, highest
+        ),
+        work,
+        n_jobs,
     )
-    n_levels = np.where(common, kernels.BYTE_LEVELS, kernels.WORD_LEVELS)
-    steps = ((highs.astype(np.float64) - lows) / n_levels).astype(np.float32)
-    place, classes = indptr.copy(), np.empty(indptr[-1], _posting_dtype(n_classes))
-    words = np.empty(indptr[-1], np.uint16)
-    levels = np.zeros((int(np.count_nonzero(common)), n_classes), np.uint8)
+    n_levels = np.where(is_dense, kernels.BYTE_LEVELS, kernels.WORD_LEVELS)
+    quantization = Quantization(
+        np.where(is_dense, np.cumsum(is_dense) - 1, -1).astype(np.int32),
+        lowest,
+        ((highest.astype(np.float64) - lowest) / n_levels).astype(np.float32),
+    )
+    postings = Postings(
+        indptr.copy(),
+        np.empty(indptr[-1], _posting_dtype(n_classes)),
+        np.empty(indptr[-1], np.uint16),
+        np.zeros((int(np.count_nonzero(is_dense)), n_classes), np.uint8),
+    )
     parallel_for(
         lambda first, last: kernels.fill_index(
-            *parts, rows, lows, steps, first, last, place, classes, words, levels
+            scorer.arrays, quantization, Block(first, last), postings
         ),
         work,
         n_jobs,
     )
     return InvertedIndex(
         indptr=indptr,
-        classes=classes,
-        quantized=words,
-        dense_row_ids=rows,
-        zero_points=lows,
-        scales=steps,
-        dense_rows=levels,
-        length_weights=score.length_weights.astype(np.float32),
-        biases=score.biases.astype(np.float32),
+        **quantization._asdict(),
+        classes=postings.classes,
+        quantized=postings.quantized,
+        dense_rows=postings.dense_rows,
+        length_weights=scorer.length_weights.astype(np.float32),
+        biases=scorer.biases.astype(np.float32),
     )
 
 
 def _posting_dtype(n_classes: int) -> type[np.integer[Any]]:
-    """Return the smallest type that the search reads quickly and that holds a class number."""
+    """Return the smallest type that the search reads quickly and that holds a class id."""
     return np.uint16 if n_classes <= 1 << 16 else index_dtype(n_classes)

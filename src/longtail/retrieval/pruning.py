@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from longtail._kernels import search as kernels
+from longtail._kernels import weighting as kernels
 from longtail._parallel import parallel_for, uniform_work
 from longtail.scoring.weighting import WeightedDocuments
 from longtail.sparse import Integers, count_terms, index_dtype
@@ -17,7 +17,7 @@ from longtail.statistics.classes import ClassStatistics
 
 @dataclass(frozen=True)
 class QueryPruning:
-    """Which of a document's terms draw its candidates: the rarest, up to a number of postings.
+    """Which of a document's terms search for its candidates: the rarest, within a budget.
 
     Common terms are in nearly every class and tell little. With one posting a class, candidates
     come faster than from all terms, and on held-out documents they were no worse, or better.
@@ -26,8 +26,8 @@ class QueryPruning:
     ----------
     class_frequencies : ndarray of shape (n_terms,), int32 or int64
         Number of classes that have each term.
-    most_postings : int
-        Bound on the sum of a document's counts; one term is always kept.
+    posting_budget : int
+        Bound on the sum of a document's class frequencies; one term is always kept.
     """
 
     class_frequencies: NDArray[Any]
@@ -42,17 +42,15 @@ class QueryPruning:
     def prune(
         self, documents: WeightedDocuments, document_ids: Integers, n_jobs: int | None = None
     ) -> WeightedDocuments:
-        """Return the same rows; all but the rarest terms of the chosen ones weigh nothing.
+        """Return the same rows; all but the rarest terms of the given documents weigh nothing.
 
-        The weights of rows that are not chosen are undefined.
+        The weights of other documents are undefined.
         """
         rows = documents.rows
         weights, totals = np.empty_like(documents.weights), np.empty_like(documents.totals)
         parallel_for(
             lambda first, last: kernels.prune_queries(
-                rows.indptr,
-                rows.indices,
-                documents.weights,
+                documents.vectors,
                 document_ids[first:last],
                 self.class_frequencies,
                 self.posting_budget,

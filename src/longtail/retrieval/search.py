@@ -1,8 +1,8 @@
-"""Candidate selection: the q classes of highest score for a document, exactly.
+"""Top-k search: the q classes of highest score for a document, exactly.
 
-In: a score that is a sum over terms (for the paper: the cosine with each class's centroid). Out: a
-term-major index, and through it the candidates of each document (Algorithm 2 of the paper). No
-array of documents x classes is ever built: one row of sums serves each block of documents.
+In: a linear scorer (for the paper: the cosine with each class's centroid) and its inverted index.
+Out: the candidates of each document (Algorithm 2 of the paper). No array of documents x classes is
+ever built: one row of accumulators serves each block of documents.
 """
 
 from __future__ import annotations
@@ -13,7 +13,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from longtail._kernels import ranking
 from longtail._kernels import search as kernels
+from longtail._kernels.types import (
+    Block,
+    PairScores,
+    Queries,
+    RankScratch,
+    SearchScratch,
+    Shortlist,
+    TopK,
+)
 from longtail._parallel import parallel_for, uniform_work
 from longtail.retrieval.index import (
     InvertedIndex,
@@ -23,17 +33,17 @@ from longtail.scoring.linear import LinearScorer, score_pairs
 from longtail.scoring.weighting import WeightedDocuments
 from longtail.sparse import Floats, Integers, index_dtype
 
-BLOCK = 32_768  # documents searched at once; classes are then read one after the other
+BATCH_DOCUMENTS = 32_768  # enough for a class to have many of them when the shortlists are scored
 
-ROOM = 1 << 21  # classes noted at once
+BATCH_ENTRIES = 1 << 21  # of the shortlists of a batch: 16 MB of scores
 
-# Given documents and the classes noted for each, returns the best of them with their scores.
+# Given document ids and the shortlist of each, returns the best of them with their scores.
 Rank = Callable[[Integers, NDArray[Any]], tuple[NDArray[Any], Floats]]
 
 
 def search(
     documents: WeightedDocuments,
-    score: LinearScorer,
+    scorer: LinearScorer,
     index: InvertedIndex,
     n_candidates: int,
     *,
@@ -48,14 +58,14 @@ def search(
     ----------
     documents : WeightedDocuments
         All documents; no weight is negative.
-    score : LinearScorer
+    scorer : LinearScorer
         Of the classes.
     index : InvertedIndex
-        Of that score.
+        Of that scorer.
     n_candidates : int
         q, at most the number of classes, less one where `true_classes` is given.
     document_ids : ndarray of shape (M,), optional
-        Row numbers; all documents when left out.
+        Which documents; all when left out.
     true_classes : ndarray of shape (M,), optional
         A class to pass over for each document.
     pruning : QueryPruning, optional
@@ -66,71 +76,57 @@ def search(
     Returns
     -------
     classes : ndarray of shape (M, q), int32 or int64
-        Class numbers; ties go to the lower one.
+        Class ids; ties go to the lower one.
     scores : ndarray of shape (M, q), float64
         Their scores.
     """
-    document_ids = np.arange(documents.rows.n_documents) if document_ids is None else document_ids
-    true_classes = (
-        np.full(len(document_ids), -1, np.int64) if true_classes is None else true_classes
-    )
+    if document_ids is None:
+        document_ids = np.arange(documents.rows.n_documents)
+    if true_classes is None:
+        true_classes = np.full(len(document_ids), -1, np.int64)
     if not document_ids.size * n_candidates:
         shape = len(document_ids), n_candidates
-        return np.empty(shape, index_dtype(len(score.biases))), np.empty(shape)
-    few = documents if pruning is None else pruning.prune(documents, document_ids, n_jobs)
+        return np.empty(shape, index_dtype(len(scorer.biases))), np.empty(shape)
+    pruned = documents if pruning is None else pruning.prune(documents, document_ids, n_jobs)
 
-    def rank(numbers: Integers, shortlist: NDArray[Any]) -> tuple[NDArray[Any], Floats]:
-        scores = score_pairs(few, shortlist, score, n_jobs, document_ids=numbers)
+    def rank(document_ids: Integers, shortlist: NDArray[Any]) -> tuple[NDArray[Any], Floats]:
+        scores = score_pairs(pruned, shortlist, scorer, n_jobs, document_ids=document_ids)
         return rank_topk(shortlist, scores, n_candidates, n_jobs)
 
-    return search_blocks(
-        few,
-        index,
-        document_ids,
-        true_classes,
-        n_candidates,
-        shortlist_capacity(n_candidates),
-        rank,
-        n_jobs,
-    )
+    queries = Queries(document_ids, true_classes)
+    return search_batches(pruned, index, queries, n_candidates, rank, n_jobs)
 
 
-def shortlist_capacity(wanted: int) -> int:
-    """Return how many classes are noted for a document; ties and near ties may need more."""
-    return 2 * wanted + 12
-
-
-def search_blocks(
+def search_batches(
     documents: WeightedDocuments,
     index: InvertedIndex,
-    document_ids: Integers,
-    true_classes: Integers,
+    queries: Queries,
     wanted: int,
-    room: int,
     rank: Rank,
     n_jobs: int | None,
     n_unindexed: int = 0,
+    capacity: int | None = None,
 ) -> tuple[NDArray[Any], Floats]:
-    """Note what may be among the `wanted` highest, and let `rank` decide."""
-    at_once = max(1, min(BLOCK, ROOM // (room + n_unindexed)))
+    """List what may be among the `wanted` highest, and let `rank` decide.
+
+    Where ties and near ties are more than the capacity of a shortlist, search again with a larger
+    one. `rank` adds `n_unindexed` classes to each shortlist; batches become smaller by that.
+    """
+    capacity = capacity or 2 * wanted + 12
+    batch_size = max(1, min(BATCH_DOCUMENTS, BATCH_ENTRIES // (capacity + n_unindexed)))
     found = []
-    for start in range(0, len(document_ids), at_once):
-        part = slice(start, start + at_once)
-        numbers, passed_over = document_ids[part], true_classes[part]
-        shortlist, shortlist_sizes = _shortlist(
-            documents, index, numbers, passed_over, wanted, room, n_jobs
-        )
-        fits = shortlist_sizes <= room
+    for start in range(0, len(queries.document_ids), batch_size):
+        batch = Queries(*(array[start : start + batch_size] for array in queries))
+        shortlist = _shortlist(documents, index, batch, wanted, capacity, n_jobs)
+        fits = shortlist.sizes <= capacity
         if fits.all():
-            found.append(rank(numbers, shortlist))
+            found.append(rank(batch.document_ids, shortlist.classes))
             continue
-        inside = rank(numbers[fits], shortlist[fits])
-        more = min(8 * room, len(index.biases))
-        numbers, passed_over = numbers[~fits], passed_over[~fits]
-        outside = search_blocks(
-            documents, index, numbers, passed_over, wanted, more, rank, n_jobs, n_unindexed
-        )
-        found.append((_merge(fits, inside[0], outside[0]), _merge(fits, inside[1], outside[1])))
+        fitting = rank(batch.document_ids[fits], shortlist.classes[fits])
+        rest = Queries(*(array[~fits] for array in batch))
+        larger = min(8 * capacity, len(index.biases))
+        others = search_batches(documents, index, rest, wanted, rank, n_jobs, n_unindexed, larger)
+        found.append((_merge(fits, fitting[0], others[0]), _merge(fits, fitting[1], others[1])))
     if len(found) == 1:
         return found[0]
     classes, scores = zip(*found, strict=True)
@@ -147,50 +143,44 @@ def _merge(first: NDArray[np.bool_], rows: NDArray[Any], other_rows: NDArray[Any
 def _shortlist(
     documents: WeightedDocuments,
     index: InvertedIndex,
-    document_ids: Integers,
-    true_classes: Integers,
+    queries: Queries,
     wanted: int,
-    width: int,
+    capacity: int,
     n_jobs: int | None,
-) -> tuple[NDArray[Any], Integers]:
+) -> Shortlist:
     """Return the classes that may be among the highest, -1 where there are fewer, and how many."""
-    rows = documents.rows
-    shortlist = np.full((len(document_ids), width), -1, index_dtype(len(index.biases)))
-    shortlist_sizes = np.zeros(len(document_ids), np.int64)
+    n_queries, n_classes = len(queries.document_ids), len(index.biases)
+    shortlist = Shortlist(
+        np.full((n_queries, capacity), -1, index_dtype(n_classes)), np.zeros(n_queries, np.int64)
+    )
     parallel_for(
         lambda first, last: kernels.shortlist_classes(
-            rows.indptr,
-            rows.indices,
-            documents.weights,
-            documents.totals,
-            document_ids,
-            true_classes,
-            *index.arrays,
+            documents.vectors,
+            queries,
+            index.arrays,
             wanted,
-            first,
-            last,
-            *_make_scratch(len(index.biases), rows.most_terms),
+            Block(first, last),
+            _make_scratch(n_classes, documents.rows.most_terms),
             shortlist,
-            shortlist_sizes,
         ),
-        uniform_work(len(document_ids)),
+        uniform_work(n_queries),
         n_jobs,
     )
-    return shortlist, shortlist_sizes
+    return shortlist
 
 
-def _make_scratch(n_classes: int, most_terms: int) -> tuple[NDArray[Any], ...]:
+def _make_scratch(n_classes: int, most_terms: int) -> SearchScratch:
     """Return what the search writes to; what is never written to takes no memory."""
     n_chunks, n_terms = -(-n_classes // kernels.CHUNK), most_terms + 4
-    return (
-        np.empty(n_classes, np.uint16),
-        np.empty(n_chunks, np.uint16),
-        np.empty(n_classes, np.uint16),
-        np.empty(n_classes, np.int64),
-        np.empty(n_terms, np.int64),
-        np.empty(n_terms),
-        np.empty(n_terms, np.uint16),
-        np.empty(n_terms, np.uint16),
+    return SearchScratch(
+        accumulators=np.empty(n_classes, np.uint16),
+        maxima=np.empty(n_chunks, np.uint16),
+        keys=np.empty(n_classes, np.uint16),
+        survivors=np.empty(n_classes, np.int64),
+        row_starts=np.empty(n_terms, np.int64),
+        negated_levels=np.empty(n_terms),
+        factors=np.empty(n_terms, np.uint16),
+        shifts=np.empty(n_terms, np.uint16),
     )
 
 
@@ -201,9 +191,9 @@ def rank_topk(
 
     Parameters
     ----------
-    classes : ndarray of shape (n_documents, width)
-        Class numbers; -1 for none.
-    scores : ndarray of shape (n_documents, width), float64
+    classes : ndarray of shape (n_documents, n_columns)
+        Class ids; -1 for none.
+    scores : ndarray of shape (n_documents, n_columns), float64
         Their scores.
     k : int
         How many; each row has at least as many classes.
@@ -213,41 +203,32 @@ def rank_topk(
     Returns
     -------
     classes : ndarray of shape (n_documents, k)
-        Ties go to the lower class number.
+        Ties go to the lower class id.
     scores : ndarray of shape (n_documents, k), float64
     """
-    best = np.empty((len(classes), k), classes.dtype)
-    best_scores = np.empty((len(classes), k))
+    top = TopK(np.empty((len(classes), k), classes.dtype), np.empty((len(classes), k)))
     parallel_for(
-        lambda first, last: kernels.rank_topk(classes, scores, first, last, best, best_scores),
+        lambda first, last: ranking.rank_topk(classes, scores, Block(first, last), top),
         uniform_work(len(classes)),
         n_jobs,
     )
-    return best, best_scores
+    return top.classes, top.scores
 
 
 def rerank(
-    classes: NDArray[Any],
-    scores: Floats,
-    corrected: Floats,
-    n_candidates: int,
-    k: int,
-    n_jobs: int | None,
+    classes: NDArray[Any], scores: PairScores, n_candidates: int, k: int, n_jobs: int | None
 ) -> tuple[NDArray[Any], Floats]:
-    """Return the k best by corrected score among the candidates, the best by score."""
-    best = np.empty((len(classes), k), classes.dtype), np.empty((len(classes), k))
+    """Return the k best by rescored score among the candidates, the best by score."""
+    top = TopK(np.empty((len(classes), k), classes.dtype), np.empty((len(classes), k)))
     parallel_for(
-        lambda first, last: kernels.rerank(
+        lambda first, last: ranking.rerank(
             classes,
             scores,
-            corrected,
-            first,
-            last,
-            np.empty(n_candidates, np.int64),
-            np.empty(n_candidates),
-            *best,
+            Block(first, last),
+            RankScratch(np.empty(n_candidates, np.int64), np.empty(n_candidates)),
+            top,
         ),
         uniform_work(len(classes)),
         n_jobs,
     )
-    return best
+    return top.classes, top.scores

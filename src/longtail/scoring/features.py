@@ -1,7 +1,7 @@
 """The six features of a (document, class) pair that LongTailClassifier scores by.
 
 In: weighted documents, class statistics and pairs. Out: features, or what each term adds to them,
-with a document left out of its own class where asked.
+with a document left out of its true class where asked.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from longtail._kernels import scoring as kernels
+from longtail._kernels import features as kernels
+from longtail._kernels import sorting
+from longtail._kernels.types import Block, Contributions, Pairs, Queries
 from longtail._parallel import parallel_for
 from longtail.scoring.weighting import (
     Profile,
@@ -32,12 +34,13 @@ class Feature:
 
 # s_ct is the sum of term t over the length-normalised documents of class c, P_t its share of all
 # classes' sums.
+# The kernels say where each formula comes from.
 SCORE_FEATURES: tuple[Feature, ...] = (
     Feature("cosine", "idf_t s_ct / |s_c|", "direction of the class centroid"),
     Feature(
         "likelihood",
         "ln(1 + s_ct / (100 P_t)) - ln(1 + sum_t s_ct / 100)",
-        "smoothed likelihood of the terms in the class, against the background",
+        "Dirichlet-smoothed likelihood of the terms in the class, against the collection",
     ),
     Feature("size", "ln(n_c), once", "number of documents of the class"),
     Feature("coverage", "idf_t where s_ct > 0", "whether the class has the term at all"),
@@ -50,7 +53,7 @@ SCORE_FEATURE_NAMES: tuple[str, ...] = tuple(feature.name for feature in SCORE_F
 # To find the first candidates, before anything is learned: the cosine, kinder to large classes.
 FIRST_FEATURE_WEIGHTS: Floats = np.array([0.0, 0.0, 0.0, 0.0, 1.0, 0.0])
 
-# A document left out makes its own class smaller. Where classes are of equal size that alone tells
+# A document left out makes its true class smaller. Where classes are of equal size that alone tells
 # its true class, so the weight of the size would grow without end, and a small new class would
 # win everywhere. On real sets it is between -0.4 and 0.1.
 _ANY = (-np.inf, np.inf)
@@ -69,16 +72,16 @@ def score_features(
     profile: Profile,
     n_jobs: int | None = None,
 ) -> NDArray[np.float32]:
-    """Compute the six features of the chosen documents with the classes of their rows.
+    """Compute the six features of documents with the classes of their rows.
 
     Parameters
     ----------
     documents : WeightedDocuments
         All documents.
     document_ids : ndarray of shape (M,)
-        Row numbers.
-    classes : ndarray of shape (M, width)
-        Class numbers.
+        Document ids.
+    classes : ndarray of shape (M, n_columns)
+        Class ids.
     true_classes : ndarray of shape (M,)
         The class whose statistics contain the document and must forget it first; -1 for none.
     profile : Profile
@@ -88,46 +91,25 @@ def score_features(
 
     Returns
     -------
-    ndarray of shape (M, width, 6), float32
+    ndarray of shape (M, n_columns, 6), float32
     """
     features = np.empty((classes.size, len(SCORE_FEATURES)), np.float32)
-    starts, pairs = group_by_class(classes, profile.statistics.n_classes)
-    rows = documents.rows
+    pairs = group_by_class(classes, profile.statistics.n_classes)
+    queries = Queries(document_ids, true_classes)
     parallel_for(
         lambda first, last: kernels.fill_score_features(
-            rows.indptr,
-            rows.indices,
-            rows.data,
-            documents.weights,
-            documents.totals,
-            document_ids,
-            true_classes,
-            classes.shape[1],
-            starts,
+            documents.arrays,
+            queries,
             pairs,
-            *profile.class_arrays,
-            first,
-            last,
-            profile.zero_sums(),
+            profile.arrays,
+            Block(first, last),
+            np.zeros(profile.statistics.n_terms, np.int64),
             features,
         ),
-        starts,
+        pairs.starts,
         n_jobs,
     )
     return features.reshape(*classes.shape, len(SCORE_FEATURES))
-
-
-@dataclass(frozen=True)
-class Contributions:
-    """What each term of a document adds to its score for each class of its row.
-
-    The terms of document i and column k stand at `offsets[i] + k * length` of `values`; `biases`
-    (M, width) is what no term decides.
-    """
-
-    offsets: Integers
-    values: NDArray[np.float32]
-    biases: NDArray[np.float32]
 
 
 def term_contributions(
@@ -139,33 +121,24 @@ def term_contributions(
     feature_weights: Floats,
     n_jobs: int | None = None,
 ) -> Contributions:
-    """Split the scores of the chosen documents by term; parameters as in `score_features`."""
-    rows = documents.rows
-    offsets = offsets_from_lengths(np.diff(rows.indptr)[document_ids] * classes.shape[1])
-    values = np.empty(offsets[-1], np.float32)
-    biases = np.empty(classes.size, np.float32)
-    starts, pairs = group_by_class(classes, profile.statistics.n_classes)
+    """Split the scores of documents by term; parameters as in `score_features`."""
+    lengths = np.diff(documents.rows.indptr)[document_ids]
+    offsets = offsets_from_lengths(lengths * classes.shape[1])
+    values, biases = np.empty(offsets[-1], np.float32), np.empty(classes.size, np.float32)
+    pairs = group_by_class(classes, profile.statistics.n_classes)
+    queries = Queries(document_ids, true_classes)
     parallel_for(
         lambda first, last: kernels.fill_contributions(
-            rows.indptr,
-            rows.indices,
-            rows.data,
-            documents.weights,
-            document_ids,
-            true_classes,
-            classes.shape[1],
-            starts,
+            documents.arrays,
+            queries,
             pairs,
-            *profile.class_arrays,
+            profile.arrays,
             feature_weights,
-            offsets,
-            first,
-            last,
-            profile.zero_sums(),
-            values,
-            biases,
+            Block(first, last),
+            np.zeros(profile.statistics.n_terms, np.int64),
+            Contributions(offsets, values, biases),
         ),
-        starts,
+        pairs.starts,
         n_jobs,
     )
     return Contributions(offsets, values, biases.reshape(classes.shape))
@@ -180,7 +153,7 @@ def leave_one_out_scores(
     *,
     document_ids: Integers | None = None,
 ) -> Floats:
-    """Score each chosen document, or all, for its own class, without the document itself."""
+    """Score each document for its true class, without the document itself (leave one out)."""
     document_ids = np.arange(documents.rows.n_documents) if document_ids is None else document_ids
     true_classes = np.ascontiguousarray(
         true_classes, np.int64
@@ -195,14 +168,11 @@ def leave_one_out_scores(
     return scores
 
 
-def group_by_class(classes: NDArray[Any], n_classes: int) -> tuple[Integers, NDArray[Any]]:
-    """List the pairs `row * width + column` of each class: where it begins, and the pairs.
-
-    A class of -1 is no pair.
-    """
-    starts, place = np.zeros(n_classes + 1, np.int64), np.empty(n_classes, np.int64)
-    pairs = np.empty(classes.size, index_dtype(classes.size))
+def group_by_class(classes: NDArray[Any], n_classes: int) -> Pairs:
+    """List the pairs `row * n_columns + column` of each class; a class of -1 is no pair."""
+    starts, offsets = np.zeros(n_classes + 1, np.int64), np.empty(n_classes, np.int64)
+    pair_ids = np.empty(classes.size, index_dtype(classes.size))
     # One type, so that the kernel is compiled once.
     flat = classes.ravel().astype(index_dtype(n_classes), copy=False)
-    kernels.group_by_class(flat, n_classes, place, starts, pairs)
-    return starts, pairs
+    sorting.group_by_class(flat, n_classes, offsets, starts, pair_ids)
+    return Pairs(starts, pair_ids, classes.shape[1])

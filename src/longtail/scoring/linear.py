@@ -1,11 +1,10 @@
-"""The additive score of LongTailClassifier, from class statistics and a few learned numbers.
+"""The linear score of LongTailClassifier, from class statistics and a few learned numbers.
 
 In: class statistics, a weight for each term and one for each of six features. Out: scores of
-(document, class) pairs, with the document left out of its own class where asked. Every feature is a
-sum over the document's terms, so a score collapses into one value for each (class, term), a slope
-and a constant for each class:
+(document, class) pairs. Every feature is a sum over the document's terms, so a score collapses into
+one weight for each (class, term), a length weight and a bias for each class:
 
-    score(x, c) = constant_c + slope_c * sum_t x_t + sum_t x_t * value_ct
+    score(x, c) = bias_c + length_weight_c * sum_t x_t + sum_t x_t * weight_ct
 
 x is the document: 1 + ln(count), times idf, times the learned weight of the term,
 length-normalised.
@@ -21,6 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from longtail._kernels import scoring as kernels
+from longtail._kernels.features import collapse_features
+from longtail._kernels.types import Block, PairScores, Rescoring, Scorer
 from longtail._parallel import parallel_for, uniform_work
 from longtail.scoring.features import (
     group_by_class,
@@ -36,7 +37,7 @@ PAIRS_PER_CLASS = 1 / 8  # from here on it pays to spread a class out over all t
 
 @dataclass(frozen=True)
 class LinearScorer:
-    """A score collapsed into numbers of classes and terms.
+    """A score collapsed into numbers per class and term.
 
     Attributes
     ----------
@@ -55,9 +56,9 @@ class LinearScorer:
     biases: Floats
 
     @property
-    def arrays(self) -> tuple[Any, ...]:
-        """The arrays that scoring takes, in their order."""
-        return self.indptr, self.indices, self.weights, self.length_weights, self.biases
+    def arrays(self) -> Scorer:
+        """What kernels read."""
+        return Scorer(self.indptr, self.indices, self.weights, self.length_weights, self.biases)
 
     @classmethod
     def without_bias(
@@ -71,99 +72,64 @@ class LinearScorer:
 def build_scorer(
     profile: Profile, feature_weights: Floats, n_jobs: int | None = None
 ) -> LinearScorer:
-    """Turn statistics and feature weights into values, slopes and constants."""
+    """Collapse statistics and feature weights into weights, length weights and biases."""
     statistics = profile.statistics
-    values = np.empty(len(statistics.indices), np.float32)
-    slopes, constants = np.empty(statistics.n_classes), np.empty(statistics.n_classes)
+    weights = np.empty(len(statistics.indices), np.float32)
+    length_weights, biases = np.empty(statistics.n_classes), np.empty(statistics.n_classes)
     parallel_for(
-        lambda first, last: kernels.collapse_features(
-            *profile.class_arrays, feature_weights, first, last, values, slopes, constants
+        lambda first, last: collapse_features(
+            profile.arrays, feature_weights, Block(first, last), weights, length_weights, biases
         ),
         statistics.indptr,
         n_jobs,
     )
-    return LinearScorer(statistics.indptr, statistics.indices, values, slopes, constants)
+    return LinearScorer(statistics.indptr, statistics.indices, weights, length_weights, biases)
 
 
 def score_pairs(
     documents: WeightedDocuments,
     classes: NDArray[Any],
-    score: LinearScorer,
+    scorer: LinearScorer,
     n_jobs: int | None = None,
     *,
     document_ids: Integers | None = None,
 ) -> Floats:
-    """Score each document with each class of its row, shape (M, width).
-
-    A few documents search each class's row for their terms; many are worked off class by class.
-    Both add the same numbers in the same order.
+    """Score each document with each class of its row, shape (M, n_columns).
 
     Parameters
     ----------
     documents : WeightedDocuments
         All documents.
-    classes : ndarray of shape (M, width)
-        Class numbers; -1 for none, which scores -inf.
-    score : LinearScorer
+    classes : ndarray of shape (M, n_columns)
+        Class ids; -1 for none, which scores -inf.
+    scorer : LinearScorer
         Of the classes.
     n_jobs : int or None
         Number of threads.
     document_ids : ndarray of shape (M,), optional
-        Row numbers; all documents when left out.
+        All documents when left out.
 
     Returns
     -------
-    ndarray of shape (M, width), float64
+    ndarray of shape (M, n_columns), float64
     """
-    document_ids = np.arange(documents.rows.n_documents) if document_ids is None else document_ids
+    if document_ids is None:
+        document_ids = np.arange(documents.rows.n_documents)
     scores = np.full(classes.shape, -np.inf)
-    if _are_few(classes, len(score.biases)):
-        parallel_for(
-            lambda first, last: kernels.score_pairs(
-                *_document_arrays(documents),
-                document_ids,
-                classes,
-                *score.arrays,
-                first,
-                last,
-                scores,
-            ),
-            uniform_work(len(document_ids)),
-            n_jobs,
-        )
-        return scores
-    starts, pairs = group_by_class(classes, len(score.biases))
-    flat = scores.ravel()
-    n_terms = int(documents.rows.indices.max(initial=0)) + 1
-    parallel_for(
-        lambda first, last: kernels.score_pairs_by_class(
-            *_document_arrays(documents),
-            document_ids,
-            classes.shape[1],
-            starts,
-            pairs,
-            *score.arrays,
-            first,
-            last,
-            np.zeros(n_terms, score.weights.dtype),
-            flat,
-        ),
-        starts,
-        n_jobs,
-    )
+    _score(documents, document_ids, classes, scorer, None, PairScores(scores, None), n_jobs)
     return scores
 
 
 def score_pairs_with_residuals(
     documents: WeightedDocuments,
-    few: WeightedDocuments,
+    pruned: WeightedDocuments,
     document_ids: Integers,
     classes: NDArray[Any],
-    score: LinearScorer,
-    correction: LinearScorer,
+    scorer: LinearScorer,
+    residuals: LinearScorer,
     n_jobs: int | None = None,
-) -> tuple[Floats, Floats]:
-    """Score pairs twice in one pass: by a few terms, and by all with the correction of the class.
+) -> PairScores:
+    """Score pairs twice in one pass: by pruned documents, and by all terms with residuals.
 
     Both are the bits of `score_pairs`; documents and classes are fetched once instead of three
     times.
@@ -172,76 +138,91 @@ def score_pairs_with_residuals(
     ----------
     documents : WeightedDocuments
         All documents.
-    few : WeightedDocuments
+    pruned : WeightedDocuments
         The same rows, with weights of 0 for most terms.
     document_ids : ndarray of shape (M,)
-        Row numbers.
-    classes : ndarray of shape (M, width)
-        Class numbers; -1 for none, which scores -inf.
-    score, correction : LinearScorer
-        Of the classes; the slopes of the correction are 0.
+        Which documents.
+    classes : ndarray of shape (M, n_columns)
+        Class ids; -1 for none, which scores -inf.
+    scorer, residuals : LinearScorer
+        Of the classes; the length weights of the residuals are 0.
     n_jobs : int or None
         Number of threads.
 
     Returns
     -------
-    scores, corrected : ndarrays of shape (M, width), float64
-        Score of the few terms; score and correction of all terms.
+    PairScores
+        `scores` of the pruned documents, and `rescored`, by all terms and with residuals; both of
+        shape (M, n_columns), float64.
     """
-    scores, corrected = np.full(classes.shape, -np.inf), np.full(classes.shape, -np.inf)
-    document_arrays = (*_document_arrays(documents), few.weights, few.totals, document_ids)
-    class_arrays = (
-        *score.arrays,
-        correction.indptr,
-        correction.indices,
-        correction.weights,
-        correction.biases,
+    outputs = PairScores(np.full(classes.shape, -np.inf), np.full(classes.shape, -np.inf))
+    rescoring = Rescoring(
+        documents.weights,
+        documents.totals,
+        residuals.indptr,
+        residuals.indices,
+        residuals.weights,
+        residuals.biases,
     )
-    if _are_few(classes, len(score.biases)):
+    _score(pruned, document_ids, classes, scorer, rescoring, outputs, n_jobs)
+    return outputs
+
+
+def _score(
+    documents: WeightedDocuments,
+    document_ids: Integers,
+    classes: NDArray[Any],
+    scorer: LinearScorer,
+    rescoring: Rescoring | None,
+    outputs: PairScores,
+    n_jobs: int | None,
+) -> None:
+    """Fill scores pair by pair where there are few pairs, else class by class: the same bits."""
+    vectors = documents.vectors
+    if _has_few_pairs(classes, len(scorer.biases)):
         parallel_for(
-            lambda first, last: kernels.score_pairs_with_residuals(
-                *document_arrays, classes, *class_arrays, first, last, scores, corrected
+            lambda first, last: kernels.score_pairs(
+                vectors,
+                document_ids,
+                classes,
+                scorer.arrays,
+                rescoring,
+                Block(first, last),
+                outputs,
             ),
             uniform_work(len(document_ids)),
             n_jobs,
         )
-        return scores, corrected
-    starts, pairs = group_by_class(classes, len(score.biases))
-    outputs = scores.ravel(), corrected.ravel()
+        return
+    pairs = group_by_class(classes, len(scorer.biases))
+    flat = PairScores(*(None if scores is None else scores.ravel() for scores in outputs))
     n_terms = int(documents.rows.indices.max(initial=0)) + 1
+    n_values = n_terms if rescoring is None else 2 * n_terms
     parallel_for(
-        lambda first, last: kernels.score_pairs_with_residuals_by_class(
-            *document_arrays,
-            classes.shape[1],
-            starts,
+        lambda first, last: kernels.score_pairs_by_class(
+            vectors,
+            document_ids,
             pairs,
-            *class_arrays,
-            first,
-            last,
-            np.zeros(2 * n_terms, score.weights.dtype),
-            *outputs,
+            scorer.arrays,
+            rescoring,
+            Block(first, last),
+            np.zeros(n_values, scorer.weights.dtype),
+            flat,
         ),
-        starts,
+        pairs.starts,
         n_jobs,
     )
-    return scores, corrected
 
 
-def _are_few(classes: NDArray[Any], n_classes: int) -> bool:
-    """Tell whether there are too few pairs to spread each class out over all terms."""
+def _has_few_pairs(classes: NDArray[Any], n_classes: int) -> bool:
+    """Return whether there are too few pairs to spread each class out over all terms."""
     enough = PAIRS_PER_CLASS * n_classes
     return bool(classes.size < enough or np.count_nonzero(classes >= 0) < enough)
 
 
-def _document_arrays(documents: WeightedDocuments) -> tuple[Any, ...]:
-    """Return the arrays that scoring takes of the documents, in their order."""
-    rows = documents.rows
-    return rows.indptr, rows.indices, documents.weights, documents.totals
-
-
 @dataclass(frozen=True)
 class ClassResiduals:
-    """Learned weights of each class, in CSR form: an additive correction of its score.
+    """Learned weights of each class, in CSR form: what is added to its linear score.
 
     Attributes
     ----------
@@ -303,13 +284,13 @@ class ClassResiduals:
 
     def replace_classes(self, others: ClassResiduals, mask: NDArray[np.bool_]) -> ClassResiduals:
         """Take the classes of the mask from `others` and the rest from here."""
-        mine, theirs = self.select_classes(~mask), others.select_classes(mask)
+        kept, replaced = self.select_classes(~mask), others.select_classes(mask)
         sizes = np.zeros(len(mask), np.int64)
-        sizes[~mask], sizes[mask] = np.diff(mine.indptr), np.diff(theirs.indptr)
+        sizes[~mask], sizes[mask] = np.diff(kept.indptr), np.diff(replaced.indptr)
         indptr = offsets_from_lengths(sizes)
         entry_mask = np.repeat(mask, sizes)
         indices = np.empty(indptr[-1], self.indices.dtype)
         values = np.empty(indptr[-1], np.float32)
-        for source, where in ((mine, ~entry_mask), (theirs, entry_mask)):
+        for source, where in ((kept, ~entry_mask), (replaced, entry_mask)):
             indices[where], values[where] = source.indices, source.weights
         return ClassResiduals(indptr, indices, values, np.where(mask, others.biases, self.biases))

@@ -1,6 +1,6 @@
 """The ten features of a (document, class) pair: Table 1 of the paper, one catalogue entry each.
 
-In: counts, class statistics and the pairs. Out: an array (pairs, width, 10) in the order of the
+In: counts, class statistics and the pairs. Out: an array (M, n_columns, 10) in the order of the
 table.
 """
 
@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from longtail._kernels import paper as kernels
-from longtail._kernels import search as search_kernels
+from longtail._kernels import weighting as weighting_kernels
+from longtail._kernels.types import Block, PaperClasses
 from longtail._parallel import parallel_for, uniform_work
 from longtail.scoring.features import Feature
 from longtail.scoring.linear import LinearScorer
@@ -42,8 +43,8 @@ def weight_for_cosine(
     """Divide each document's term frequencies by the length of its tf-idf weighted vector."""
     weights = np.empty(len(rows.data))
     parallel_for(
-        lambda first, last: search_kernels.weight_for_cosine(
-            rows.indptr, rows.indices, rows.data, sublinear, idf, first, last, weights
+        lambda first, last: weighting_kernels.weight_for_cosine(
+            rows.arrays, idf, sublinear, Block(first, last), weights
         ),
         rows.indptr,
         n_jobs,
@@ -88,14 +89,14 @@ def pair_features(
 
     Parameters
     ----------
-    X : sparse or dense matrix of shape (n_documents, n_terms), or CountRows
+    X : sparse or dense matrix of shape (n_documents, n_terms), or CountMatrix
         Counts.
     statistics : ClassStatistics
         Of the classes.
     documents : array-like of shape (M,), int
-        Row numbers of X.
-    classes : array-like of shape (M, width), int
-        Class numbers.
+        Rows of X.
+    classes : array-like of shape (M, n_columns), int
+        Class ids.
     corpus : Corpus, optional
         The global quantities; those of `statistics` when left out.
     n_jobs : int or None
@@ -103,7 +104,7 @@ def pair_features(
 
     Returns
     -------
-    ndarray of shape (M, width, 10), float64
+    ndarray of shape (M, n_columns, 10), float64
         In the order of `FEATURES`.
 
     Raises
@@ -114,29 +115,11 @@ def pair_features(
     rows = X if isinstance(X, CountMatrix) else CountMatrix.from_matrix(X)
     corpus = statistics.corpus if corpus is None else corpus
     documents, classes = _check_pairs(rows, statistics, documents, classes)
-    norms = statistics.centroid_norms(corpus.idf)
+    paper_classes = as_paper_classes(statistics, corpus)
     features = np.empty((*classes.shape, len(FEATURES)))
     parallel_for(
         lambda first, last: kernels.fill_pair_features(
-            rows.indptr,
-            rows.indices,
-            rows.data,
-            documents,
-            classes,
-            statistics.indptr,
-            statistics.indices,
-            statistics.counts,
-            statistics.centroid_sums,
-            2.0**-statistics.count_bits,
-            statistics.sublinear,
-            corpus.idf,
-            corpus.rarity,
-            statistics.class_lengths,
-            norms,
-            corpus.mean_class_length,
-            first,
-            last,
-            features,
+            rows.arrays, documents, classes, paper_classes, Block(first, last), features
         ),
         uniform_work(len(documents)),
         n_jobs,
@@ -169,25 +152,29 @@ def term_scores(
         Aligned with `statistics.indices`.
     """
     scores = np.empty(len(statistics.indices))
+    paper_classes = as_paper_classes(statistics, corpus)
     parallel_for(
         lambda first, last: kernels.fill_term_scores(
-            statistics.indptr,
-            statistics.indices,
-            statistics.counts,
-            2.0**-statistics.count_bits,
-            corpus.idf,
-            corpus.rarity,
-            statistics.class_lengths,
-            corpus.mean_class_length,
-            weights,
-            first,
-            last,
-            scores,
+            paper_classes, weights, Block(first, last), scores
         ),
         statistics.indptr,
         n_jobs,
     )
     return scores
+
+
+def as_paper_classes(statistics: ClassStatistics, corpus: Corpus) -> PaperClasses:
+    """Gather what kernels read of classes and corpus."""
+    return PaperClasses(
+        *statistics.arrays,
+        lengths=statistics.class_lengths,
+        norms=statistics.centroid_norms(corpus.idf),
+        idf=corpus.idf,
+        rarity=corpus.rarity,
+        count_quantum=2.0**-statistics.count_bits,
+        mean_length=corpus.mean_class_length,
+        sublinear=statistics.sublinear,
+    )
 
 
 def _check_pairs(
@@ -203,7 +190,7 @@ def _check_pairs(
     classes = np.asarray(classes, dtype=np.int64)
     if documents.ndim != 1 or classes.ndim != 2 or len(documents) != len(classes):
         raise ValueError(
-            "documents must have shape (M,) and classes (M, width); "
+            "documents must have shape (M,) and classes (M, n_columns); "
             f"got {documents.shape} and {classes.shape}."
         )
     for name, values, limit in (
@@ -212,7 +199,6 @@ def _check_pairs(
     ):
         if values.size and (values.min() < 0 or values.max() >= limit):
             raise ValueError(
-                f"{name} must be numbers from 0 to {limit - 1}; "
-                f"got {values.min()} to {values.max()}."
+                f"{name} must be ids from 0 to {limit - 1}; got {values.min()} to {values.max()}."
             )
     return documents, classes

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from longtail._kernels import scoring as kernels
+from longtail._kernels import weighting as kernels
+from longtail._kernels.types import Block, ClassProfile, Documents, Vectors
 from longtail._parallel import parallel_for
 from longtail.sparse import CountMatrix, Floats, Integers
 from longtail.statistics.classes import CENTROID_BITS, ClassStatistics
 from longtail.statistics.corpus import Corpus
 
-UNIT = 2.0**-CENTROID_BITS
+QUANTUM = 2.0**-CENTROID_BITS  # of the centroid sums
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,7 @@ class WeightedDocuments:
 
     Attributes
     ----------
-    rows : CountRows
+    rows : CountMatrix
         The counts.
     weights : ndarray of shape (nnz,), float32 or float64
         Aligned with `rows.indices`; each row has length 1.
@@ -35,6 +36,16 @@ class WeightedDocuments:
     rows: CountMatrix
     weights: NDArray[Any]
     totals: Floats
+
+    @property
+    def vectors(self) -> Vectors:
+        """What kernels read that score."""
+        return Vectors(self.rows.indptr, self.rows.indices, self.weights, self.totals)
+
+    @property
+    def arrays(self) -> Documents:
+        """What kernels read that need the counts as well."""
+        return Documents(*self.rows.arrays, self.weights, self.totals)
 
     def gather(self, documents: Integers) -> WeightedDocuments:
         """Return the given documents, in their order."""
@@ -59,39 +70,36 @@ class Profile:
     collection_model: Floats
 
     @classmethod
-    def of(cls, statistics: ClassStatistics, corpus: Corpus, background: Floats) -> Profile:
-        """Return the profile; terms that the background lacks share the smallest share it has."""
-        known = background[background > 0]
+    def of(cls, statistics: ClassStatistics, corpus: Corpus, collection_model: Floats) -> Profile:
+        """Return the profile; terms that the collection model lacks get its smallest share."""
+        known = collection_model[collection_model > 0]
         smallest = known.min() if len(known) else 1.0
-        return cls(statistics, corpus, np.where(background > 0, background, smallest))
+        shares = np.where(collection_model > 0, collection_model, smallest)
+        return cls(statistics, corpus, shares)
 
     @cached_property
     def squares(self) -> Floats:
         """Squared length of each idf-weighted class sum."""
-        return (self.statistics.centroid_norms(self.corpus.idf) * UNIT) ** 2
+        return (self.statistics.centroid_norms(self.corpus.idf) * QUANTUM) ** 2
 
     @cached_property
     def masses(self) -> Floats:
         """Sum of each class sum over its terms."""
-        return self.statistics.centroid_masses * UNIT
-
-    def zero_sums(self) -> Integers:
-        """Return a zero for each term: a kernel spreads the sums of a class out over them."""
-        return np.zeros(self.statistics.n_terms, np.int64)
+        return self.statistics.centroid_masses * QUANTUM
 
     @cached_property
-    def class_arrays(self) -> tuple[Any, ...]:
-        """The arrays that every scoring kernel takes, in their order."""
-        return (
+    def arrays(self) -> ClassProfile:
+        """What kernels read."""
+        return ClassProfile(
             self.statistics.indptr,
             self.statistics.indices,
             self.statistics.centroid_sums,
-            UNIT,
             self.statistics.class_sizes,
             self.squares,
             self.masses,
             self.corpus.idf,
             self.collection_model,
+            QUANTUM,
         )
 
 
@@ -109,7 +117,7 @@ def weight_documents(
     totals = np.empty(rows.n_documents)
     parallel_for(
         lambda first, last: kernels.weight_rows(
-            rows.indptr, rows.indices, rows.data, term_weights, first, last, weights, totals
+            rows.arrays, term_weights, Block(first, last), weights, totals
         ),
         rows.indptr,
         n_jobs,

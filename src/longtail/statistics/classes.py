@@ -18,6 +18,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from longtail._kernels import statistics as kernels
+from longtail._kernels.types import Block, ClassTerms, FixedPoint, Members, TermScratch
 from longtail._parallel import parallel_for
 from longtail.sparse import (
     FRACTION_BITS,
@@ -116,19 +117,13 @@ class ClassStatistics:
             If the sizes do not fit, or a class number or count is out of range.
         """
         rows = X if isinstance(X, CountMatrix) else CountMatrix.from_matrix(X)
-        numbers = check_class_ids(y, n_classes, rows.n_documents)
-        order = np.argsort(numbers, kind="stable")
-        class_sizes = np.bincount(numbers, minlength=n_classes).astype(np.int64)
-        starts = offsets_from_lengths(class_sizes)
+        class_ids = check_class_ids(y, n_classes, rows.n_documents)
+        class_sizes = np.bincount(class_ids, minlength=n_classes).astype(np.int64)
+        members = Members(offsets_from_lengths(class_sizes), np.argsort(class_ids, kind="stable"))
         count_bits = 0 if are_integral(rows.data) else FRACTION_BITS
-        indptr, indices, counts, centroid_sums = _sum_classes(
-            rows, order, starts, count_bits, sublinear, n_jobs
-        )
+        sums = _sum_classes(rows, members, count_bits, sublinear, n_jobs)
         return cls(
-            indptr=indptr,
-            indices=indices,
-            counts=counts,
-            centroid_sums=centroid_sums,
+            *sums,
             class_sizes=class_sizes,
             document_frequencies=count_terms(rows.indices, rows.n_terms),
             count_bits=count_bits,
@@ -141,6 +136,11 @@ class ClassStatistics:
         return cls.from_counts(
             sp.csr_array((0, n_terms)), np.zeros(0, np.int64), n_classes, sublinear=sublinear
         )
+
+    @property
+    def arrays(self) -> ClassTerms:
+        """What kernels read."""
+        return ClassTerms(self.indptr, self.indices, self.counts, self.centroid_sums)
 
     @property
     def n_classes(self) -> int:
@@ -379,53 +379,43 @@ def check_class_ids(y: ArrayLike, n_classes: int, n_documents: int) -> Integers:
 
 
 def _sum_classes(
-    rows: CountMatrix,
-    order: Integers,
-    starts: Integers,
-    count_bits: int,
-    sublinear: bool,
-    n_jobs: int | None,
-) -> tuple[Integers, NDArray[Any], Integers, Integers]:
+    rows: CountMatrix, members: Members, count_bits: int, sublinear: bool, n_jobs: int | None
+) -> ClassTerms:
     """Count the distinct terms of each class, then fill its entries; classes in parallel."""
     _check_range(rows.data, count_bits)
-    n_classes, n_terms = len(starts) - 1, rows.n_terms
-    sizes = np.zeros(n_classes, np.int64)
-    work = offsets_from_lengths(np.diff(rows.indptr)[order])[starts]
+    n_terms, starts = rows.n_terms, members.starts
+    sizes = np.zeros(len(starts) - 1, np.int64)
+    work = offsets_from_lengths(np.diff(rows.indptr)[members.document_ids])[starts]
     parallel_for(
         lambda first, last: kernels.count_class_terms(
-            order, starts, rows.indptr, rows.indices, first, last, np.full(n_terms, -1), sizes
+            members, rows.indptr, rows.indices, Block(first, last), np.full(n_terms, -1), sizes
         ),
         work,
         n_jobs,
     )
-    indptr = offsets_from_lengths(sizes)
-    indices = np.empty(indptr[-1], rows.indices.dtype)
-    counts = np.empty(indptr[-1], np.int64)
-    centroid_sums = np.empty(indptr[-1], np.int64)
+    classes = _allocate(offsets_from_lengths(sizes), rows.indices.dtype)
+    fixed_point = FixedPoint(2.0**count_bits, 2.0**CENTROID_BITS, sublinear)
     parallel_for(
         lambda first, last: kernels.fill_class_sums(
-            order,
-            starts,
-            rows.indptr,
-            rows.indices,
-            rows.data,
-            sublinear,
-            2.0**count_bits,
-            2.0**CENTROID_BITS,
-            first,
-            last,
-            indptr,
-            np.zeros(n_terms, np.int64),
-            np.zeros(n_terms, np.int64),
-            np.zeros(n_terms, np.bool_),
-            indices,
-            counts,
-            centroid_sums,
+            members,
+            rows.arrays,
+            fixed_point,
+            Block(first, last),
+            TermScratch(*(np.zeros(n_terms, dtype) for dtype in (np.int64, np.int64, np.bool_))),
+            classes,
         ),
         work,
         n_jobs,
     )
-    return indptr, indices, counts, centroid_sums
+    return classes
+
+
+def _allocate(indptr: Integers, dtype: np.dtype[Any]) -> ClassTerms:
+    """Allocate a class matrix for the entries that the offsets ask for."""
+    size = indptr[-1]
+    return ClassTerms(
+        indptr, np.empty(size, dtype), np.empty(size, np.int64), np.empty(size, np.int64)
+    )
 
 
 def _check_range(data: NDArray[Any], count_bits: int) -> None:
@@ -439,8 +429,8 @@ def _check_range(data: NDArray[Any], count_bits: int) -> None:
         )
 
 
-def _combine(a: ClassStatistics, b: ClassStatistics, sign: int) -> ClassStatistics:
-    """Return a + sign * b."""
+def _combine(a: ClassStatistics, b: ClassStatistics, factor: int) -> ClassStatistics:
+    """Return a + factor * b."""
     if (a.n_classes, a.n_terms) != (b.n_classes, b.n_terms):
         raise ValueError(
             "statistics must have the same classes and terms to be combined; got "
@@ -450,34 +440,16 @@ def _combine(a: ClassStatistics, b: ClassStatistics, sign: int) -> ClassStatisti
         raise ValueError("statistics must have the same `sublinear` setting to be combined.")
     bits = max(a.count_bits, b.count_bits)
     a, b = a._with_count_bits(bits), b._with_count_bits(bits)
-    size = len(a.indices) + len(b.indices)
     indptr = np.empty(a.n_classes + 1, np.int64)
-    indices = np.empty(size, a.indices.dtype)
-    counts, sums = np.empty(size, np.int64), np.empty(size, np.int64)
-    size = kernels.add_rows(
-        a.indptr,
-        a.indices,
-        a.counts,
-        a.centroid_sums,
-        b.indptr,
-        b.indices,
-        b.counts,
-        b.centroid_sums,
-        sign,
-        indptr,
-        indices,
-        counts,
-        sums,
-    )
-    for array in (indices, counts, sums):
+    indptr[-1] = len(a.indices) + len(b.indices)
+    merged = _allocate(indptr, a.indices.dtype)
+    size = kernels.add_rows(a.arrays, b.arrays, factor, merged)
+    for array in merged[1:]:
         array.resize(size, refcheck=False)  # gives back what is left over, without a copy
     return ClassStatistics(
-        indptr=indptr,
-        indices=indices,
-        counts=counts,
-        centroid_sums=sums,
-        class_sizes=a.class_sizes + sign * b.class_sizes,
-        document_frequencies=a.document_frequencies + sign * b.document_frequencies,
+        *merged,
+        class_sizes=a.class_sizes + factor * b.class_sizes,
+        document_frequencies=a.document_frequencies + factor * b.document_frequencies,
         count_bits=bits,
         sublinear=a.sublinear,
     )

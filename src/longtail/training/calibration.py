@@ -1,9 +1,9 @@
 """From scores to probabilities, and from a wanted precision to a threshold.
 
-In: scores of held-out documents for their candidates, and which candidate was right. Out: a
+In: scores of held-out documents for their candidates, and which candidate was correct. Out: a
 Calibrator. A candidate's log odds in the softmax over all candidates order predictions well but are
 off as a probability; a monotone map, fitted on held-out documents for the best candidate and
-another for the rest, sets them right. What a row lacks of 1 is the chance of no candidate.
+another for the rest, calibrates them. What a row lacks of 1 is the probability of no candidate.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from scipy.special import expit
 from sklearn.isotonic import IsotonicRegression
 
 from longtail._kernels.residuals import fill_log_odds
+from longtail._kernels.types import Block
 from longtail._validation import check_precision
 from longtail.results import Threshold
 from longtail.sparse import Floats
@@ -38,8 +39,8 @@ class Calibrator:
         Knots of the map for the others.
     held_out_log_odds : ndarray of shape (n_held_out,)
         Of the best candidate of each held-out document, highest first.
-    held_out_right : ndarray of shape (n_held_out,), bool
-        Whether it was the right class.
+    held_out_correct : ndarray of shape (n_held_out,), bool
+        Whether it was the true class.
     """
 
     top_log_odds: Floats
@@ -56,14 +57,14 @@ class Calibrator:
         return cls(nothing, nothing, nothing, nothing, nothing, np.zeros(0, np.bool_))
 
 
-def fit_calibrator(scores: Floats, right: NDArray[np.bool_]) -> Calibrator:
+def fit_calibrator(scores: Floats, correct: NDArray[np.bool_]) -> Calibrator:
     """Fit the maps on held-out documents.
 
     Parameters
     ----------
     scores : ndarray of shape (n_documents, q)
         Best first.
-    right : ndarray of shape (n_documents, q), bool
+    correct : ndarray of shape (n_documents, q), bool
         Which candidate is the document's class; none where it is not among them.
 
     Returns
@@ -75,10 +76,10 @@ def fit_calibrator(scores: Floats, right: NDArray[np.bool_]) -> Calibrator:
     log_odds = candidate_log_odds(scores)
     order = np.argsort(-log_odds[:, 0], kind="stable")
     return Calibrator(
-        *_fit_map(log_odds[:, 0], right[:, 0]),
-        *_fit_map(log_odds[:, 1:].ravel(), right[:, 1:].ravel()),
+        *_fit_map(log_odds[:, 0], correct[:, 0]),
+        *_fit_map(log_odds[:, 1:].ravel(), correct[:, 1:].ravel()),
         held_out_log_odds=log_odds[order, 0],
-        held_out_correct=right[order, 0],
+        held_out_correct=correct[order, 0],
     )
 
 
@@ -137,18 +138,18 @@ def candidate_log_odds(scores: Floats) -> Floats:
     if scores.shape[1] == 1:
         return np.full(scores.shape, LARGEST_LOG_ODDS)
     log_odds = np.empty(scores.shape)
-    fill_log_odds(scores, 0, len(scores), log_odds)
+    fill_log_odds(scores, Block(0, len(scores)), log_odds)
     return np.clip(log_odds, -LARGEST_LOG_ODDS, LARGEST_LOG_ODDS)
 
 
-def _fit_map(log_odds: Floats, right: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+def _fit_map(log_odds: Floats, correct: NDArray[np.bool_]) -> tuple[Floats, Floats]:
     """Fit a rising map from log odds to frequency: isotonic steps, joined at their centres.
 
-    Steps alone would give many documents the same probability, and a threshold nothing to cut.
+    Steps alone would give many documents the same probability, and a threshold nothing to separate.
     """
     if not len(log_odds):
         return np.zeros(0), np.zeros(0)
-    steps = IsotonicRegression().fit_transform(log_odds, right)
+    steps = IsotonicRegression().fit_transform(log_odds, correct)
     heights, step = np.unique(steps, return_inverse=True)
     centres = np.bincount(step, weights=log_odds) / np.bincount(step)
     return centres, heights

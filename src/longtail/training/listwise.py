@@ -1,4 +1,4 @@
-"""Feature weights and term weights by a softmax over lists: the true class against its negatives."""
+"""Feature weights and term weights by a softmax over lists: true class against hard negatives."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from longtail._kernels import scoring as kernels
-from longtail.scoring.features import Contributions
+from longtail._kernels import listwise as kernels
+from longtail._kernels.types import AdaGrad, Contributions, ListScratch
 from longtail.sparse import CountMatrix, Floats, Integers
+
+FIRST_SQUARED_GRADIENT = 1e-2  # of AdaGrad: bounds the first step of a term to the learning rate
 
 
 def fit_feature_weights(
@@ -25,7 +27,7 @@ def fit_feature_weights(
 
     Parameters
     ----------
-    features : ndarray of shape (M, width, n_features)
+    features : ndarray of shape (M, n_columns, n_features)
         True class in column 0.
     decay : float
         Weight of the penalty.
@@ -80,10 +82,10 @@ def fit_term_weights(
 
     Parameters
     ----------
-    rows : CountRows
+    rows : CountMatrix
         All documents.
     documents : ndarray of shape (M,)
-        Row numbers, in the order of the gradient steps.
+        Document ids, in the order of the gradient steps.
     contributions_of : callable
         Gives, for a slice of `documents`, what each term adds to each score at factor 1; true class
         in column 0. Where there is more than one slice it is asked again in every pass: all at once
@@ -97,35 +99,31 @@ def fit_term_weights(
     -------
     ndarray of shape (n_terms,), float64
     """
-    log_weights, steps = np.zeros(rows.n_terms), np.full(rows.n_terms, 1e-2)
+    log_weights = np.zeros(rows.n_terms)
+    optimizer = AdaGrad(learning_rate, decay, np.full(rows.n_terms, FIRST_SQUARED_GRADIENT))
     factors = np.empty(int(np.diff(rows.indptr).max(initial=0)))
     block = block or _documents_in_block(rows, documents)
-    parts = [slice(start, start + block) for start in range(0, len(documents), block)]
-    contributions = contributions_of(parts[0]) if len(parts) == 1 else None
+    batches = [slice(start, start + block) for start in range(0, len(documents), block)]
+    contributions = contributions_of(batches[0]) if len(batches) == 1 else None
 
-    def step(part: slice, terms: Contributions) -> None:
+    def step(batch: slice, terms: Contributions) -> None:
         kernels.step_term_weights(
             rows.indptr,
             rows.indices,
-            documents[part],
-            terms.offsets,
-            terms.values,
-            terms.biases,
-            learning_rate,
-            decay,
-            np.empty(terms.biases.shape[1]),
-            factors,
+            documents[batch],
+            terms,
+            optimizer,
+            ListScratch(np.empty(terms.biases.shape[1]), factors),
             log_weights,
-            steps,
         )
 
     for _ in range(n_epochs):
-        for part in parts:  # no name for what is made here: it would live on beside the next
-            step(part, contributions or contributions_of(part))
+        for batch in batches:  # no name for what is made here: it would live on beside the next
+            step(batch, contributions or contributions_of(batch))
     return np.exp(log_weights)
 
 
 def _documents_in_block(rows: CountMatrix, documents: Integers) -> int:
-    """Return how many documents have about 100,000 terms: 8 MB with 20 rivals each."""
+    """Return how many documents have about 100,000 terms: 8 MB with 20 hard negatives each."""
     n_entries = int(np.diff(rows.indptr)[documents].sum())
     return max(1, 100_000 * len(documents) // max(n_entries, 1))

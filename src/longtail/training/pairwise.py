@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 
 from longtail._kernels import pairwise as pair_kernels
 from longtail._kernels import paper as feature_kernels
+from longtail._kernels.types import Block, Differences, DifferenceScratch, LossSums
 from longtail._parallel import parallel_for
 from longtail._validation import check_positive
 from longtail.scoring.features import group_by_class
-from longtail.scoring.paper import FEATURES
+from longtail.scoring.paper import FEATURES, as_paper_classes
 from longtail.sparse import CountMatrix, Floats
 from longtail.statistics.classes import ClassStatistics
 from longtail.training.sampling import PairSample
@@ -27,9 +28,9 @@ PAIR_CHUNK = 1 << 14  # pairs summed up by themselves; fixed, so that sums are t
 
 _TOLERANCE = 1e-12  # of the SVM's objective; the last steps are exact, so that it costs one pass
 
-_LEAST_SHARE = 1e-4  # of the decrease that a step promises
+_SMALLEST_SHARE = 1e-4  # of the decrease that a step promises
 
-_MOST_STEPS = 100
+_MAX_STEPS = 100
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ def pair_differences(features: NDArray[np.float64], classes: NDArray[Any]) -> tu
     features : ndarray of shape (M, 1 + adversaries, n_features)
         True class in column 0.
     classes : ndarray of shape (M, 1 + adversaries)
-        Class numbers.
+        Class ids.
 
     Returns
     -------
@@ -86,7 +87,7 @@ def adversary_differences(
 
     Parameters
     ----------
-    rows : CountRows
+    rows : CountMatrix
         Counts of all documents.
     statistics : ClassStatistics
         Of the classes.
@@ -100,51 +101,38 @@ def adversary_differences(
     ndarray of shape (M * adversaries, n_features), float32
         In the order of `FEATURES`.
     """
-    corpus, n_features = statistics.corpus, len(FEATURES)
-    largest = int(np.diff(statistics.indptr).max())
-    norms = statistics.centroid_norms(corpus.idf)
-    document_norms, true = np.empty(len(sample)), np.empty((len(sample), n_features))
-    differences = np.empty((*sample.classes[:, 1:].shape, n_features), np.float32)
-    starts, pairs = group_by_class(sample.classes, statistics.n_classes)
+    n_features, largest = len(FEATURES), int(np.diff(statistics.indptr).max())
+    classes = as_paper_classes(statistics, statistics.corpus)
+    outputs = Differences(
+        np.empty(len(sample)),
+        np.empty((len(sample), n_features)),
+        np.empty((*sample.classes[:, 1:].shape, n_features), np.float32),
+    )
+    pairs = group_by_class(sample.classes, statistics.n_classes)
 
     def fill(are_true: bool) -> None:
         parallel_for(
             lambda first, last: feature_kernels.fill_differences(
-                rows.indptr,
-                rows.indices,
-                rows.data,
+                rows.arrays,
                 sample.documents,
-                sample.classes.shape[1],
-                starts,
                 pairs,
                 are_true,
-                statistics.indptr,
-                statistics.indices,
-                statistics.counts,
-                statistics.centroid_sums,
-                2.0**-statistics.count_bits,
-                statistics.sublinear,
-                corpus.idf,
-                corpus.rarity,
-                statistics.class_lengths,
-                norms,
-                corpus.mean_class_length,
-                first,
-                last,
-                np.zeros(statistics.n_terms, np.int32),
-                np.empty((largest, n_features)),
-                np.empty(n_features),
-                document_norms,
-                true,
-                differences,
+                classes,
+                Block(first, last),
+                DifferenceScratch(
+                    np.zeros(statistics.n_terms, np.int32),
+                    np.empty((largest, n_features)),
+                    np.empty(n_features),
+                ),
+                outputs,
             ),
-            starts,
+            pairs.starts,
             n_jobs,
         )
 
     fill(are_true=True)
     fill(are_true=False)
-    return differences.reshape(-1, n_features)
+    return outputs.differences.reshape(-1, n_features)
 
 
 def fit_pairwise_scorer(
@@ -209,20 +197,22 @@ def svm_objective(
     The loss has no second derivative where a pair's margin is exactly 1; there it counts as 0.
     """
     n_chunks, n_features = -(-len(differences) // PAIR_CHUNK), len(weights)
-    losses = np.empty(n_chunks)
-    gradients = np.zeros((n_chunks, n_features))
-    hessians = np.zeros((n_chunks, n_features, n_features))
+    sums = LossSums(
+        np.empty(n_chunks),
+        np.zeros((n_chunks, n_features)),
+        np.zeros((n_chunks, n_features, n_features)),
+    )
     parallel_for(
         lambda first, last: pair_kernels.sum_losses(
-            differences, 1.0 / scales, weights, PAIR_CHUNK, first, last, losses, gradients, hessians
+            differences, 1.0 / scales, weights, PAIR_CHUNK, Block(first, last), sums
         ),
         PAIR_CHUNK * np.arange(n_chunks + 1),
         n_jobs,
     )
-    lower = hessians.sum(axis=0)
+    lower = sums.hessians.sum(axis=0)
     return Objective(
-        value=float(0.5 * weights @ weights + C * losses.sum()),
-        gradient=weights + 2.0 * C * gradients.sum(axis=0),
+        value=float(0.5 * weights @ weights + C * sums.losses.sum()),
+        gradient=weights + 2.0 * C * sums.gradients.sum(axis=0),
         hessian=np.eye(n_features) + 2.0 * C * (lower + np.tril(lower, -1).T),
     )
 
@@ -246,7 +236,7 @@ def minimise(objective: Callable[[Floats], Objective], start: Floats) -> Floats:
         A further step would lower the value by less than a part in 10^12.
     """
     weights, here = start, objective(start)
-    for _ in range(_MOST_STEPS):
+    for _ in range(_MAX_STEPS):
         step = np.linalg.solve(here.hessian, -here.gradient)
         decrease = -float(here.gradient @ step)  # twice what a quadratic function would lose
         if not decrease > _TOLERANCE * here.value:
@@ -254,7 +244,7 @@ def minimise(objective: Callable[[Floats], Objective], start: Floats) -> Floats:
         length, there = 1.0, objective(weights + step)
         # Where the function bends more than the Hessian knew, the full step may lead too far. The
         # tolerance is for rounding, which alone may lift the value once the step is short.
-        while there.value > (1.0 + _TOLERANCE) * here.value - _LEAST_SHARE * length * decrease:
+        while there.value > (1.0 + _TOLERANCE) * here.value - _SMALLEST_SHARE * length * decrease:
             length /= 2.0
             there = objective(weights + length * step)
         weights, here = weights + length * step, there

@@ -1,6 +1,6 @@
 """(π,κ)-double sampling: which documents, and for each of them which adversarial classes.
 
-In: class numbers. Out: a PairSample. Algorithm 1 of the paper up to its call of φ; Eq. 4's order
+In: class ids. Out: a PairSample. Algorithm 1 of the paper up to its call of φ; Eq. 4's order
 inside a pair belongs to the learner.
 """
 
@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
 from longtail._kernels import sampling as kernels
+from longtail._kernels.types import Block
 from longtail._parallel import parallel_for, uniform_work
 from longtail._validation import cap_adversaries, check_examples_per_class
 from longtail.sparse import Floats, Integers, index_dtype
@@ -27,9 +28,9 @@ class PairSample:
     Attributes
     ----------
     documents : ndarray of shape (M,), int64
-        Row numbers, ascending.
+        Document ids, ascending.
     classes : ndarray of shape (M, 1 + adversaries), int32 (int64 beyond 2^31 classes)
-        Class numbers; the true class in column 0.
+        Class ids; the true class in column 0.
     """
 
     documents: Integers
@@ -41,7 +42,7 @@ class PairSample:
 
 
 def retention_probabilities(class_sizes: ArrayLike, examples_per_class: float) -> Floats:
-    """Return π_k = min(1, examples_per_class / n_k), the chance that a document is kept.
+    """Return π_k = min(1, examples_per_class / n_k), the probability that a document is kept.
 
     Parameters
     ----------
@@ -78,7 +79,7 @@ def draw_pairs(
     Parameters
     ----------
     y : array-like of shape (n_documents,), int
-        Class numbers, 0 to n_classes - 1.
+        Class ids, 0 to n_classes - 1.
     n_classes : int
         K, at least 2.
     examples_per_class : float
@@ -112,7 +113,7 @@ def draw_pairs(
     classes = np.empty((len(documents), 1 + n_adversaries), index_dtype(n_classes))
     parallel_for(
         lambda first, last: kernels.fill_adversaries(
-            labels, documents, n_classes, seed, first, last, classes
+            labels, documents, n_classes, seed, Block(first, last), classes
         ),
         uniform_work(len(documents)),
         n_jobs,
@@ -148,7 +149,7 @@ def _document_keys(n_documents: int, seed: int) -> Floats:
 
 
 def _lowest(keys: Floats, most: int) -> Integers:
-    """Return the places of the lowest finite keys, lowest first."""
+    """Return the documents of the lowest finite keys, lowest first."""
     n_drawn = min(most, int(np.count_nonzero(np.isfinite(keys))))
     return np.argsort(keys, kind="stable")[:n_drawn].astype(np.int64)
 

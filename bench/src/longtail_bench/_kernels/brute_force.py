@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from longtail._kernels.jit import kernel
-from longtail._kernels.search import keep_best
+from longtail._kernels.ranking import keep_best
 
 
 @kernel

@@ -14,7 +14,7 @@ import numpy as np
 
 from longtail._kernels.jit import kernel, part
 from longtail._kernels.sampling import random_bits, uniform
-from longtail._kernels.search import keep_best
+from longtail._kernels.ranking import keep_best
 
 _ARMIJO = 0.01  # share of the predicted decrease that a step must reach
 _MOST_HALVINGS = 20
