@@ -35,8 +35,8 @@ IN_CONFIG = {  # the field of FitConfig for each setting
 WHERE = {  # the module's name for each other setting
     "fewest_calibrated": (calibration, "FEWEST_DOCUMENTS"),
     "tolerance": (residuals, "TOLERANCE"),
-    "most_passes": (residuals, "MOST_PASSES"),
-    "lowest_offset": (residuals, "LOWEST_OFFSET"),
+    "most_passes": (residuals, "MAX_PASSES"),
+    "lowest_offset": (residuals, "LOWEST_LOG_ODDS"),
     "smallest_weight": (residuals, "SMALLEST_WEIGHT"),
 }
 

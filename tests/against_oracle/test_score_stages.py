@@ -11,6 +11,7 @@ from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
 
 from longtail._kernels import residuals as refinement_kernels
+from longtail._kernels.types import Block
 from longtail.retrieval.index import build_index
 from longtail.retrieval.search import search
 from longtail.scoring.features import leave_one_out_scores, score_features, term_contributions
@@ -330,7 +331,7 @@ def test_offsets(width, scale):
     scores[0] = 0.0
     scores[1, 0], scores[1, 1] = 1e6, -1e6
     offsets = np.full((20, width), np.nan, np.float32)
-    refinement_kernels.fill_log_odds(scores, 0, 20, offsets)
+    refinement_kernels.fill_log_odds(scores, Block(0, 20), offsets)
     assert np.isfinite(offsets).all()
     for row, computed in zip(scores.tolist(), offsets, strict=True):
         assert computed == pytest.approx(oracle.log_odds(row), rel=1e-6, abs=1e-6)
@@ -353,9 +354,9 @@ def hard_negatives(seed, width=4, n_documents=60, n_classes=6, n_terms=12):
 def to_the_end(monkeypatch):
     """Let the solver run until nothing moves, on every pair, and keep every weight."""
     monkeypatch.setattr(refinement, "TOLERANCE", 1e-8)
-    monkeypatch.setattr(refinement, "MOST_PASSES", 5000)
+    monkeypatch.setattr(refinement, "MAX_PASSES", 5000)
     monkeypatch.setattr(refinement, "SMALLEST_WEIGHT", 1e-300)
-    monkeypatch.setattr(refinement, "LOWEST_OFFSET", -np.inf)
+    monkeypatch.setattr(refinement, "LOWEST_LOG_ODDS", -np.inf)
 
 
 def row_of(weights, c):
@@ -425,7 +426,7 @@ def test_class_weights_reach_the_optimum_at_a_large_cost_and_wide_scores():
 @pytest.mark.parametrize("seed", SEEDS)
 def test_the_default_stop_is_near_the_optimum(seed, monkeypatch):
     monkeypatch.setattr(refinement, "SMALLEST_WEIGHT", 1e-300)
-    monkeypatch.setattr(refinement, "LOWEST_OFFSET", -np.inf)
+    monkeypatch.setattr(refinement, "LOWEST_LOG_ODDS", -np.inf)
     problem, documents, classes, scores = hard_negatives(seed)
     weights = refinement.fit_residuals(documents, classes, scores.__getitem__, 6, 1.0)
     weighted = [oracle.weigh(x, [1.0] * 12) for x in oracle.to_documents(problem.X)]
@@ -466,7 +467,7 @@ def test_one_class_without_offsets_is_liblinears_logistic_regression(seed, cost)
 
 @pytest.mark.usefixtures("to_the_end")
 def test_pairs_below_the_lowest_offset_are_passed_over(monkeypatch):
-    monkeypatch.setattr(refinement, "LOWEST_OFFSET", -2.0)
+    monkeypatch.setattr(refinement, "LOWEST_LOG_ODDS", -2.0)
     problem, documents, classes, scores = hard_negatives(5)
     weights = refinement.fit_residuals(documents, classes, scores.__getitem__, 6, 1.0)
     weighted = [oracle.weigh(x, [1.0] * 12) for x in oracle.to_documents(problem.X)]

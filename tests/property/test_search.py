@@ -166,7 +166,7 @@ def test_one_pass_over_the_pairs_equals_three(problem, q, k, pairs_per_class, n_
 @pytest.mark.parametrize("room", [1, 64, 1 << 20])
 def test_ties_beyond_the_room_are_still_exact(room, monkeypatch):
     """All 3,000 classes tie, so every one must be scored; whatever room there is."""
-    monkeypatch.setattr(candidates, "ROOM", room)
+    monkeypatch.setattr(candidates, "BATCH_ENTRIES", room)
     n_classes = 3000
     matrix = sp.csr_array(np.ones((n_classes, 2), np.float32))
     score = LinearScorer(

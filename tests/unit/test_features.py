@@ -78,8 +78,8 @@ def test_term_scores_are_the_weighted_features(problem):
 @pytest.mark.parametrize(
     ("documents", "classes", "message"),
     [
-        ([0], [[7]], "classes must be numbers from 0 to 6; got 7"),
-        ([99], [[0]], "documents must be numbers from 0 to 59"),
+        ([0], [[7]], "classes must be ids from 0 to 6; got 7"),
+        ([99], [[0]], "documents must be ids from 0 to 59"),
         ([0, 1], [[0]], r"shape \(M,\)"),
         ([0], [0], r"shape \(M,\)"),
     ],

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from longtail._kernels import residuals as kernels
+from longtail._kernels.types import Block
 from longtail.scoring.features import group_by_class
 from longtail.scoring.linear import ClassResiduals, score_pairs
 from longtail.scoring.weighting import weight_documents
@@ -62,7 +63,8 @@ CONSTANTS = [0.1, 0.2, -0.3, 0.4]
 def test_pairs_are_grouped_by_class(width):
     classes = np.random.default_rng(width).integers(0, 9, (30, width))
     classes[classes == 5] = 6  # class 5 has no pair, class 8 may be the last
-    starts, pairs = group_by_class(classes, 9)
+    starts, pairs, n_columns = group_by_class(classes, 9)
+    assert n_columns == width
     for c, expected in enumerate(oracle.list_pairs(classes.tolist(), 9)):
         assert pairs[starts[c] : starts[c + 1]].tolist() == [i * width + k for i, k in expected]
     assert starts[-1] == 30 * width
@@ -71,13 +73,13 @@ def test_pairs_are_grouped_by_class(width):
 def test_offsets_of_two_classes_are_score_differences():
     scores = np.array([[1.5, -2.0], [0.0, 0.0], [-5000.0, 5000.0]])
     offsets = np.empty((3, 2), np.float32)
-    kernels.fill_log_odds(scores, 0, 3, offsets)
+    kernels.fill_log_odds(scores, Block(0, 3), offsets)
     assert offsets.tolist() == [[3.5, -3.5], [0.0, 0.0], [-10000.0, 10000.0]]
 
 
 def test_offsets_of_some_rows_leave_the_others():
     offsets = np.full((4, 3), 9.0, np.float32)
-    kernels.fill_log_odds(np.zeros((4, 3)), 1, 3, offsets)
+    kernels.fill_log_odds(np.zeros((4, 3)), Block(1, 3), offsets)
     assert np.all(offsets[[0, 3]] == 9)
     assert offsets[1:3] == pytest.approx(-np.log(2))
 

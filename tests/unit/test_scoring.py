@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from longtail._kernels import scoring as kernels
+from longtail._kernels import features as kernels
 from longtail.scoring import linear as scoring
 from longtail.scoring.features import (
     SCORE_FEATURE_NAMES,

@@ -1,7 +1,13 @@
 import numpy as np
 import pytest
+from numba import njit
 
 from longtail._kernels.sorting import nth_largest, sort_keys, sort_together
+
+
+@njit
+def sort_both(keys, values, start, stop):
+    sort_together(keys, values, start, stop)  # a subroutine: compiled code alone can call it
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 10, 257, 3000, 70_000])
@@ -18,10 +24,10 @@ def test_sorts_and_selects_like_numpy(size, n_values):
     assert keys[size] == -(2**31)
     terms, numbers = rng.permutation(size).astype(np.int32), np.arange(size, dtype=np.float32)
     sorted_terms, sorted_numbers = terms.copy(), numbers.copy()
-    sort_together(sorted_terms, sorted_numbers, 0, size)
+    sort_both(sorted_terms, sorted_numbers, 0, size)
     order = np.argsort(terms)
     assert np.array_equal(sorted_terms, terms[order])
     assert np.array_equal(sorted_numbers, numbers[order])
     part = terms.copy()
-    sort_together(part, numbers, size // 2, size)
+    sort_both(part, numbers, size // 2, size)
     assert np.array_equal(part[: size // 2], terms[: size // 2])
