@@ -116,17 +116,18 @@ def check_sparse(X: Any) -> None:
     ValueError
         If an offset falls or an index is out of range.
     """
-    if getattr(X, "format", None) == "coo" and sp.issparse(X):
+    layout = getattr(X, "format", None) if sp.issparse(X) else None
+    if layout == "coo":
         bounds = list(zip(X.coords, X.shape, strict=True))
-    elif getattr(X, "format", None) in ("csr", "csc", "bsr") and sp.issparse(X):
-        blocks = X.blocksize if X.format == "bsr" else (1, 1)
+    elif layout in ("csr", "csc", "bsr"):
+        blocks = X.blocksize if layout == "bsr" else (1, 1)
         n_rows, n_columns = (size // block for size, block in zip(X.shape, blocks, strict=True))
-        if X.format == "csc":
+        if layout == "csc":
             n_rows, n_columns = n_columns, n_rows
         n_entries = min(len(X.indices), len(X.data))
         if not _are_offsets(X.indptr, n_rows, n_entries):
             raise ValueError(
-                f"X is a damaged {X.format} matrix of shape {X.shape}: its indptr must have "
+                f"X is a damaged {layout} matrix of shape {X.shape}: its indptr must have "
                 f"{n_rows + 1} offsets that start at 0, never fall and end within its "
                 f"{n_entries} entries. Build the matrix anew."
             )
@@ -136,7 +137,7 @@ def check_sparse(X: Any) -> None:
     for indices, size in bounds:
         if len(indices) and not 0 <= indices.min() <= indices.max() < size:
             raise ValueError(
-                f"X is a damaged {X.format} matrix of shape {X.shape}: its indices reach from "
+                f"X is a damaged {layout} matrix of shape {X.shape}: its indices reach from "
                 f"{indices.min()} to {indices.max()}, outside 0 to {size - 1}. "
                 "Build the matrix anew."
             )

@@ -12,11 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from longtail.retrieval import search as candidates
+from longtail.retrieval.delta import search_segments
 from longtail.retrieval.index import build_index
 from longtail.retrieval.pruning import QueryPruning
-from longtail.retrieval.search import search, search_and_rerank
+from longtail.retrieval.search import search
 from longtail.scoring import linear as scoring
-from longtail.scoring.linear import LinearScorer, score_pairs
+from longtail.scoring.linear import ClassResiduals, LinearScorer, score_pairs
 from longtail.scoring.weighting import WeightedDocuments
 from longtail.sparse import CountMatrix
 
@@ -141,23 +142,22 @@ def test_one_pass_over_the_pairs_equals_three(problem, q, k, pairs_per_class, n_
     q = min(q, n_classes)
     rng = np.random.default_rng(q)
     matrix = sp.random_array((n_classes, n_terms), density=0.3, format="csr", rng=rng)
-    correction = LinearScorer(
+    residuals = ClassResiduals(
         matrix.indptr.astype(np.int64),
         matrix.indices.astype(np.int32),
         rng.normal(size=matrix.nnz).astype(np.float32),
-        np.zeros(n_classes),
         rng.normal(size=n_classes),
     )
     index, rare = build_index(score, n_terms), QueryPruning(rng.integers(0, 9, n_terms), 20)
+    few = rare.prune(documents, np.arange(documents.rows.n_documents))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(scoring, "PAIRS_PER_CLASS", pairs_per_class)
-        found, scores = search_and_rerank(
-            documents, score, index, q, correction, min(k, q), pruning=rare, n_jobs=n_jobs
+        found, scores = search_segments(
+            documents, few, (score, residuals, index), None, q, min(k, q), n_jobs
         )
-    few = rare.prune(documents, np.arange(documents.rows.n_documents))
     expected, _ = brute_force(few, score, q)
     corrected = score_pairs(documents, expected, score)
-    corrected += score_pairs(documents, expected, correction)
+    corrected += score_pairs(documents, expected, residuals.as_scorer)
     order = np.lexsort((expected, -corrected))[:, : min(k, q)]
     assert np.array_equal(found, np.take_along_axis(expected, order, axis=1))
     assert np.array_equal(scores, np.take_along_axis(corrected, order, axis=1))

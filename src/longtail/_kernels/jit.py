@@ -29,7 +29,9 @@ def _interpret(function: Any) -> Any:
     return run
 
 
-if numba.config.DISABLE_JIT:
+_config: Any = numba.config
+
+if _config.DISABLE_JIT:
     kernel: Any = _interpret
     subroutine: Any = lambda function: function  # noqa: E731 (one type for both branches)
 

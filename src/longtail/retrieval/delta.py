@@ -129,9 +129,7 @@ def search_segments(
             documents, pruned, ids, shortlist, scorer, residuals.as_scorer, n_jobs
         )
         if delta is not None:
-            shortlist, scores = _add_delta(
-                shortlist, scores, delta, documents, pruned, ids, n_jobs
-            )
+            shortlist, scores = _add_delta(shortlist, scores, delta, documents, pruned, ids, n_jobs)
         return rerank(shortlist, scores, n_candidates, k, n_jobs)
 
     return search_batches(

@@ -132,7 +132,8 @@ def adversary_differences(
 
     fill(are_true=True)
     fill(are_true=False)
-    return outputs.differences.reshape(-1, n_features)
+    differences: NDArray[np.float32] = outputs.differences
+    return differences.reshape(-1, n_features)
 
 
 def fit_pairwise_scorer(

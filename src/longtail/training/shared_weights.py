@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from longtail._kernels.types import Contributions
 from longtail.retrieval.index import build_index
 from longtail.retrieval.pruning import QueryPruning
 from longtail.scoring.features import (
@@ -17,7 +18,6 @@ from longtail.scoring.features import (
     FEATURE_WEIGHT_BOUNDS,
     FIRST_FEATURE_WEIGHTS,
     SCORE_FEATURE_NAMES,
-    Contributions,
     leave_one_out_scores,
     score_features,
     term_contributions,
