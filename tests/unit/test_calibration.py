@@ -101,17 +101,20 @@ def test_threshold_reaches_its_precision(precision):
     calibrator = fit_calibrator(*draw(8, 20_000))
     threshold = find_threshold(calibrator, precision)
     scores, right = draw(9, 20_000)
-    kept = calibrate(scores, calibrator)[:, 0] >= threshold
+    kept = calibrate(scores, calibrator)[:, 0] >= threshold.threshold
+    assert kept.mean() == pytest.approx(threshold.coverage, abs=0.02)
     assert 0.05 < kept.mean() < 0.95
     assert right[kept, 0].mean() == pytest.approx(precision, abs=0.02)
 
 
 def test_thresholds_that_cannot_be_given():
     calibrator = fit_calibrator(*draw(10, 2000))
-    with pytest.raises(ValueError, match=r"a precision of 0\.99 cannot be reached"):
-        find_threshold(calibrator, 0.99)  # one in ten is no candidate, however certain
-    with pytest.raises(ValueError, match="too few documents"):
-        find_threshold(Calibrator.identity(), 0.5)
+    # One in ten is no candidate, however certain; and without held-out documents nothing is known.
+    for case in ((calibrator, 0.99), (Calibrator.identity(), 0.5)):
+        threshold = find_threshold(*case)
+        assert np.isnan(threshold.threshold)
+        assert np.isnan(threshold.expected_precision)
+        assert threshold.coverage == threshold.n_documents == 0
     for precision in (0, 1, -0.1, 90):
         with pytest.raises(ValueError, match="precision must be between 0 and 1"):
             find_threshold(calibrator, precision)
