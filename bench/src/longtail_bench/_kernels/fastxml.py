@@ -13,8 +13,8 @@ import math
 import numpy as np
 
 from longtail._kernels.jit import kernel, part
-from longtail._kernels.sampling import random_bits, uniform
 from longtail._kernels.ranking import keep_best
+from longtail._kernels.sampling import random_bits, uniform
 
 _ARMIJO = 0.01  # share of the predicted decrease that a step must reach
 _MOST_HALVINGS = 20

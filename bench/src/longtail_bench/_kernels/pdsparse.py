@@ -14,8 +14,8 @@ import math
 import numpy as np
 
 from longtail._kernels.jit import kernel, part
-from longtail._kernels.sampling import random_bits, uniform
 from longtail._kernels.ranking import keep_best
+from longtail._kernels.sampling import random_bits, uniform
 
 _SPREAD = np.uint64(2654435769)  # 2^32 / golden ratio: neighbouring classes land far apart
 _LOW_HALF = np.uint64(0xFFFFFFFF)
