@@ -758,6 +758,8 @@ def animals(tmp_path):
 def assert_same_text_model(one, other):
     assert type(one) is type(other) is TextClassifier
     assert one.vocabulary_.terms == other.vocabulary_.terms
+    frequencies = one.vocabulary_.document_frequencies, other.vocabulary_.document_frequencies
+    assert frequencies[0].tolist() == frequencies[1].tolist()
     assert one.classes_.tolist() == other.classes_.tolist()
     assert one.statistics_ == other.statistics_
     assert_same_predictions(one, other, QUESTIONS)
@@ -769,12 +771,14 @@ def test_texts_are_taught_with_their_new_terms(animals):
         ("an owl hoots", "owl"),
         ("a fox of the arctic is white", "fox"),
         ("the owl hunts, the snowy owl is white", "owl"),
+        ("arctic arctic hunts a white hare", "hare"),
+        ("a hare hunts an owl", "hare"),
     ):
         teacher.teach([text], [label], by="ann")
         direct.partial_fit([text], [label])
     assert teacher.model.predict(["it hoots"]).tolist() == ["owl"]
     assert_same_text_model(teacher.model, direct)
-    assert_same_text_model(load(animals), direct)  # all three at once
+    assert_same_text_model(load(animals), direct)  # all at once
     teacher.rename_class("owl", "night owl")
     teacher.merge_classes("wolf", "fox")
     teacher.forget(["a fox of the arctic is white", "the red fox"], ["fox", "fox"])

@@ -89,7 +89,12 @@ def mark_undone(changes: Sequence[Change]) -> list[Change]:
     for change in reversed(changes):  # only later changes decide about a change
         if change.action == "undo" and change.number not in undone:
             undone.update(change.content["changes"])
-    return [replace(change, in_effect=change.number not in undone) for change in changes]
+    return [
+        change
+        if change.in_effect == (change.number not in undone)
+        else replace(change, in_effect=change.number not in undone)
+        for change in changes
+    ]
 
 
 def encode_row(content: dict[str, Any]) -> bytes:

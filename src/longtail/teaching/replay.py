@@ -9,8 +9,11 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from longtail.estimators.text import TextClassifier
 from longtail.exceptions import DocumentError, ModelFileError
@@ -143,14 +146,41 @@ def _runs(changes: Iterable[Change]) -> Iterator[list[Change]]:
 
 
 def _enter_terms(model: TextClassifier, contents: Sequence[Batches]) -> None:
-    """Let the new terms of each change enter in turn, so that they get the numbers they had."""
+    """Let the new terms of each change enter in turn, so that they get the ids they had.
+
+    All enter at once, in the order of their bytes; then they are ordered by the change that brought
+    them, and by their bytes within each. One by one takes 4 ms a change, and more in a large
+    vocabulary.
+    """
     fitted = model._fitted()
-    vocabulary, classifier = fitted.vocabulary, copy.copy(fitted.classifier)
-    for batches in contents:
-        texts = [text for batch in batches for text in batch["documents"]]
-        vocabulary = vocabulary.extended(texts, model.n_jobs)
-    if vocabulary.n_terms > fitted.vocabulary.n_terms:
-        classifier._grow_terms(vocabulary.n_terms)
+    n_known = fitted.vocabulary.n_terms
+    by_change = [[text for batch in batches for text in batch["documents"]] for batches in contents]
+    texts = [text for texts in by_change for text in texts]
+    grown = fitted.vocabulary.extended(texts, model.n_jobs)
+    if grown.n_terms == n_known:
+        return
+    X = grown.count(texts, model.n_jobs)
+    changes = np.repeat(np.arange(len(by_change)), [len(texts) for texts in by_change])
+    changes = np.repeat(changes, np.diff(X.indptr))[X.indices >= n_known]
+    terms = X.indices[X.indices >= n_known] - n_known
+    entered = np.full(grown.n_terms - n_known, len(by_change))
+    np.minimum.at(entered, terms, changes)
+    order = np.argsort(entered, kind="stable")
+    frequencies = np.bincount(terms[changes == entered[terms]], minlength=len(order))
+    known = slice(grown.offsets[n_known])
+    spans = pairwise(grown.offsets[n_known:].tolist())
+    new = [grown.utf8[start:stop] for start, stop in spans]
+    lengths = np.diff(grown.offsets[n_known:])[order]
+    vocabulary = replace(
+        grown,
+        utf8=np.concatenate([grown.utf8[known], *(new[term] for term in order.tolist())]),
+        offsets=np.append(grown.offsets[: n_known + 1], grown.offsets[n_known] + lengths.cumsum()),
+        document_frequencies=np.append(
+            grown.document_frequencies[:n_known], frequencies[order]
+        ).astype(np.int64),
+    )
+    classifier = copy.copy(fitted.classifier)
+    classifier._grow_terms(vocabulary.n_terms)
     model._state = replace(fitted, vocabulary=vocabulary, classifier=classifier)
 
 
