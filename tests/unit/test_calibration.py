@@ -116,5 +116,5 @@ def test_thresholds_that_cannot_be_given():
         assert np.isnan(threshold.expected_precision)
         assert threshold.coverage == threshold.n_documents == 0
     for precision in (0, 1, -0.1, 90):
-        with pytest.raises(ValueError, match="precision must be between 0 and 1"):
+        with pytest.raises(ValueError, match="precision must be a number between 0 and 1"):
             find_threshold(calibrator, precision)

@@ -31,7 +31,7 @@ from longtail._validation import (
 from longtail.estimators._editing import EditingMixin
 from longtail.explanation import ScoreParts, name_parts
 from longtail.results import Explanation, TopK
-from longtail.sparse import CountMatrix, Floats, Integers
+from longtail.sparse import CountMatrix, Floats, Integers, check_sparse
 from longtail.statistics.classes import ClassStatistics
 from longtail.store.container import write_model
 from longtail.store.journal import saving
@@ -281,6 +281,7 @@ class CountClassifier(EditingMixin, StatefulEstimator):
     def _check_input(self, X: Any, y: ArrayLike, *, reset: bool) -> tuple[Any, NDArray[Any]]:
         """Return counts and labels after scikit-learn's checks and ours."""
         check_no_missing_label(y)
+        check_sparse(X)  # before anything converts it
         X, y = validate_data(self, X, y, reset=reset, accept_sparse="csr", dtype="numeric")
         y = np.asarray(y)
         if y.dtype.kind in "fc":  # for others it only warns that there are many classes
@@ -298,6 +299,7 @@ class CountClassifier(EditingMixin, StatefulEstimator):
             and not hasattr(self, "feature_names_in_")
         )
         if not needs_no_check:
+            check_sparse(X)
             X = validate_data(self, X, reset=False, accept_sparse="csr", dtype="numeric")
         return CountMatrix.from_matrix(X)
 
