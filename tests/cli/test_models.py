@@ -187,7 +187,7 @@ def test_bad_rows(files, tmp_path, monkeypatch):
     assert "bad.csv, line 62: the label in column 'genus' is missing" in message
     assert not (tmp_path / "model").exists()
     result = run("fit", path, *COLUMNS, "-o", "model", "--skip-bad-rows")
-    assert "2 bad rows passed over; bad.csv.bad-rows.csv lists them" in result.stderr
+    assert "2 bad rows skipped; bad.csv.bad-rows.csv lists them" in result.stderr
     with open("bad.csv.bad-rows.csv", newline="") as file:
         report = list(csv.DictReader(file))
     assert [row["line"] for row in report] == ["62", "63"]
@@ -265,8 +265,8 @@ def test_predict(files, tmp_path):
     fitted = longtail.load(files.model)
     top = fitted.predict_proba_topk([text for _, text in files.held], 3)
     assert [row["class"] for row in rows] == top.classes[:, 0].tolist()
-    third = zip(top.classes[:, 2].tolist(), top.scores[:, 2], strict=True)
-    assert [row["class_3"] for row in rows] == [c if chance > 0 else "" for c, chance in third]
+    third = zip(top.classes[:, 2].tolist(), top.valid[:, 2], strict=True)
+    assert [row["class_3"] for row in rows] == [c if valid else "" for c, valid in third]
     assert [float(row["probability"]) for row in rows] == pytest.approx(top.scores[:, 0], abs=1e-4)
     assert [row["genus"] for row in rows] == [label for label, _ in files.held]
     assert [int(row["line"]) for row in rows] == list(range(2, 202))
@@ -277,12 +277,12 @@ def test_predict_abstains(files, tmp_path):
     threshold = fitted.threshold_for(0.9)
     arguments = ("predict", files.model, files.test, "--text", "body", "--precision", 0.9)
     lines = run(*arguments, "--top", 2, "--json").stdout.splitlines()
-    two = fitted.predict_proba_topk([text for _, text in files.held], 2).scores
-    chances = two[:, 0]
+    two = fitted.predict_proba_topk([text for _, text in files.held], 2)
+    chances = two.scores[:, 0]
     answers = [json.loads(line) for line in lines]
     assert [answer["class"] is not None for answer in answers] == (chances >= threshold).tolist()
     assert 0 < sum(answer["class"] is None for answer in answers) < 200
-    assert [len(answer["classes"]) for answer in answers] == (1 + (two[:, 1] > 0)).tolist()
+    assert [len(answer["classes"]) for answer in answers] == two.valid.sum(axis=1).tolist()
     run(*arguments, "-o", tmp_path / "out.tsv")
     rows = (tmp_path / "out.tsv").read_text().splitlines()
     assert rows[0] == "line\tclass\tprobability"
@@ -317,7 +317,7 @@ def test_predict_mistakes(files, tmp_path):
     out = tmp_path / "out.csv"
     arguments = ("predict", files.model, files.test, "--text", "body")
     assert "end it in .csv" in fails(*arguments, "-o", tmp_path / "out.xls")
-    assert "csv, tsv or jsonl; got 'xls'" in fails(*arguments, "--out-format", "xls")
+    assert "csv, tsv, jsonl or parquet; got 'xls'" in fails(*arguments, "--out-format", "xls")
     assert "longtail fit" in fails("predict", tmp_path / "no", files.test, "--text", "body")
     assert "does not exist" in fails(*arguments, "-o", tmp_path / "a" / "b.csv")
     bad = write_csv(tmp_path / "bad.csv", [*files.held, ("too", "many", "fields")])
@@ -352,7 +352,7 @@ def test_evaluate(files, tmp_path):
     assert (folder / "precision.svg").read_text().startswith("<?xml")
     table = run(*arguments).stdout
     assert f"{report['accuracy']:.1%}" in table
-    for word in ("macro F1", "among the first 5", "calibration error", "documents seen"):
+    for word in ("macro F1", "in the top 5", "calibration error", "documents seen"):
         assert word in table
 
 
@@ -576,7 +576,7 @@ def test_counts_can_be_taught(counts, tmp_path):
 def test_counts_mistakes(counts, files, tmp_path):
     train = counts / "train.svm"
     assert "have no meaning" in fails("fit", train, *COLUMNS, "-o", tmp_path / "m")
-    assert "are for text" in fails("fit", train, "--ngrams", 1, "-o", tmp_path / "m")
+    assert "options for text" in fails("fit", train, "--ngrams", 1, "-o", tmp_path / "m")
     message = fails("predict", counts / "model", files.test, "--text", "body")
     assert "takes counts" in message
     zero = tmp_path / "zero.svm"

@@ -91,8 +91,17 @@ def test_evaluation(fitted):
     chunks = [(X[:33], labels[:33]), (X[33:], labels[33:])]
     result = evaluate(classifier, chunks, precision=0.8, n_confusions=3)
     predicted = classifier.predict(X).tolist()
+    assert [type(pair.true) for pair in result.confusions] == [str] * len(result.confusions)
     assert result.n_documents == 100
     assert result.n_unknown == 1
+    known = [p == t for p, t in zip(predicted[1:], labels[1:], strict=True)]
+    assert result.accuracy_known == pytest.approx(np.mean(known))
+    assert any(
+        "1.0% of the documents have classes" in remark for remark in result.certainty.remarks
+    )
+    assert any("too few to judge" in remark for remark in result.certainty.remarks)
+    low, high = result.certainty.calibration_interval
+    assert low <= result.certainty.calibration_error <= high
     assert result.accuracy == np.mean([p == t for p, t in zip(predicted, labels, strict=True)])
     assert result.macro_f1 == metrics.macro_f1(labels, predicted)
     assert result.macro_f1_of_means == metrics.macro_f1_of_means(labels, predicted)
@@ -108,7 +117,7 @@ def test_evaluation(fitted):
     assert result.certainty.calibration_error == metrics.expected_calibration_error(chances, right)
     abstention = result.certainty.abstention
     kept = chances >= classifier.threshold_for(0.8)
-    assert abstention.threshold == classifier.threshold_for(0.8)
+    assert abstention.threshold == classifier.threshold_for(0.8).threshold
     assert abstention.coverage == kept.mean()
     assert abstention.precision == right[kept].mean()
 
@@ -119,7 +128,9 @@ def test_padding_is_never_right():
         classes_=np.array(["a", "b"]),
         statistics_=SimpleNamespace(class_sizes=np.array([1, 1])),
         predict_proba_topk=lambda X, k: TopK(
-            np.array([["b"] + ["a"] * (k - 1)]), np.array([[0.7] + [0.0] * (k - 1)])
+            np.array([["b"] + ["a"] * (k - 1)]),
+            np.array([[0.7] + [0.0] * (k - 1)]),
+            np.array([[True] + [False] * (k - 1)]),
         ),
         threshold_for=lambda precision: 0.9,
     )
@@ -193,3 +204,35 @@ def test_missing_matplotlib_names_the_extra(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "matplotlib.figure", None)
     with pytest.raises(ImportError, match=r"pip install 'longtail\[plot\]'"):
         plot_explanation(explanation("a", {"x": 1.0}))
+
+
+def test_a_long_label_is_kept_once():
+    """Arrays of labels are not all as wide as the longest one."""
+    import tracemalloc
+
+    labels = ["a"] * 20_000 + ["x" * 100_000]
+    tracemalloc.start()
+    assert metrics.accuracy(labels, labels) == 1.0
+    assert metrics.macro_f1(labels, labels) == 1.0
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 20e6
+
+
+def test_uncalibrated_probabilities_are_told():
+    rng = np.random.default_rng(0)
+    certain = np.full(3000, 0.95)
+    correct = rng.random(3000) < 0.5
+    low, high = metrics.calibration_interval(certain, correct)
+    assert 0.4 < low < 0.45 < high < 0.5
+    classifier = SimpleNamespace(
+        classes_=np.array(["a", "b"]),
+        statistics_=SimpleNamespace(class_sizes=np.array([1, 1])),
+        predict_proba_topk=lambda X, k: TopK(
+            np.full((3000, 1), "a"), np.full((3000, 1), 0.95), np.full((3000, 1), True)
+        ),
+        threshold_for=lambda precision: float("nan"),
+    )
+    result = evaluate(classifier, [(None, np.where(correct, "a", "b"))])
+    assert "not calibrated on these documents" in result.certainty.remarks[0]
+    assert result.certainty.abstention is None

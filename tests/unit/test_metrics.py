@@ -5,6 +5,7 @@ import pytest
 from sklearn.metrics import f1_score
 
 from longtail import metrics
+from longtail.results import TopK
 from tests import oracle
 
 
@@ -55,6 +56,15 @@ def test_top_k():
     assert metrics.top_k_accuracy([2, 1], ranking, k=1) == 0.0
     assert metrics.top_k_accuracy([2, 1], ranking, k=2) == 0.5
     assert metrics.top_k_accuracy([2, 1], ranking) == 1.0
+
+
+def test_top_k_never_counts_padding():
+    """The entries without a candidate hold a real class, which is the true one."""
+    scores = np.array([[1.0, -np.inf], [2.0, 1.0]])
+    top = TopK(np.array([["b", "a"], ["b", "a"]]), scores)
+    assert metrics.top_k_accuracy(["a", "a"], top) == 0.5
+    masked = TopK(np.array([[1, 0]]), np.array([[0.9, 0.0]]), np.array([[True, False]]))
+    assert metrics.top_k_accuracy([0], masked) == 0.0
 
 
 def test_frequency_report():

@@ -1,6 +1,6 @@
-"""The commands: they parse, call and print; what they compute is in the other rooms.
+"""The commands: they parse, call and print; what they compute is in the other packages.
 
-Rooms are imported when a command runs, so that `longtail --help` answers at once.
+These are imported when a command runs, so that `longtail --help` answers at once.
 
 ========== ==============================================
 `fit`      from a table to a model file
@@ -8,7 +8,9 @@ Rooms are imported when a command runs, so that `longtail --help` answers at onc
 `predict`  the classes of new documents
 `explain`  why a document gets its class
 `teach`    change a model; `forget` is there too
-`info`     what is in a model; `warmup` is there too
+`edit`     rename, merge and remove classes, undo, compact
+`info`     what is in a model
+`warmup`   compile ahead
 `demo`     the embedded WordNet set
 `options`  what options are called
 `inputs`   what commands read
@@ -20,16 +22,29 @@ Rooms are imported when a command runs, so that `longtail --help` answers at onc
 from __future__ import annotations
 
 from importlib.metadata import entry_points
+from typing import Annotated
 
 import typer
 
 from longtail.cli.demo import demo
+from longtail.cli.edit import compact, merge, remove, rename, undo
 from longtail.cli.evaluate import evaluate
 from longtail.cli.explain import explain
 from longtail.cli.fit import fit
-from longtail.cli.info import info, warmup
+from longtail.cli.info import info
 from longtail.cli.predict import predict
 from longtail.cli.teach import forget, teach
+from longtail.cli.warmup import warmup
+
+
+def print_version(asked: bool) -> None:
+    """Print the version and end."""
+    if asked:
+        from longtail import __version__
+
+        typer.echo(f"longtail {__version__}")
+        raise typer.Exit
+
 
 app = typer.Typer(
     name="longtail",
@@ -37,7 +52,23 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-for command in (demo, fit, evaluate, predict, explain, teach, forget, info, warmup):
+
+
+@app.callback()
+def _options(
+    _version: Annotated[
+        bool,
+        typer.Option("--version", help="Print the version.", callback=print_version, is_eager=True),
+    ] = False,
+) -> None:
+    pass
+
+
+for command in (
+    *(demo, fit, evaluate, predict, explain),
+    *(teach, forget, rename, merge, remove, undo, compact),
+    *(info, warmup),
+):
     app.command()(command)
 for entry_point in entry_points(group="longtail.commands"):
     app.add_typer(entry_point.load(), name=entry_point.name)

@@ -25,7 +25,7 @@ from longtail.cli.options import (
     Layout,
     ModelPath,
     Quiet,
-    TablePath,
+    TablePaths,
     TextColumns,
     Threads,
     reads_table,
@@ -42,7 +42,7 @@ _Table = tuple[str, tuple[str, ...], list[tuple[str, ...]]]
 @reads_table
 def evaluate(
     model: ModelPath,
-    file: TablePath,
+    files: TablePaths,
     text: TextColumns = None,
     label: LabelColumn = None,
     precision: Annotated[
@@ -68,29 +68,30 @@ def evaluate(
 ) -> None:
     """Compare predictions with the labels of a table: accuracy, calibration, confusions."""
     with clear_errors():
-        source = Source(file, text, label, layout)
+        source = Source(files[0], text, label, layout, more=tuple(files[1:]))
         if not 0 < precision < 1:
             raise ValueError(f"--precision must be between 0 and 1, such as 0.9; got {precision}.")
         if figure_format not in ("png", "svg"):
             raise ValueError(f"--figure-format must be png or svg; got {figure_format!r}.")
+        inputs = [model, *source.paths]
         if report is not None:
-            check_writable(report)
+            check_writable(report, inputs)
+        if report is not None or figures is not None:
+            from longtail.plotting import new_figure
+
+            new_figure(1.0, 1.0)  # says what to install before the work is done
         result = _evaluate(model, source, precision, confusions, threads, quiet)
         title = f"{model} on {source.name}"
         tables = list(_tables(result))
         if report is not None or figures is not None:
-            _draw(title, result, tables, report, figures, figure_format)
+            _draw(title, result, tables, report, figures, figure_format, inputs)
         if as_json:
             print_json(_as_json(result))
             return
         for table in tables:
             print_table(*table)
-        say(
-            "Macro F1 is the mean of the per-class F1; the other macro F1 is the harmonic mean of "
-            "macro precision and macro recall."
-        )
-        if result.n_unknown:
-            say(f"{count(result.n_unknown, 'document')} of classes that the model does not have.")
+        for sentence in _sentences(result):
+            say(sentence)
 
 
 def _evaluate(
@@ -126,13 +127,17 @@ def _tables(result: Evaluation) -> Iterator[_Table]:
     """Yield the results as tables."""
     measures: list[tuple[str, ...]] = [
         ("accuracy", f"{result.accuracy:.1%}"),
-        ("macro F1", f"{result.macro_f1:.1%}"),
+        ("accuracy on known classes", _share(result.accuracy_known)),
+        ("documents of classes unknown to the model", f"{result.n_unknown:,}"),
+        ("macro F1, mean of the per-class F1", f"{result.macro_f1:.1%}"),
         ("macro F1, of mean precision and recall", f"{result.macro_f1_of_means:.1%}"),
-        *((f"among the first {k}", f"{share:.1%}") for k, share in result.top.items() if k > 1),
+        *((f"in the top {k}", f"{share:.1%}") for k, share in result.top.items() if k > 1),
     ]
     certainty = result.certainty
     if certainty is not None:
+        low, high = certainty.calibration_interval
         measures.append(("calibration error", f"{certainty.calibration_error:.3f}"))
+        measures.append(("calibration error, 90% interval", f"{low:.3f} to {high:.3f}"))
         measures += _abstention_rows(certainty.abstention)
     sizes = f"{count(result.n_documents, 'document')} of {count(result.n_classes, 'class')}"
     yield sizes, ("measure", "value"), measures
@@ -152,16 +157,16 @@ def _tables(result: Evaluation) -> Iterator[_Table]:
     )
     if certainty is not None:
         yield (
-            "Calibration: probabilities and how often they were right",
-            ("probability", "documents", "on average", "right"),
+            "Calibration: probabilities and how often they were correct",
+            ("probability", "documents", "on average", "correct"),
             [
                 (
-                    f"{part.lowest:.1f} to {part.highest:.1f}",
-                    f"{part.n_documents:,}",
-                    _share(part.mean_probability),
-                    _share(part.accuracy),
+                    f"{group.lowest:.1f} to {group.highest:.1f}",
+                    f"{group.n_documents:,}",
+                    _share(group.mean_probability),
+                    _share(group.accuracy),
                 )
-                for part in certainty.bins
+                for group in certainty.bins
             ],
         )
     if result.confusions:
@@ -173,6 +178,16 @@ def _tables(result: Evaluation) -> Iterator[_Table]:
                 for pair in result.confusions
             ],
         )
+
+
+def _sentences(result: Evaluation) -> Iterator[str]:
+    """Yield what has to be said beside the tables."""
+    if result.n_unknown:
+        yield (
+            f"{count(result.n_unknown, 'document')} of classes that the model does not have: they "
+            "count as wrong in every measure but the accuracy on known classes."
+        )
+    yield from [] if result.certainty is None else result.certainty.remarks
 
 
 def _abstention_rows(abstention: Any) -> list[tuple[str, str]]:
@@ -198,6 +213,7 @@ def _draw(
     report: Path | None,
     folder: Path | None,
     ending: str,
+    inputs: list[Any],
 ) -> None:
     """Write the figures, and the page."""
     from longtail.metrics.report import evaluation_figures, html_report
@@ -206,10 +222,10 @@ def _draw(
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
         for name, figure in drawn.items():
-            save_figure(figure, folder / f"{name}.{ending}")
+            save_figure(figure, folder / f"{name}.{ending}", inputs)
     if report is not None:
-        with replacing(report) as file:
-            file.write(html_report(title, tables, drawn))
+        with replacing(report, inputs) as file:
+            file.write(html_report(title, tables, drawn, list(_sentences(result))))
 
 
 def _as_json(result: Evaluation) -> dict[str, Any]:

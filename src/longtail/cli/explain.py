@@ -39,19 +39,19 @@ def explain(
         document = one_document(classifier, text, zero_based)
         wanted = None if label is None else [known_label(classifier, label)]
         first = 0 if zero_based else 1
-        chosen = _explain(classifier, document, wanted, first)
-        rival = None
-        if chosen.runner_up is not None:
-            rival = _explain(classifier, document, [chosen.runner_up], first)
+        explained = _explain(classifier, document, wanted, first)
+        runner_up = None
+        if explained.runner_up is not None:
+            runner_up = _explain(classifier, document, [explained.runner_up], first)
         if figure is not None:
             from longtail.plotting import plot_explanation
 
-            save_figure(plot_explanation(chosen, rival, terms), figure)
-        chances = _probabilities(classifier, document)
+            save_figure(plot_explanation(explained, runner_up, terms), figure, [model])
+        probabilities = _probabilities(classifier, document)
         if as_json:
-            print_json(_as_json(chosen, rival, terms, chances))
+            print_json(_as_json(explained, runner_up, terms, probabilities))
         else:
-            _print(chosen, rival, terms, chances)
+            _print(explained, runner_up, terms, probabilities)
 
 
 def _explain(classifier: Any, document: Any, wanted: Any, first: int) -> Explanation:
@@ -72,24 +72,21 @@ def _probabilities(classifier: Any, document: Any) -> dict[Any, float]:
     if not knows_probabilities(classifier):
         return {}
     top = classifier.predict_proba_topk(document, 20)
-    pairs = zip(top.classes[0].tolist(), top.scores[0].tolist(), strict=True)
-    found: dict[Any, float] = {}
-    for name, chance in pairs:
-        found.setdefault(name, chance)  # padding repeats a class
-    return found
+    valid = top.valid[0]
+    return dict(zip(top.classes[0][valid].tolist(), top.scores[0][valid].tolist(), strict=True))
 
 
 def _rows(
-    chosen: Explanation, rival: Explanation | None, n_terms: int
+    explained: Explanation, runner_up: Explanation | None, n_terms: int
 ) -> tuple[list[Any], dict[str, tuple[float, float]]]:
     """Return the terms to show, and what is left: other terms, constant, score."""
     from longtail.plotting import rank_terms
 
-    shown = rank_terms(chosen, rival)[:n_terms]
-    both = (chosen, rival or chosen)
+    shown = rank_terms(explained, runner_up)[:n_terms]
+    both = (explained, runner_up or explained)
     others = tuple(
-        part.rest + sum(value for term, value in part.terms.items() if term not in set(shown))
-        for part in both
+        side.rest + sum(value for term, value in side.terms.items() if term not in set(shown))
+        for side in both
     )
     return shown, {
         "other terms": (others[0], others[1]),
@@ -99,27 +96,33 @@ def _rows(
 
 
 def _print(
-    chosen: Explanation, rival: Explanation | None, n_terms: int, chances: dict[Any, float]
+    explained: Explanation,
+    runner_up: Explanation | None,
+    n_terms: int,
+    probabilities: dict[Any, float],
 ) -> None:
     """Print two tables, terms and features."""
-    shown, rest = _rows(chosen, rival, n_terms)
-    names = [_headed(part, chances) for part in (chosen, rival) if part is not None]
-    header = ["", *names, *(["difference"] if rival else [])]
-    table = [(str(term), *_cells(chosen.terms, rival and rival.terms, term)) for term in shown]
-    table += [(name, *_three(*pair, rival is not None)) for name, pair in rest.items()]
+    shown, rest = _rows(explained, runner_up, n_terms)
+    names = [_headed(side, probabilities) for side in (explained, runner_up) if side is not None]
+    header = ["", *names, *(["difference"] if runner_up else [])]
+    table = [
+        (str(term), *_cells(explained.terms, runner_up and runner_up.terms, term)) for term in shown
+    ]
+    table += [(name, *_three(*pair, runner_up is not None)) for name, pair in rest.items()]
     print_table("What each term adds to the score", header, table)
     features = [
-        (name, *_cells(chosen.features, rival and rival.features, name)) for name in chosen.features
+        (name, *_cells(explained.features, runner_up and runner_up.features, name))
+        for name in explained.features
     ]
     print_table("The same score by feature", header, features)
     if not shown:
         say("No term of the document is known to the model.")
 
 
-def _headed(part: Explanation, chances: dict[Any, float]) -> str:
+def _headed(side: Explanation, probabilities: dict[Any, float]) -> str:
     """Return a class with its probability for the head of a column."""
-    chance = chances.get(part.label)
-    return str(part.label) if chance is None else f"{part.label} ({chance:.0%})"
+    probability = probabilities.get(side.label)
+    return str(side.label) if probability is None else f"{side.label} ({probability:.0%})"
 
 
 def _cells(mine: Any, other: Any, name: Any) -> tuple[str, ...]:
@@ -133,20 +136,23 @@ def _three(mine: float, other: float, compared: bool) -> tuple[str, ...]:
 
 
 def _as_json(
-    chosen: Explanation, rival: Explanation | None, n_terms: int, chances: dict[Any, float]
+    explained: Explanation,
+    runner_up: Explanation | None,
+    n_terms: int,
+    probabilities: dict[Any, float],
 ) -> dict[str, Any]:
     """Return both explanations for the same terms."""
-    shown, rest = _rows(chosen, rival, n_terms)
+    shown, rest = _rows(explained, runner_up, n_terms)
 
-    def part(which: Explanation, place: int) -> dict[str, Any]:
+    def side(which: Explanation, index: int) -> dict[str, Any]:
         return {
             "class": which.label,
-            "probability": chances.get(which.label),
+            "probability": probabilities.get(which.label),
             "score": which.score,
             "terms": {str(term): which.terms.get(term, 0.0) for term in shown},
-            "other_terms": rest["other terms"][place],
+            "other_terms": rest["other terms"][index],
             "constant": which.constant,
             "features": dict(which.features),
         }
 
-    return {**part(chosen, 0), "runner_up": None if rival is None else part(rival, 1)}
+    return {**side(explained, 0), "runner_up": None if runner_up is None else side(runner_up, 1)}

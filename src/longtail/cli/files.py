@@ -1,36 +1,82 @@
-"""Files that the commands write: beside their place first, then renamed, so never half of one."""
+"""Files that the commands write: beside their target first, then renamed, so never half of one.
+
+A command never writes over one of its inputs, over a model, or over what is no regular file.
+"""
 
 from __future__ import annotations
 
 import csv
 import os
+import re
 import secrets
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TextIO
 
 if TYPE_CHECKING:
-    from longtail.datasets.tables import BadRow
+    from longtail.datasets.records import BadRow
 
 STANDARD_OUTPUT = Path("-")
 
+# What a spreadsheet takes for a formula, with apostrophes before it or not; a plain number is none.
+_FORMULA = re.compile(r"'*[=+\-@\t\r]")
+_NUMBER = re.compile(r"[-+]?[0-9][0-9.,]*(?:[eE][-+]?[0-9]+)?%?")
 
-def check_writable(path: Path) -> None:
-    """Refuse a place where no file can be written, before any work is done."""
+
+def escape_formula(cell: Any) -> Any:
+    """Return a cell that no spreadsheet evaluates: a text like ``=1+1`` gets an apostrophe.
+
+    Reversible: remove one apostrophe from each text that begins with apostrophes and then one of
+    ``= + - @``, a tab or a carriage return. Numbers stay as they are.
+
+    Examples
+    --------
+    >>> escape_formula("=1+1"), escape_formula("'=1"), escape_formula("-1.5"), escape_formula("a=b")
+    ("'=1+1", "''=1", '-1.5', 'a=b')
+    """
+    if isinstance(cell, str) and _FORMULA.match(cell) and not _NUMBER.fullmatch(cell):
+        return "'" + cell
+    return cell
+
+
+def check_writable(path: Path, inputs: Iterable[str | Path] = (), model: bool = False) -> None:
+    """Refuse a target that cannot or must not be written, before any work is done.
+
+    `inputs` are what the command reads. `model` says that the target is a model, which may replace
+    another one.
+    """
     if path.is_dir():
         raise ValueError(f"{path} is a folder; give the name of a file in it.")
     if not path.absolute().parent.is_dir():
         raise ValueError(f"the folder {path.parent} does not exist; make it first (mkdir -p).")
     if not os.access(path.absolute().parent, os.W_OK):
         raise ValueError(f"the folder {path.parent} cannot be written to.")
+    if not path.exists():
+        return
+    if not path.is_file():
+        raise ValueError(f"{path} is no regular file; give another name, or - to print.")
+    for source in map(Path, inputs):
+        if source.exists() and path.samefile(source):
+            raise ValueError(f"{path} is read by this command; give another name to write to.")
+    if not model and _is_model(path):
+        raise ValueError(f"{path} is a model or its journal; give another name to write to.")
+
+
+def _is_model(path: Path) -> bool:
+    """Return whether a file is a model, or the journal of changes beside one."""
+    from longtail.store.manifest import MAGIC
+
+    with path.open("rb") as file:
+        start = file.read(16)
+    return start.startswith((MAGIC, b"SQLite format 3\x00"))
 
 
 @contextmanager
-def replacing(path: Path | None) -> Iterator[TextIO]:
-    """Open a text file that takes the place of `path` when all went well; None is standard output.
+def replacing(path: Path | None, inputs: Iterable[str | Path] = ()) -> Iterator[TextIO]:
+    """Open a text file that replaces `path` when all went well; None is standard output.
 
     What was there stays until then; after an error or an interruption nothing has changed.
     """
@@ -38,39 +84,40 @@ def replacing(path: Path | None) -> Iterator[TextIO]:
         yield sys.stdout
         sys.stdout.flush()
         return
-    check_writable(path)
-    beside = _beside(path)
+    with replaced_path(path, inputs) as beside, beside.open("x", encoding="utf-8", newline="") as f:
+        yield f
+
+
+@contextmanager
+def replaced_path(path: Path, inputs: Iterable[str | Path] = ()) -> Iterator[Path]:
+    """Give a name beside `path` to write to, which is then renamed; a link is followed."""
+    check_writable(path, inputs)
+    target = path.resolve()
+    beside = _beside(target)
     try:
-        with beside.open("x", encoding="utf-8", newline="") as file:
-            yield file
-        os.replace(beside, path)
+        yield beside
+        os.replace(beside, target)
     except BaseException:
         with suppress(OSError):
             beside.unlink()
         raise
 
 
-def save_figure(figure: Any, path: Path) -> None:
+def save_figure(figure: Any, path: Path, inputs: Iterable[str | Path] = ()) -> None:
     """Write a figure in the format that the ending says."""
     formats = figure.canvas.get_supported_filetypes()
     ending = path.suffix.removeprefix(".").lower()
     if ending not in formats:
         raise ValueError(f"{path} must end in one of .{' .'.join(sorted(formats))} for a figure.")
-    check_writable(path)
-    beside = _beside(path)
-    try:
+    with replaced_path(path, inputs) as beside:
         figure.savefig(beside, format=ending, dpi=150)
-        os.replace(beside, path)
-    except BaseException:
-        with suppress(OSError):
-            beside.unlink()
-        raise
 
 
 class BadRows:
-    """The report of rows that were passed over; there is no file where there were none."""
+    """The report of rows that were skipped; there is no file where there were none."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, inputs: Iterable[str | Path] = ()) -> None:
+        check_writable(path, inputs)
         self.path = path
         self.n_rows = 0
         self._beside = _beside(path)
@@ -79,10 +126,9 @@ class BadRows:
     def __call__(self, row: BadRow) -> None:
         """Add a row to the report."""
         if self._file is None:
-            check_writable(self.path)
             self._file = self._beside.open("x", encoding="utf-8", newline="")
             csv.writer(self._file).writerow(("line", "reason", "start"))
-        csv.writer(self._file).writerow((row.line, row.reason, row.start))
+        csv.writer(self._file).writerow((row.line, row.reason, escape_formula(row.start)))
         self.n_rows += 1
 
     def __enter__(self) -> Self:

@@ -16,7 +16,7 @@ from longtail.cli.options import (
     Layout,
     Quiet,
     Seed,
-    TablePath,
+    TablePaths,
     TextColumns,
     Threads,
     reads_table,
@@ -26,7 +26,7 @@ from longtail.cli.show import Update, clear_errors, count, print_json, progress,
 
 @reads_table
 def fit(
-    file: TablePath,
+    files: TablePaths,
     out: Annotated[Path, typer.Option("--out", "-o", metavar="MODEL", help="The model file.")],
     text: TextColumns = None,
     label: LabelColumn = None,
@@ -47,6 +47,22 @@ def fit(
     min_df: Annotated[
         int | None, typer.Option("--min-df", help="Leave out words in fewer documents.")
     ] = None,
+    ngram_min_df: Annotated[
+        int | None, typer.Option("--ngram-min-df", help="The same for pairs and n-grams.")
+    ] = None,
+    ngram_weight: Annotated[
+        float | None, typer.Option("--ngram-weight", help="What a pair counts, a word counts 1.")
+    ] = None,
+    stem: Annotated[
+        bool | None, typer.Option("--stem/--no-stem", help="Remove English plural endings.")
+    ] = None,
+    strength: Annotated[
+        float | None,
+        typer.Option("--C", help="How closely residuals follow the documents; default 1."),
+    ] = None,
+    candidates: Annotated[
+        int | None, typer.Option("--candidates", min=1, help="Classes ranked for each document.")
+    ] = None,
     threads: Threads = -1,
     seed: Seed = 0,
     as_json: AsJson = False,
@@ -57,16 +73,24 @@ def fit(
     A table of text gives a model of texts; an svmlight file gives a model of counts.
     """
     with clear_errors():
-        source = Source(file, text, label, layout)
+        source = Source(files[0], text, label, layout, more=tuple(files[1:]))
         check_columns(source, labelled=True)
-        given = {"ngrams": ngrams, "char_ngrams": char_ngrams, "min_df": min_df}
-        settings = {name: value for name, value in given.items() if value is not None}
+        settings = _given(
+            ngrams=ngrams,
+            char_ngrams=char_ngrams,
+            min_df=min_df,
+            ngram_min_df=ngram_min_df,
+            ngram_weight=ngram_weight,
+            stem=stem,
+        )
         if settings and source.holds_counts:
-            raise ValueError("--ngrams, --char-ngrams and --min-df are for text, not for counts.")
+            names = ", ".join("--" + name.replace("_", "-") for name in settings)
+            raise ValueError(f"{names}: options for text, not for counts.")
+        learner = _given(C=strength, candidates=candidates)
         _check_target(out, discard_changes)
         wall, processor = time.perf_counter(), time.process_time()
         with progress(quiet) as update:
-            model = _fit(source, settings, threads, seed, update)
+            model = _fit(source, settings, learner, threads, seed, update)
             update("writing", 0, None)
             model.save(out, discard_changes=discard_changes)
         summary = {
@@ -90,17 +114,35 @@ def fit(
             )
 
 
-def _fit(source: Source, settings: dict[str, Any], threads: int, seed: int, update: Update) -> Any:
+def _given(**options: Any) -> dict[str, Any]:
+    """Return the options that were given."""
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def _fit(
+    source: Source,
+    settings: dict[str, Any],
+    learner: dict[str, Any],
+    threads: int,
+    seed: int,
+    update: Update,
+) -> Any:
     """Read a source and fit the classifier for what it holds."""
     import longtail
+    from longtail._progress import report_progress
 
-    with read_documents(source, update, labelled=True) as chunks:
+    classifier = longtail.LongTailClassifier(n_jobs=threads, random_state=seed, **learner)
+    with (
+        report_progress(lambda stage, done, total: update(stage, done, total or None)),
+        read_documents(source, update, labelled=True) as chunks,
+    ):
         if not source.holds_counts:
-            classifier = longtail.TextClassifier(n_jobs=threads, random_state=seed, **settings)
-            return classifier.fit_chunks(_pairs(source, chunks, update))
+            if learner:
+                settings = {**settings, "classifier": classifier}
+            texts = longtail.TextClassifier(n_jobs=threads, random_state=seed, **settings)
+            return texts.fit_chunks(_pairs(source, chunks, update))
         X, y = _stack(source, chunks)
-    update("fitting", 0, None)
-    return longtail.LongTailClassifier(n_jobs=threads, random_state=seed).fit(X, y)
+        return classifier.fit(X, y)
 
 
 def _pairs(source: Source, chunks: Any, update: Update) -> Any:
@@ -111,7 +153,7 @@ def _pairs(source: Source, chunks: Any, update: Update) -> Any:
         yield chunk.content, chunk.labels
     if not n_documents:
         raise ValueError(_nothing(source))
-    update("fitting", 0, None)
+    update("counting terms", 0, None)
 
 
 def _stack(source: Source, chunks: Any) -> tuple[Any, Any]:
@@ -119,14 +161,14 @@ def _stack(source: Source, chunks: Any) -> tuple[Any, Any]:
     import numpy as np
     from scipy.sparse import csr_array, vstack
 
-    parts = list(chunks)
-    if not parts:
+    read = list(chunks)
+    if not read:
         raise ValueError(_nothing(source))
-    width = max(part.content.shape[1] for part in parts)
-    for part in parts:
-        part.content.resize((part.content.shape[0], width))
-    X = csr_array(vstack([part.content for part in parts], format="csr"))
-    return X, np.concatenate([part.labels for part in parts])
+    n_terms = max(chunk.content.shape[1] for chunk in read)
+    for chunk in read:
+        chunk.content.resize((chunk.content.shape[0], n_terms))
+    X = csr_array(vstack([chunk.content for chunk in read], format="csr"))
+    return X, np.concatenate([chunk.labels for chunk in read])
 
 
 def _nothing(source: Source) -> str:
@@ -139,7 +181,7 @@ def _check_target(out: Path, discard_changes: bool) -> None:
     from longtail.store.container import open_model
     from longtail.store.journal import journal_path, read_journal
 
-    check_writable(out)
+    check_writable(out, model=True)
     if out.exists() and out.stat().st_size:
         open_model(out, verify=False)  # refuses to replace what is not a model
     journal = None if discard_changes else read_journal(journal_path(out))

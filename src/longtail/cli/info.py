@@ -1,9 +1,7 @@
-"""`longtail info` and `longtail warmup`: what is in a model, and compiling ahead."""
+"""`longtail info`: what is in a model."""
 
 from __future__ import annotations
 
-import sys
-import time
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from longtail.cli.inputs import check_model
-from longtail.cli.options import AsJson, ModelPath, Quiet
+from longtail.cli.options import AsJson, ModelPath
 from longtail.cli.show import clear_errors, count, plain, print_json, print_table, say
 
 
@@ -115,66 +113,5 @@ def _as_row(change: Any) -> dict[str, Any]:
 def _written(value: Any) -> str:
     """Return a fact for people."""
     if isinstance(value, dict):
-        return ", ".join(f"{name}={part}" for name, part in value.items())
+        return ", ".join(f"{name}={entry}" for name, entry in value.items())
     return f"{value:,}" if isinstance(value, int) else str(value)
-
-
-def warmup(as_json: AsJson = False, quiet: Quiet = False) -> None:
-    """Compile all kernels and keep them on the disk, so that the first fit does not wait for it."""
-    with clear_errors():
-        start = time.perf_counter()
-        _use_everything()
-        seconds = time.perf_counter() - start
-        folders, n_compiled = _caches()
-        if as_json:
-            print_json({"seconds": seconds, "compiled": n_compiled, "folders": folders})
-        elif not quiet:
-            done = f"{n_compiled} compiled" if n_compiled else "all were compiled already"
-            say(
-                f"Kernels are ready after {seconds:.1f} s ({done}); cached in {', '.join(folders)}."
-            )
-
-
-def _use_everything() -> None:
-    """Call whatever fit, predict, explain, teach and the readers need, on made-up documents."""
-    import tempfile
-
-    import numpy as np
-
-    from longtail import LongTailClassifier, TextClassifier, load
-    from longtail.datasets.readers import read_count_chunks
-
-    labels = [f"class {i % 12}" for i in range(240)]
-    texts = [f"made up text {i % 12} of number {i % 7} and {i % 12 * 5}" for i in range(240)]
-    with tempfile.TemporaryDirectory() as folder:
-        classifier = TextClassifier(random_state=0, n_jobs=1).fit(texts, labels)
-        classifier.save(f"{folder}/model")
-        opened = load(f"{folder}/model")
-        opened.predict_proba_topk(texts[:20], 3)
-        opened.predict_topk(texts[:20], 3)
-        opened.explain(texts[:2])
-        opened.partial_fit(["new text"], ["new class"])
-        opened.forget(["new text"], ["new class"])
-        lines = (f"{i % 12} {i % 12 + 1}:1 {i % 7 + 13}:2.5\n" for i in range(240))
-        table = Path(folder) / "counts.svm"
-        table.write_text("".join(lines))
-        [counts] = read_count_chunks(table)
-    numbers = np.asarray(counts.y)
-    counted = LongTailClassifier(random_state=0, n_jobs=1).fit(counts.X, numbers)
-    counted.refine(counts.X, numbers)
-    counted.predict_proba_topk(counts.X, 3)
-    counted.explain(counts.X[:2])
-
-
-def _caches() -> tuple[list[str], int]:
-    """Return the folders of compiled kernels, and how many kernels were compiled just now."""
-    folders, n_compiled = set(), 0
-    modules = [m for name, m in sys.modules.items() if name.startswith("longtail._kernels")]
-    for module in modules:
-        for kernel in vars(module).values():
-            stats = getattr(kernel, "stats", None)
-            own = getattr(kernel, "__module__", None) == module.__name__
-            if own and stats is not None and stats.cache_path is not None:  # parts have no cache
-                folders.add(str(stats.cache_path))
-                n_compiled += sum(stats.cache_misses.values())
-    return sorted(folders), n_compiled

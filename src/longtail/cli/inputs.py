@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import difflib
+import glob
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,18 +29,32 @@ class Source:
     label: str | None
     layout: Layout
     keep: list[str] = field(default_factory=list)
+    more: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
         """What progress and messages call it."""
-        return "standard input" if self.path == "-" else Path(self.path).name
+        first = "standard input" if self.path == "-" else Path(self.path).name
+        return f"{first} and {count(len(self.more), 'more file')}" if self.more else first
+
+    @property
+    def paths(self) -> list[str]:
+        """All files; a pattern that is no file stands for those that it matches."""
+        found: list[str] = []
+        for path in (self.path, *self.more):
+            matches = [] if os.path.exists(path) else sorted(glob.glob(path, recursive=True))
+            found += matches or [path]
+        return found
 
     @property
     def holds_counts(self) -> bool:
-        """Whether the table holds counts; the others hold text."""
+        """Whether the files hold counts; the others hold text."""
         from longtail.datasets.tables import find_format
 
-        return find_format(self.path, self.layout.format) == "svmlight"
+        formats = {find_format(path, self.layout.format) == "svmlight" for path in self.paths}
+        if len(formats) > 1:
+            raise ValueError("files of counts (svmlight) and of texts cannot be read together.")
+        return formats.pop()
 
 
 @dataclass(frozen=True)
@@ -50,6 +66,7 @@ class Documents:
     lines: list[int]
     kept: list[list[str]]
     n_bytes: int
+    path: str = ""
 
     def __len__(self) -> int:
         return len(self.lines)
@@ -68,12 +85,13 @@ def read_documents(
         yield _counted(source, _chunks(source, None, labelled, n_terms), update)
         return
     stem = "standard-input" if source.path == "-" else Path(source.path).name
-    with BadRows(source.layout.bad_rows or Path(f"{stem}.bad-rows.csv")) as report:
+    target = source.layout.bad_rows or Path(f"{stem}.bad-rows.csv")
+    with BadRows(target, source.paths) as report:
         try:
             yield _counted(source, _chunks(source, report, labelled, n_terms), update)
         finally:
             if report.n_rows:
-                note(f"{count(report.n_rows, 'bad row')} passed over; {report.path} lists them.")
+                note(f"{count(report.n_rows, 'bad row')} skipped; {report.path} lists them.")
 
 
 def check_columns(source: Source, labelled: bool) -> None:
@@ -93,31 +111,47 @@ def check_columns(source: Source, labelled: bool) -> None:
 def _chunks(
     source: Source, report: BadRows | None, labelled: bool, n_terms: int | None
 ) -> Iterator[Documents]:
-    """Yield the documents of a source in chunks."""
+    """Yield the documents of all files of a source in chunks."""
+    n_bytes = 0
+    for path in source.paths:
+        chunk = None
+        for chunk in _chunks_of(path, source, report, labelled, n_terms):
+            yield replace(chunk, n_bytes=n_bytes + chunk.n_bytes if chunk.n_bytes else 0, path=path)
+        n_bytes += chunk.n_bytes if chunk else 0
+
+
+def _chunks_of(
+    path: str, source: Source, report: BadRows | None, labelled: bool, n_terms: int | None
+) -> Iterator[Documents]:
+    """Yield the documents of one file in chunks."""
     from longtail.datasets.readers import read_count_chunks
     from longtail.datasets.tables import Table, read_text_chunks
 
+    layout = source.layout
     if source.holds_counts:
         for counts in read_count_chunks(
-            source.path,
-            zero_based=source.layout.zero_based,
+            path,
+            zero_based=layout.zero_based,
             labelled=labelled,
             n_terms=n_terms,
             on_bad_row=report,
+            limits=layout.limits(),
         ):
             nothing: list[list[str]] = [[] for _ in counts.lines]
             yield Documents(counts.X, counts.y, counts.lines, nothing, counts.n_bytes)
         return
     table = Table(
-        source.path,
+        path,
         source.text or [],
         source.label if labelled else None,
         source.keep,
-        source.layout.format,
-        source.layout.header,
-        source.layout.delimiter,
-        source.layout.quotes,
+        layout.format,
+        layout.header,
+        layout.delimiter,
+        layout.quotes,
         report,
+        layout.encoding,
+        layout.limits(),
     )
     for chunk in read_text_chunks(table):
         yield Documents(chunk.texts, chunk.labels, chunk.lines, chunk.kept, chunk.n_bytes)
@@ -128,8 +162,9 @@ def _counted(source: Source, chunks: Iterator[Documents], update: Update) -> Ite
     from longtail.datasets.tables import is_compressed
 
     described = f"reading {source.name}"
-    plain = source.path != "-" and not is_compressed(source.path)
-    size = Path(source.path).stat().st_size if plain else 0
+    paths = source.paths
+    plain = all(Path(path).is_file() and not is_compressed(path) for path in paths)
+    size = sum(Path(path).stat().st_size for path in paths) if plain else 0
     n_documents = 0
     update(described, 0, None)
     for chunk in chunks:
@@ -154,6 +189,8 @@ def check_model(path: Path) -> None:
             f"there is no model file {str(path)!r}; this writes one: longtail fit table.csv "
             f"--text COLUMN --label COLUMN -o {path}"
         )
+    if not path.is_file():
+        raise ValueError(f"{str(path)!r} is no regular file, so no model.")
 
 
 def load_model(path: Path, threads: int | None = None) -> Any:

@@ -12,6 +12,7 @@ from typing import Annotated, Any, get_type_hints
 import typer
 
 _COLUMNS = "Columns and rows"
+_LIMITS = "Limits on what a file may hold"
 
 Threads = Annotated[int, typer.Option("--threads", help="Number of threads; -1 is every core.")]
 Seed = Annotated[int, typer.Option("--seed", help="Decides every random draw.")]
@@ -19,11 +20,12 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tabl
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only; no progress.")]
 
 ModelPath = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file that fit wrote.")]
-TablePath = Annotated[
-    str,
+TablePaths = Annotated[
+    list[str],
     typer.Argument(
-        metavar="FILE",
-        help="CSV, TSV, JSON lines, Parquet or svmlight, also compressed; - is standard input.",
+        metavar="FILE...",
+        help="CSV, TSV, JSON lines, Parquet or svmlight, also compressed; several, or a pattern "
+        "such as 'part-*.csv'; - is standard input.",
     ),
 ]
 TextColumns = Annotated[
@@ -91,12 +93,33 @@ class Layout:
             rich_help_panel=_COLUMNS,
         ),
     ] = None
+    encoding: Annotated[
+        str,
+        typer.Option("--encoding", help="Of CSV, TSV and JSON lines.", rich_help_panel=_COLUMNS),
+    ] = "utf-8"
     zero_based: ZeroBased = False
+    max_row: Annotated[
+        int, typer.Option(min=1, help="Longest row in characters.", rich_help_panel=_LIMITS)
+    ] = 16_000_000
+    max_label: Annotated[
+        int, typer.Option(min=1, help="Longest label in characters.", rich_help_panel=_LIMITS)
+    ] = 1_000
+    max_terms: Annotated[
+        int, typer.Option(min=1, help="svmlight: number of terms.", rich_help_panel=_LIMITS)
+    ] = 10_000_000
+    max_expansion: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            help="How many times larger than the file its decompressed content may be.",
+            rich_help_panel=_LIMITS,
+        ),
+    ] = 200
     skip_bad_rows: Annotated[
         bool,
         typer.Option(
             "--skip-bad-rows",
-            help="Pass over rows that cannot be used, count them, and list them in a file.",
+            help="Skip rows that cannot be used, count them, and list them in a file.",
             rich_help_panel=_COLUMNS,
         ),
     ] = False
@@ -109,6 +132,12 @@ class Layout:
             rich_help_panel=_COLUMNS,
         ),
     ] = None
+
+    def limits(self) -> Any:
+        """Return the limits as the readers take them."""
+        from longtail.datasets import Limits
+
+        return Limits(self.max_row, self.max_label, self.max_terms, self.max_expansion)
 
 
 def reads_table(command: Callable[..., None]) -> Callable[..., None]:
@@ -126,8 +155,8 @@ def reads_table(command: Callable[..., None]) -> Callable[..., None]:
 
     parameters: list[Parameter] = []
     for parameter in signature(command, eval_str=True).parameters.values():
-        own = parameter.replace(kind=Parameter.KEYWORD_ONLY)
-        parameters += options if parameter.name == "layout" else [own]
+        named = parameter.replace(kind=Parameter.KEYWORD_ONLY)
+        parameters += options if parameter.name == "layout" else [named]
     reads.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     reads.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return reads

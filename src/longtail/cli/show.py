@@ -9,8 +9,7 @@ import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+from typing import Any, NoReturn, Protocol
 
 from rich.console import Console
 from rich.progress import (
@@ -25,11 +24,15 @@ from rich.progress import Progress as ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-if TYPE_CHECKING:
-    from longtail_bench.measure import Measurement
-    from longtail_bench.rows import Row
+_COLUMNS = 120  # of a table in a file or a pipe, where there is no terminal to ask
 
-_WIDTH = 120  # columns of a table in a file or a pipe, where there is no terminal to ask
+# Characters that steer a terminal or turn the direction of what follows; a newline is let through.
+_STEERING = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+
+
+def clean(text: str) -> str:
+    """Return a text from a file as a terminal may show it: steering characters as escapes."""
+    return _STEERING.sub(lambda found: ascii(found.group())[1:-1], text)
 
 
 class Update(Protocol):
@@ -72,7 +75,8 @@ def _fail(sentence: str, code: int = 1) -> NoReturn:
 
 def note(sentence: str) -> None:
     """Say something beside the results, on standard error."""
-    sys.stderr.write(f"longtail: {sentence}\n")
+    line = clean(sentence).encode("utf-8", "backslashreplace").decode("utf-8")
+    sys.stderr.write(f"longtail: {line}\n")
 
 
 class _Count(ProgressColumn):
@@ -98,7 +102,7 @@ def progress(quiet: bool = False) -> Iterator[Update]:
     """Draw a progress bar with rate and remaining time on a terminal, and nothing elsewhere."""
     console = Console(stderr=True)
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         _Count(),
         _Rate(),
@@ -111,7 +115,7 @@ def progress(quiet: bool = False) -> Iterator[Update]:
         def update(description: str, completed: int, total: int | None) -> None:
             if description not in tasks:
                 finish()  # what came before is done
-                tasks[description] = bar.add_task(description, total=total)
+                tasks[description] = bar.add_task(clean(description), total=total)
             bar.update(tasks[description], completed=completed, total=total)
 
         def finish() -> None:
@@ -123,41 +127,16 @@ def progress(quiet: bool = False) -> Iterator[Update]:
         finish()
 
 
-def print_measurements(title: str, results: Sequence[Measurement | Row]) -> None:
-    """Print one row for each system; a run that failed says why."""
-    header = ("", "accuracy", "macro F1", "top 5", "fit", "predict", "a document", "peak memory")
-    rows = []
-    for result in results:
-        error = getattr(result, "error", None)
-        if error:
-            rows.append((result.system, error, *[""] * (len(header) - 2)))
-            continue
-        rows.append(
-            (
-                result.system,
-                f"{result.accuracy:.1%}",
-                f"{result.macro_f1:.1%}",
-                f"{result.top_5:.1%}",
-                f"{result.fit_processor_seconds:.1f} s",
-                f"{result.predict_processor_seconds:.1f} s",
-                f"{result.predict_processor_seconds / result.n_test * 1e6:.0f} µs",
-                f"{result.peak_megabytes:,.0f} MB",
-            )
-        )
-    print_table(title, header, rows)
-    say("Macro F1 is the mean of the per-class F1; times are processor time over all threads.")
-
-
 def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print a table under its title; numbers stand to the right."""
     table = Table(show_lines=any("\n" in row[-1] for row in rows))
     for position, name in enumerate(header):
         numeric = all(is_number(row[position]) for row in rows)
-        table.add_column(name, justify="right" if numeric else "left")
+        table.add_column(Text(clean(name)), justify="right" if numeric else "left")
     for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
+        table.add_row(*(Text(clean(cell)) for cell in row))
     # Not the table's own title, which would be wrapped at the width of a narrow table.
-    _console().print(Text(title, style="italic"))
+    _console().print(Text(clean(title), style="italic"))
     _console().print(table)
 
 
@@ -174,33 +153,33 @@ def count(n: int, noun: str) -> str:
 
 def say(sentence: str) -> None:
     """Print a sentence."""
-    _console().print(sentence, markup=False, highlight=False, style="dim", soft_wrap=True)
+    _console().print(clean(sentence), markup=False, highlight=False, style="dim", soft_wrap=True)
 
 
 def _console() -> Console:
     """Return the console for results; a file or a pipe gets wide lines."""
     console = Console()
-    return console if console.is_terminal else Console(width=_WIDTH)
+    return console if console.is_terminal else Console(width=_COLUMNS)
 
 
 def print_json(value: Any) -> None:
     """Print one JSON document."""
-    sys.stdout.write(json.dumps(plain(value), ensure_ascii=False, indent=2) + "\n")
+    sys.stdout.write(as_json_text(value, indent=2) + "\n")
+
+
+def as_json_text(value: Any, indent: int | None = None) -> str:
+    """Return JSON; what steers a terminal is escaped, so that it is the same value when read."""
+    text = json.dumps(plain(value), ensure_ascii=False, indent=indent)
+    text = text.encode("utf-8", "backslashreplace").decode("utf-8")
+    return _STEERING.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
 
 
 def plain(value: Any) -> Any:
     """Return a value that JSON can hold; numbers that are not finite become null."""
     if isinstance(value, Mapping):
-        return {str(key): plain(part) for key, part in value.items()}
+        return {str(key): plain(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(part) for part in value]
+        return [plain(entry) for entry in value]
     if hasattr(value, "tolist"):
         return plain(value.tolist())
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def append_json(path: Path | None, value: Any) -> None:
-    """Append one line of JSON to a file, so that an interruption loses nothing finished."""
-    if path is not None:
-        with path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(value, ensure_ascii=False) + "\n")

@@ -12,6 +12,7 @@
 from longtail.metrics.calibration import (
     PrecisionCurve,
     ReliabilityBin,
+    calibration_interval,
     expected_calibration_error,
     precision_curve,
     reliability,
@@ -41,6 +42,7 @@ __all__ = [
     "PrecisionCurve",
     "ReliabilityBin",
     "accuracy",
+    "calibration_interval",
     "empirical_risk",
     "expected_calibration_error",
     "frequency_report",

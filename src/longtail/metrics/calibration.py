@@ -11,7 +11,7 @@ from longtail.sparse import Floats
 
 
 def expected_calibration_error(
-    probabilities: ArrayLike, right: ArrayLike, n_bins: int = 15
+    probabilities: ArrayLike, correct: ArrayLike, n_bins: int = 15
 ) -> float:
     """Return how far probabilities are from frequencies, on average over equal-width bins.
 
@@ -19,8 +19,8 @@ def expected_calibration_error(
     ----------
     probabilities : array-like of shape (n_documents,)
         Of the predicted classes, from 0 to 1.
-    right : array-like of shape (n_documents,), bool
-        Whether each prediction was right.
+    correct : array-like of shape (n_documents,), bool
+        Whether each prediction was correct.
     n_bins : int, default=15
         Number of bins between 0 and 1; each counts by its number of documents.
 
@@ -29,14 +29,44 @@ def expected_calibration_error(
     >>> round(expected_calibration_error([0.9, 0.9, 0.1, 0.1], [True, False, False, False]), 3)
     0.25
     """
-    chances, hits = _check_probabilities(probabilities, right)
-    bins = np.minimum((chances * n_bins).astype(int), n_bins - 1)
-    return float(np.abs(np.bincount(bins, chances - hits)).sum() / len(chances))
+    values, hits = _check_probabilities(probabilities, correct)
+    return _calibration_error(values, hits, n_bins)
+
+
+def calibration_interval(
+    probabilities: ArrayLike, correct: ArrayLike, n_bins: int = 15, n_resamples: int = 200
+) -> tuple[float, float]:
+    """Return where 90 % of the calibration errors of resampled documents lie (bootstrap).
+
+    Few documents give a wide interval, and a calibration error above 0 even for probabilities that
+    are exact. Parameters are those of `expected_calibration_error`, and how often to resample; the
+    draws are always the same.
+
+    Examples
+    --------
+    >>> low, high = calibration_interval([0.9, 0.9, 0.1, 0.1], [True, False, False, False])
+    >>> 0 <= low <= high <= 1
+    True
+    """
+    values, hits = _check_probabilities(probabilities, correct)
+    rng = np.random.default_rng(0)
+    errors = []
+    for _ in range(n_resamples):
+        drawn = rng.integers(0, len(values), len(values))
+        errors.append(_calibration_error(values[drawn], hits[drawn], n_bins))
+    low, high = np.quantile(errors, [0.05, 0.95]).tolist()
+    return low, high
+
+
+def _calibration_error(values: Floats, hits: NDArray[np.bool_], n_bins: int) -> float:
+    """Return the mean distance of probabilities from frequencies, bin by bin."""
+    bins = np.minimum((values * n_bins).astype(int), n_bins - 1)
+    return float(np.abs(np.bincount(bins, values - hits)).sum() / len(values))
 
 
 @dataclass(frozen=True)
 class ReliabilityBin:
-    """Predictions whose probability lies in one bin: how sure they were and how often right.
+    """Predictions whose probability lies in one bin: how sure they were and how often correct.
 
     `mean_probability` and `accuracy` are NaN for an empty bin.
     """
@@ -49,7 +79,7 @@ class ReliabilityBin:
 
 
 def reliability(
-    probabilities: ArrayLike, right: ArrayLike, n_bins: int = 10
+    probabilities: ArrayLike, correct: ArrayLike, n_bins: int = 10
 ) -> list[ReliabilityBin]:
     """Compare probabilities with frequencies, bin by bin.
 
@@ -66,11 +96,11 @@ def reliability(
     >>> high.n_documents, round(high.mean_probability, 2), high.accuracy
     (2, 0.8, 0.5)
     """
-    chances, hits = _check_probabilities(probabilities, right)
-    bins = np.minimum((chances * n_bins).astype(int), n_bins - 1)
+    values, hits = _check_probabilities(probabilities, correct)
+    bins = np.minimum((values * n_bins).astype(int), n_bins - 1)
     sizes = np.bincount(bins, minlength=n_bins)
     filled = np.where(sizes, sizes, np.nan)
-    means = np.bincount(bins, chances, n_bins) / filled
+    means = np.bincount(bins, values, n_bins) / filled
     shares = np.bincount(bins, hits, n_bins) / filled
     return [
         ReliabilityBin(
@@ -91,7 +121,7 @@ class PrecisionCurve:
     coverage : ndarray of shape (n_thresholds,)
         Share of the documents that are kept.
     precision : ndarray of shape (n_thresholds,)
-        Share of these that are right.
+        Share of these that are correct.
     """
 
     thresholds: Floats
@@ -99,7 +129,7 @@ class PrecisionCurve:
     precision: Floats
 
 
-def precision_curve(probabilities: ArrayLike, right: ArrayLike) -> PrecisionCurve:
+def precision_curve(probabilities: ArrayLike, correct: ArrayLike) -> PrecisionCurve:
     """Return precision against coverage for every threshold on the probability.
 
     Parameters are those of `expected_calibration_error`.
@@ -110,26 +140,26 @@ def precision_curve(probabilities: ArrayLike, right: ArrayLike) -> PrecisionCurv
     >>> curve.coverage.tolist(), curve.precision.round(2).tolist()
     ([0.25, 0.75, 1.0], [1.0, 0.67, 0.5])
     """
-    chances, hits = _check_probabilities(probabilities, right)
-    order = np.argsort(-chances, kind="stable")
+    values, hits = _check_probabilities(probabilities, correct)
+    order = np.argsort(-values, kind="stable")
     # Documents with the same probability are kept or left out together.
-    last = np.flatnonzero(np.append(np.diff(chances[order]) != 0, True))
+    last = np.flatnonzero(np.append(np.diff(values[order]) != 0, True))
     n_kept = last + 1
     return PrecisionCurve(
-        chances[order][last], n_kept / len(chances), np.cumsum(hits[order])[last] / n_kept
+        values[order][last], n_kept / len(values), np.cumsum(hits[order])[last] / n_kept
     )
 
 
 def _check_probabilities(
-    probabilities: ArrayLike, right: ArrayLike
+    probabilities: ArrayLike, correct: ArrayLike
 ) -> tuple[Floats, NDArray[np.bool_]]:
     """Return both as arrays, after checking that they match."""
-    chances, hits = np.asarray(probabilities, dtype=np.float64), np.asarray(right, dtype=bool)
-    if chances.ndim != 1 or chances.shape != hits.shape or not len(chances):
+    values, hits = np.asarray(probabilities, dtype=np.float64), np.asarray(correct, dtype=bool)
+    if values.ndim != 1 or values.shape != hits.shape or not len(values):
         raise ValueError(
-            "probabilities and right must be lists of the same length, at least 1; "
-            f"got shapes {chances.shape} and {hits.shape}."
+            "probabilities and correct must be lists of the same length, at least 1; "
+            f"got shapes {values.shape} and {hits.shape}."
         )
-    if not np.all((chances >= 0) & (chances <= 1)):
+    if not np.all((values >= 0) & (values <= 1)):
         raise ValueError("probabilities must be from 0 to 1.")
-    return chances, hits
+    return values, hits

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from longtail.results import TopK
 from longtail.sparse import Floats, Integers
 
 # Bands of class size in training: name, smallest size, largest size.
@@ -35,7 +37,7 @@ def accuracy(y_true: ArrayLike, y_pred: ArrayLike) -> float:
 def macro_f1(y_true: ArrayLike, y_pred: ArrayLike) -> float:
     """Return the mean of the per-class F1, over the classes that occur in either array.
 
-    The macro F1 of most tools. A class that is never predicted rightly counts as 0.
+    The macro F1 of most tools. A class that is never predicted correctly counts as 0.
 
     Examples
     --------
@@ -43,7 +45,7 @@ def macro_f1(y_true: ArrayLike, y_pred: ArrayLike) -> float:
     0.6666666666666666
     """
     counts = _count_outcomes(y_true, y_pred)
-    return float(np.mean(2.0 * counts.right / (counts.predicted + counts.true)))
+    return float(np.mean(2.0 * counts.correct / (counts.predicted + counts.true)))
 
 
 def macro_f1_of_means(y_true: ArrayLike, y_pred: ArrayLike) -> float:
@@ -58,21 +60,21 @@ def macro_f1_of_means(y_true: ArrayLike, y_pred: ArrayLike) -> float:
     0.75
     """
     counts = _count_outcomes(y_true, y_pred)
-    precision = float(np.mean(counts.right / np.maximum(counts.predicted, 1)))
-    recall = float(np.mean(counts.right / np.maximum(counts.true, 1)))
+    precision = float(np.mean(counts.correct / np.maximum(counts.predicted, 1)))
+    recall = float(np.mean(counts.correct / np.maximum(counts.true, 1)))
     return 2.0 * precision * recall / (precision + recall) if precision + recall else 0.0
 
 
-def top_k_accuracy(y_true: ArrayLike, top_classes: ArrayLike, k: int | None = None) -> float:
+def top_k_accuracy(y_true: ArrayLike, top_classes: ArrayLike | TopK, k: int | None = None) -> float:
     """Return the share of documents whose true class is among the first k of their ranking.
 
     Parameters
     ----------
     y_true : array-like of shape (n_documents,)
         True labels.
-    top_classes : array-like of shape (n_documents, n_ranked)
-        Labels, best first, such as `predict_topk(X).classes`. Places that a ranking pads (score
-        -inf) should be cut off or hold a label that is never true.
+    top_classes : TopK or array-like of shape (n_documents, n_ranked)
+        What `predict_topk` returns, whose entries without a candidate never count, or labels, best
+        first.
     k : int, optional
         At most n_ranked; all of them when left out.
 
@@ -81,7 +83,8 @@ def top_k_accuracy(y_true: ArrayLike, top_classes: ArrayLike, k: int | None = No
     >>> top_k_accuracy(["a", "b"], [["b", "a"], ["c", "a"]], k=2)
     0.5
     """
-    true, ranking = np.asarray(y_true), np.asarray(top_classes)
+    true = _as_array(y_true)
+    ranking = np.asarray(getattr(top_classes, "classes", top_classes))
     if ranking.ndim != 2 or len(ranking) != len(true) or not len(true):
         raise ValueError(
             "top_classes must have a row for each of the true labels, at least one; "
@@ -90,7 +93,10 @@ def top_k_accuracy(y_true: ArrayLike, top_classes: ArrayLike, k: int | None = No
     k = ranking.shape[1] if k is None else k
     if not 1 <= k <= ranking.shape[1]:
         raise ValueError(f"k must be from 1 to {ranking.shape[1]}, the ranked classes; got {k}.")
-    return float(np.mean(np.any(ranking[:, :k] == true[:, None], axis=1)))
+    hits = ranking[:, :k] == true[:, None]
+    if isinstance(top_classes, TopK):
+        hits &= top_classes.valid[:, :k]
+    return float(np.mean(np.any(hits, axis=1)))
 
 
 @dataclass(frozen=True)
@@ -124,8 +130,8 @@ def most_confused(y_true: ArrayLike, y_pred: ArrayLike, n: int = 10) -> list[Con
     [Confusion(true='a', predicted='b', n_documents=2, n_true=3)]
     """
     true, predicted = _check_labels(y_true, y_pred)
-    labels, numbers = np.unique(np.concatenate([true, predicted]), return_inverse=True)
-    of_true, of_predicted = numbers[: len(true)], numbers[len(true) :]
+    labels, class_ids = np.unique(np.concatenate([true, predicted]), return_inverse=True)
+    of_true, of_predicted = class_ids[: len(true)], class_ids[len(true) :]
     wrong = of_true != of_predicted
     codes, counts = np.unique(
         of_true[wrong] * len(labels) + of_predicted[wrong], return_counts=True
@@ -184,7 +190,7 @@ def frequency_report(
     """
     counts = _count_outcomes(y_true, y_pred)
     sizes = np.array([class_sizes.get(label, 0) for label in counts.labels.tolist()])
-    f1 = 2.0 * counts.right / (counts.predicted + counts.true)
+    f1 = 2.0 * counts.correct / (counts.predicted + counts.true)
     return [_report_band(band, sizes, counts, f1) for band in FREQUENCY_BANDS]
 
 
@@ -195,20 +201,20 @@ class _Outcomes:
     labels: NDArray[np.generic]
     true: Integers
     predicted: Integers
-    right: Integers
+    correct: Integers
 
 
 def _count_outcomes(y_true: ArrayLike, y_pred: ArrayLike) -> _Outcomes:
-    """Count true, predicted and right documents of each class that occurs."""
+    """Count true, predicted and correct documents of each class that occurs."""
     true, predicted = _check_labels(y_true, y_pred)
-    labels, numbers = np.unique(np.concatenate([true, predicted]), return_inverse=True)
-    true_numbers, predicted_numbers = numbers[: len(true)], numbers[len(true) :]
-    right = true_numbers[true_numbers == predicted_numbers]
+    labels, class_ids = np.unique(np.concatenate([true, predicted]), return_inverse=True)
+    of_true, of_predicted = class_ids[: len(true)], class_ids[len(true) :]
+    correct = of_true[of_true == of_predicted]
     return _Outcomes(
         labels,
-        np.bincount(true_numbers, minlength=len(labels)),
-        np.bincount(predicted_numbers, minlength=len(labels)),
-        np.bincount(right, minlength=len(labels)),
+        np.bincount(of_true, minlength=len(labels)),
+        np.bincount(of_predicted, minlength=len(labels)),
+        np.bincount(correct, minlength=len(labels)),
     )
 
 
@@ -225,7 +231,7 @@ def _report_band(
         name=name,
         n_classes=int(inside.sum()),
         n_documents=n_documents,
-        accuracy=float(counts.right[inside].sum() / n_documents) if n_documents else float("nan"),
+        accuracy=float(counts.correct[inside].sum() / n_documents) if n_documents else float("nan"),
         macro_f1=float(f1[inside].mean()) if n_documents else float("nan"),
     )
 
@@ -234,10 +240,19 @@ def _check_labels(
     y_true: ArrayLike, y_pred: ArrayLike
 ) -> tuple[NDArray[np.generic], NDArray[np.generic]]:
     """Return both as arrays, after checking that they match."""
-    true, predicted = np.asarray(y_true), np.asarray(y_pred)
+    true, predicted = _as_array(y_true), _as_array(y_pred)
     if true.ndim != 1 or true.shape != predicted.shape or not len(true):
         raise ValueError(
             "y_true and y_pred must be lists of labels of the same length, at least 1; "
             f"got shapes {true.shape} and {predicted.shape}."
         )
     return true, predicted
+
+
+def _as_array(labels: ArrayLike) -> NDArray[Any]:
+    """Return labels as an array; strings one by one, not all as long as the longest."""
+    if isinstance(labels, list | tuple) and any(isinstance(label, str) for label in labels):
+        array = np.empty(len(labels), dtype=object)
+        array[:] = labels
+        return array
+    return np.asarray(labels)

@@ -5,8 +5,8 @@ Documents come in chunks and leave four numbers each, so the test set may be lar
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,9 +15,14 @@ from numpy.typing import NDArray
 from longtail import metrics
 from longtail.metrics.calibration import PrecisionCurve, ReliabilityBin
 from longtail.metrics.classes import Confusion, FrequencyBand
-from longtail.sparse import Floats
+from longtail.results import TopK
+from longtail.sparse import Floats, Integers
 
 TOP = (1, 3, 5, 10, 20)  # depths of the ranking that are reported
+
+# Fifteen bins of seventy documents each: below, the error of a bin alone is about 0.06.
+_FEWEST_JUDGED = 1000
+_LARGEST_ERROR = 0.05  # of probabilities that can be used as such
 
 
 @dataclass(frozen=True)
@@ -37,9 +42,15 @@ class Abstention:
 
 @dataclass(frozen=True)
 class Certainty:
-    """What the probabilities of the predicted classes are worth."""
+    """What the probabilities of the predicted classes are worth.
+
+    `calibration_interval` says where the calibration error lies if other documents of this kind
+    were evaluated (90 %, bootstrap); `remarks` what a reader must know before using them.
+    """
 
     calibration_error: float
+    calibration_interval: tuple[float, float]
+    remarks: list[str]
     bins: list[ReliabilityBin]
     curve: PrecisionCurve
     abstention: Abstention | None  # None where the model knows no threshold
@@ -56,7 +67,9 @@ class Evaluation:
     n_unknown : int
         Documents whose class the model does not have; they can only be wrong.
     accuracy, macro_f1, macro_f1_of_means : float
-        As in `longtail.metrics`.
+        As in `longtail.metrics`, over all documents.
+    accuracy_known : float
+        Accuracy over the documents whose class the model has; NaN if there are none.
     top : dict of int to float
         Share of documents whose class is among the first k.
     bands : list of FrequencyBand
@@ -71,6 +84,7 @@ class Evaluation:
     n_classes: int
     n_unknown: int
     accuracy: float
+    accuracy_known: float
     macro_f1: float
     macro_f1_of_means: float
     top: dict[int, float]
@@ -108,35 +122,39 @@ def evaluate(
     ValueError
         If there is no document.
     """
-    probable = knows_probabilities(classifier)
-    rank = classifier.predict_proba_topk if probable else classifier.predict_topk
-    lowest = 0.0 if probable else -np.inf
-    seen: list[_Outcome] = []
-    for documents, labels in chunks:
-        top = rank(documents, max(TOP))
-        # A short ranking is padded with the first class, at -inf or as a probability of 0.
-        padding = (top.classes == classifier.classes_[0]) & (top.scores == lowest)
-        seen.append(_compare(top.classes, top.scores, np.asarray(labels), padding))
+    calibrated = knows_probabilities(classifier)
+    rank = classifier.predict_proba_topk if calibrated else classifier.predict_topk
+    names = classifier.classes_.tolist()
+    # Labels of unknown classes get ids above those of the model: a long label is kept once.
+    class_ids = {label: class_id for class_id, label in enumerate(names)}
+    seen = [_compare(rank(documents, max(TOP)), labels, class_ids) for documents, labels in chunks]
     if not seen:
         raise ValueError("there are no documents to evaluate.")
-    true = np.concatenate([part.true for part in seen])
-    predicted = np.concatenate([part.predicted for part in seen])
-    places = np.concatenate([part.places for part in seen])
-    chances = np.concatenate([part.chances for part in seen])
-    sizes = dict(
-        zip(classifier.classes_.tolist(), classifier.statistics_.class_sizes.tolist(), strict=True)
-    )
+    true = np.concatenate([outcome.true for outcome in seen])
+    predicted = np.concatenate([outcome.predicted for outcome in seen])
+    ranks = np.concatenate([outcome.ranks for outcome in seen])
+    scores = np.concatenate([outcome.scores for outcome in seen])
+    sizes = dict(enumerate(classifier.statistics_.class_sizes.tolist()))
+    known = true < len(names)
+    n_unknown = int(np.count_nonzero(~known))
+    labels_of = [*class_ids, None]  # None: there was no candidate
     return Evaluation(
         n_documents=len(true),
         n_classes=len(np.unique(true)),
-        n_unknown=sum(label not in sizes for label in true.tolist()),
-        accuracy=metrics.accuracy(true, predicted),
+        n_unknown=n_unknown,
+        accuracy=float(np.mean(ranks == 0)),
+        accuracy_known=float(np.mean(ranks[known] == 0)) if known.any() else float("nan"),
         macro_f1=metrics.macro_f1(true, predicted),
         macro_f1_of_means=metrics.macro_f1_of_means(true, predicted),
-        top={k: float(np.mean(places < k)) for k in TOP},
+        top={k: float(np.mean(ranks < k)) for k in TOP},
         bands=metrics.frequency_report(true, predicted, sizes),
-        confusions=metrics.most_confused(true, predicted, n_confusions),
-        certainty=_judge(classifier, chances, places == 0, precision) if probable else None,
+        confusions=[
+            replace(pair, true=labels_of[pair.true], predicted=labels_of[pair.predicted])
+            for pair in metrics.most_confused(true, predicted, n_confusions)
+        ],
+        certainty=_judge(classifier, scores, ranks == 0, precision, n_unknown)
+        if calibrated
+        else None,
     )
 
 
@@ -145,40 +163,76 @@ def knows_probabilities(classifier: Any) -> bool:
     return hasattr(getattr(classifier, "classifier_", classifier), "predict_proba_topk")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Outcome:
-    """What is kept of a chunk; `places` are those of the true classes in the rankings."""
+    """What is kept of a chunk: class ids, the rank of the true class, and the best score."""
 
-    true: NDArray[Any]
-    predicted: NDArray[Any]
-    places: NDArray[np.int64]
-    chances: Floats
+    true: Integers
+    predicted: Integers
+    ranks: Integers
+    scores: Floats
 
 
-def _compare(
-    classes: NDArray[Any], scores: Floats, labels: NDArray[Any], padding: NDArray[np.bool_]
-) -> _Outcome:
-    """Find the true classes in the rankings; padding is never right."""
-    hits = (classes == labels[:, None]) & ~padding
-    places = np.where(hits.any(axis=1), hits.argmax(axis=1), classes.shape[1])
-    return _Outcome(labels, classes[:, 0].copy(), places, scores[:, 0].astype(np.float64))
+def _compare(top: TopK, labels: Sequence[Any], class_ids: dict[Any, int]) -> _Outcome:
+    """Find the true classes in the rankings; an entry without a candidate is never correct."""
+    labels = labels.tolist() if isinstance(labels, np.ndarray) else labels
+    true = np.array([class_ids.setdefault(label, len(class_ids)) for label in labels], np.int64)
+    classes = [
+        [class_ids[label] if valid else -1 for label, valid in zip(row, mask, strict=True)]
+        for row, mask in zip(top.classes.tolist(), top.valid.tolist(), strict=True)
+    ]
+    ranking = np.array(classes, dtype=np.int64).reshape(top.classes.shape)
+    hits = ranking == true[:, None]
+    ranks = np.where(hits.any(axis=1), hits.argmax(axis=1), ranking.shape[1])
+    return _Outcome(true, ranking[:, 0].copy(), ranks, top.scores[:, 0].astype(np.float64))
 
 
 def _judge(
-    classifier: Any, chances: Floats, right: NDArray[np.bool_], precision: float
+    classifier: Any,
+    probabilities: Floats,
+    correct: NDArray[np.bool_],
+    precision: float,
+    n_unknown: int,
 ) -> Certainty:
     """Say what the probabilities are worth."""
     try:
         threshold = float(classifier.threshold_for(precision))
     except ValueError:
-        abstention = None
-    else:
-        kept = chances >= threshold
-        reached = float(right[kept].mean()) if kept.any() else float("nan")
+        threshold = float("nan")
+    abstention = None
+    if not np.isnan(threshold):
+        kept = probabilities >= threshold
+        reached = float(correct[kept].mean()) if kept.any() else float("nan")
         abstention = Abstention(precision, threshold, reached, float(kept.mean()))
+    interval = metrics.calibration_interval(probabilities, correct)
     return Certainty(
-        calibration_error=metrics.expected_calibration_error(chances, right),
-        bins=metrics.reliability(chances, right),
-        curve=metrics.precision_curve(chances, right),
+        calibration_error=metrics.expected_calibration_error(probabilities, correct),
+        calibration_interval=interval,
+        remarks=list(_remarks(interval, abstention, len(correct), n_unknown)),
+        bins=metrics.reliability(probabilities, correct),
+        curve=metrics.precision_curve(probabilities, correct),
         abstention=abstention,
     )
+
+
+def _remarks(
+    interval: tuple[float, float], abstention: Abstention | None, n_documents: int, n_unknown: int
+) -> Iterator[str]:
+    """Yield what must be known before the probabilities are used."""
+    if n_documents < _FEWEST_JUDGED:
+        yield (
+            f"{n_documents:,} documents are too few to judge probabilities: the calibration error "
+            f"lies between {interval[0]:.3f} and {interval[1]:.3f}, and chance alone adds to it."
+        )
+    elif interval[0] > _LARGEST_ERROR:
+        yield (
+            f"The probabilities are not calibrated on these documents: they are off by "
+            f"{interval[0]:.3f} to {interval[1]:.3f} on average."
+        )
+    if n_unknown:
+        yield (
+            f"{n_unknown / n_documents:.1%} of the documents have classes that the model does not "
+            "know; probabilities and thresholds are learned where every class is known."
+        )
+    if abstention is None:
+        yield "The model has no threshold for the precision asked for."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import io
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -33,7 +34,12 @@ def evaluation_figures(evaluation: Evaluation) -> dict[str, Figure]:
     return figures
 
 
-def html_report(title: str, tables: Sequence[Sequence[object]], figures: dict[str, Figure]) -> str:
+def html_report(
+    title: str,
+    tables: Sequence[Sequence[object]],
+    figures: dict[str, Figure],
+    sentences: Sequence[str] = (),
+) -> str:
     """Return one HTML page with tables and figures inside; it loads nothing.
 
     Parameters
@@ -44,17 +50,31 @@ def html_report(title: str, tables: Sequence[Sequence[object]], figures: dict[st
         Cells are strings.
     figures : dict of str to Figure
         Drawn as SVG into the page.
+    sentences : sequence of str, default=()
+        What has to be said after the first table.
     """
-    parts = [f"<h1>{html.escape(title)}</h1>"]
-    parts += [_html_figure(figure) for figure in figures.values()]
-    parts += [_html_table(*table) for table in tables]  # type: ignore[arg-type]
-    body = "\n".join(parts)
+    written = [_html_table(*table) for table in tables]  # type: ignore[arg-type]
+    body = "\n".join(
+        [
+            f"<h1>{_escape(title)}</h1>",
+            *written[:1],
+            *(f"<p>{_escape(sentence)}</p>" for sentence in sentences),
+            *map(_html_figure, figures.values()),
+            *written[1:],
+        ]
+    )
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{html.escape(title)}</title>\n<style>{_STYLE}</style>\n</head>\n"
+        f"<title>{_escape(title)}</title>\n<style>{_STYLE}</style>\n</head>\n"
         f"<body>\n{body}\n</body>\n</html>\n"
     )
+
+
+def _escape(text: str) -> str:
+    """Return a text as HTML shows it; control characters, which it must not have, as escapes."""
+    shown = re.sub(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", lambda c: ascii(c.group())[1:-1], text)
+    return html.escape(shown)
 
 
 def _html_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -66,15 +86,15 @@ def _html_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]
 
     def line(cells: Sequence[str], tag: str) -> str:
         written = [
-            f'<{tag} class="number">{html.escape(cell)}</{tag}>'
+            f'<{tag} class="number">{_escape(cell)}</{tag}>'
             if numeric[i]
-            else f"<{tag}>{html.escape(cell)}</{tag}>"
+            else f"<{tag}>{_escape(cell)}</{tag}>"
             for i, cell in enumerate(cells)
         ]
         return f"<tr>{''.join(written)}</tr>"
 
     lines = [line(header, "th"), *(line(row, "td") for row in rows)]
-    return f"<h2>{html.escape(title)}</h2>\n<table>\n" + "\n".join(lines) + "\n</table>"
+    return f"<h2>{_escape(title)}</h2>\n<table>\n" + "\n".join(lines) + "\n</table>"
 
 
 def _html_figure(figure: Figure) -> str:

@@ -9,15 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from longtail.cli.options import AsJson, Seed, Threads
-from longtail.cli.show import (
-    append_json,
-    clear_errors,
-    print_json,
-    print_measurements,
-    print_table,
-    progress,
-    say,
-)
+from longtail.cli.show import clear_errors, print_json, print_table, progress, say
+from longtail_bench.cli.show import append_json, print_measurements
 
 _DATA_FOLDER = Path("../shared/data")
 _QUICK_THEORY = {

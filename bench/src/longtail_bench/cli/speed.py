@@ -9,7 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from longtail.cli.options import AsJson, Seed
-from longtail.cli.show import append_json, clear_errors, print_json, print_table, progress, say
+from longtail.cli.show import clear_errors, print_json, print_table, progress, say
+from longtail_bench.cli.show import append_json
 from longtail_bench.cli.bench import DataFolder, DataSets, Out
 
 _DATA_FOLDER = Path("../shared/data")

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from longtail.cli.show import note, print_json, print_measurements, print_table, progress, say
+from longtail.cli.show import note, print_json, print_table, progress, say
+from longtail_bench.cli.show import print_measurements
 from longtail_bench.data import find_data_sets
 from longtail_bench.environments import (
     PEERS,

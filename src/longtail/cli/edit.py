@@ -1,0 +1,110 @@
+"""`longtail rename | merge | remove | undo | compact`: change the classes of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from longtail.cli.inputs import as_label, check_model, known_label
+from longtail.cli.options import AsJson, By, ModelPath, Quiet
+from longtail.cli.show import clear_errors, count, print_json, say
+
+_Class = Annotated[str, typer.Argument(metavar="CLASS", help="A class of the model.")]
+
+
+def rename(
+    model: ModelPath,
+    label: _Class,
+    new: Annotated[str, typer.Argument(metavar="NEW", help="The name to give it.")],
+    by: By = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Give a class another name."""
+
+    def change(teacher: Any) -> tuple[str, Any]:
+        old, renamed = known_label(teacher.model, label), as_label(teacher.model, new)
+        return f"{old} is now called {renamed}.", teacher.rename_class(old, renamed, by=by)
+
+    _edit(model, change, as_json, quiet)
+
+
+def merge(
+    model: ModelPath,
+    label: _Class,
+    into: Annotated[str, typer.Argument(metavar="INTO", help="The class that gets them.")],
+    by: By = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Move all documents of a class to another one."""
+
+    def change(teacher: Any) -> tuple[str, Any]:
+        source, target = known_label(teacher.model, label), known_label(teacher.model, into)
+        return f"{source} is now part of {target}.", teacher.merge_classes(source, target, by=by)
+
+    _edit(model, change, as_json, quiet)
+
+
+def remove(
+    model: ModelPath,
+    label: _Class,
+    by: By = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Forget a class with all its documents."""
+
+    def change(teacher: Any) -> tuple[str, Any]:
+        found = known_label(teacher.model, label)
+        return f"{found} is removed.", teacher.remove_class(found, by=by)
+
+    _edit(model, change, as_json, quiet)
+
+
+def undo(
+    model: ModelPath,
+    n_changes: Annotated[int, typer.Argument(metavar="[N]", min=1, help="How many; 1.")] = 1,
+    by: By = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Take back the last changes that are in effect."""
+    _edit(
+        model,
+        lambda teacher: (f"{count(n_changes, 'change')} undone.", teacher.undo(n_changes, by=by)),
+        as_json,
+        quiet,
+    )
+
+
+def compact(model: ModelPath, as_json: AsJson = False, quiet: Quiet = False) -> None:
+    """Fold the journal into the model file; nothing before it can be undone then."""
+    _edit(model, lambda teacher: ("The journal is folded in.", teacher.compact()), as_json, quiet)
+
+
+def _edit(path: Path, change: Callable[[Any], tuple[str, Any]], as_json: bool, quiet: bool) -> None:
+    """Open a model, change it, and say what was done and what it holds now."""
+    with clear_errors():
+        from longtail.teaching import Teacher
+
+        check_model(path)
+        teacher = Teacher(path)
+        sentence, _ = change(teacher)
+        statistics = teacher.model.statistics_
+        if as_json:
+            print_json(
+                {
+                    "done": sentence,
+                    "documents": statistics.n_documents,
+                    "classes": statistics.n_classes,
+                }
+            )
+        elif not quiet:
+            say(
+                f"{sentence} The model has {count(statistics.n_documents, 'document')} of "
+                f"{count(statistics.n_classes, 'class')}."
+            )
