@@ -10,8 +10,8 @@ import typer
 
 from longtail.cli.options import AsJson, Seed
 from longtail.cli.show import clear_errors, print_json, print_table, progress, say
-from longtail_bench.cli.show import append_json
 from longtail_bench.cli.bench import DataFolder, DataSets, Out
+from longtail_bench.cli.show import append_json
 
 _DATA_FOLDER = Path("../shared/data")
 
