@@ -166,3 +166,24 @@ def test_wide_index_arrays_give_the_same_statistics(problem):
     wide = sp.csr_array(problem.X)
     wide.indices, wide.indptr = wide.indices.astype(np.int64), wide.indptr.astype(np.int64)
     assert ClassStatistics.from_counts(wide, problem.y, problem.n_classes) == build(problem)
+
+
+def test_running_totals_are_refused_before_they_wrap():
+    huge = ClassStatistics.from_counts(np.array([[1.5 * 2.0**61, 1], [1, 1]]), np.array([0, 1]), 2)
+    with pytest.raises(ValueError, match="the counts add up to"):
+        _ = huge + huge
+    assert huge.class_lengths.tolist() == [1.5 * 2.0**61, 2]
+    # In units of 2^-32 whole counts that fitted do so no more.
+    whole = ClassStatistics.from_counts(np.array([[2.0**40]]), np.array([0]), 1)
+    half = ClassStatistics.from_counts(np.array([[0.5]]), np.array([0]), 1)
+    with pytest.raises(ValueError, match="the counts add up to"):
+        _ = whole + half
+
+
+def test_too_many_documents_for_a_centroid_are_refused():
+    one = ClassStatistics.from_counts(np.array([[1, 0], [0, 1]]), np.array([0, 1]), 2)
+    many = replace(one, centroid_sums=np.full(2, 2**61 + 2**60), class_sizes=np.array([2, 2]))
+    with pytest.raises(ValueError, match="too many documents, 8 in all"):
+        _ = many + many
+    both = many + one  # above 2^62 over all classes, but not in any
+    assert both.centroid_sums.tolist() == [2**61 + 2**60 + 2**38] * 2

@@ -36,6 +36,8 @@ from longtail.statistics.corpus import Corpus
 # A length-normalised document has entries of at most 1: int64 holds the sum of 2^25 of them.
 CENTROID_BITS = 38
 
+_LARGEST_SUM = 2.0**62  # half of what int64 holds: these sums are compared in float64
+
 
 @dataclass(frozen=True, eq=False)
 class ClassStatistics:
@@ -382,7 +384,7 @@ def _sum_classes(
     rows: CountMatrix, members: Members, count_bits: int, sublinear: bool, n_jobs: int | None
 ) -> ClassTerms:
     """Count the distinct terms of each class, then fill its entries; classes in parallel."""
-    _check_range(rows.data, count_bits)
+    check_total(float(rows.data.sum(dtype=np.float64)), count_bits)
     n_terms, starts = rows.n_terms, members.starts
     sizes = np.zeros(len(starts) - 1, np.int64)
     work = offsets_from_lengths(np.diff(rows.indptr)[members.document_ids])[starts]
@@ -418,10 +420,15 @@ def _allocate(indptr: Integers, dtype: np.dtype[Any]) -> ClassTerms:
     )
 
 
-def _check_range(data: NDArray[Any], count_bits: int) -> None:
-    """Refuse counts whose sum would overflow the fixed-point integers."""
+def check_total(total: float, count_bits: int) -> None:
+    """Refuse counts whose sum would overflow the fixed-point integers.
+
+    Raises
+    ------
+    ValueError
+        If the total is above 2^62 units of 2^-count_bits; then every partial sum fits int64.
+    """
     limit = 2.0 ** (62 - count_bits)
-    total = float(data.sum(dtype=np.float64))
     if total > limit:
         raise ValueError(
             f"the counts add up to {total:.3g}; at most {limit:.3g} can be summed exactly. "
@@ -439,6 +446,8 @@ def _combine(a: ClassStatistics, b: ClassStatistics, factor: int) -> ClassStatis
     if a.sublinear != b.sublinear:
         raise ValueError("statistics must have the same `sublinear` setting to be combined.")
     bits = max(a.count_bits, b.count_bits)
+    if factor > 0:
+        _check_sum(a, b, bits)
     a, b = a._with_count_bits(bits), b._with_count_bits(bits)
     indptr = np.empty(a.n_classes + 1, np.int64)
     indptr[-1] = len(a.indices) + len(b.indices)
@@ -453,6 +462,25 @@ def _combine(a: ClassStatistics, b: ClassStatistics, factor: int) -> ClassStatis
         count_bits=bits,
         sublinear=a.sublinear,
     )
+
+
+def _check_sum(a: ClassStatistics, b: ClassStatistics, count_bits: int) -> None:
+    """Refuse statistics whose sum would overflow int64, over all entries or for a class or term."""
+    check_total(
+        sum(float(s.counts.sum(dtype=np.float64)) * 2.0**-s.count_bits for s in (a, b)), count_bits
+    )
+    if sum(float(s.centroid_sums.sum(dtype=np.float64)) for s in (a, b)) <= _LARGEST_SUM:
+        return
+    by_class, by_term = np.zeros(a.n_classes), np.zeros(a.n_terms)
+    for s in (a, b):
+        rows = np.repeat(np.arange(s.n_classes), np.diff(s.indptr))
+        by_class += np.bincount(rows, s.centroid_sums, s.n_classes)
+        by_term += np.bincount(s.indices, s.centroid_sums, s.n_terms)
+    if max(by_class.max(), by_term.max()) > _LARGEST_SUM:
+        raise ValueError(
+            f"a class or a term has too many documents, {a.n_documents + b.n_documents} in all, to "
+            "be summed exactly. Split the class, or leave out the most frequent term."
+        )
 
 
 def _empty_classes_have_no_terms(statistics: ClassStatistics) -> bool:

@@ -19,7 +19,7 @@ from longtail.retrieval.pruning import QueryPruning
 from longtail.scoring.linear import ClassResiduals, build_scorer
 from longtail.scoring.weighting import Profile, estimate_collection_model, weight_documents
 from longtail.sparse import CountMatrix, Integers
-from longtail.statistics.classes import ClassStatistics
+from longtail.statistics.classes import ClassStatistics, check_total
 from longtail.training.config import FitConfig
 from longtail.training.editing import ClassEdit, edit_documents, sum_labelled
 from longtail.training.long_tail import LongTailState, ScoredClasses, learn_residuals
@@ -195,6 +195,9 @@ def _change_delta(
     sums = sums.with_frequencies(np.minimum(sums.document_frequencies, n_documents))
     counts_before = state.statistics.corpus.term_counts if before is None else before.term_counts
     term_counts = counts_before + direction * taught.corpus.term_counts
+    # The segments are summed up only when they are merged; that must not be refused then.
+    bits = max(state.statistics.count_bits, sums.count_bits)
+    check_total(float(term_counts.sum()), bits)
     corpus = state.corpus.with_new_terms(sums.document_frequencies, term_counts)
     kept = np.flatnonzero(sums.class_sizes > 0)
     labels, sums = labels[kept], sums.gather_classes(kept)
