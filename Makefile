@@ -4,13 +4,16 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test lint type bench wheel format clean
+.PHONY: demo test fuzz lint type bench wheel format clean
 
 demo: $(VENV)/cli ## learn 12,582 real classes and evaluate them
 	$(BIN)/longtail demo
 
 test: $(VENV)/dev ## every test
 	$(BIN)/python -m pytest --numprocesses auto --dist worksteal
+
+fuzz: $(VENV)/dev ## a million hostile model files; goes on where it stopped
+	$(BIN)/python -m tests.fuzz --cases 1000000
 
 lint: $(VENV)/dev ## style, format, order of the rooms
 	$(BIN)/ruff check .

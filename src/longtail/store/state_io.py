@@ -1,266 +1,415 @@
-"""The parts that every fitted model has, and how they go into a file and come back."""
+"""From a fitted state to named arrays and back, as the schema says.
+
+In: a state and the parameters of its estimator, or a file. Out: a file, or the state, after every
+array and value was checked against the schema; only then does a kernel or a builder see one.
+Nothing here knows the fields of a state: names are paths (`schema`), part classes are the types of
+the state's fields.
+"""
 
 from __future__ import annotations
 
-import numbers
+import os
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple, get_args, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
 
-from longtail.retrieval.index import INDEX_PARTS, InvertedIndex, build_index
+from longtail.retrieval.index import build_index
 from longtail.retrieval.pruning import QueryPruning
-from longtail.scoring.linear import ClassResiduals, LinearScorer
-from longtail.statistics.classes import ClassStatistics
-from longtail.statistics.corpus import Corpus
-from longtail.store.container import ModelFile
-from longtail.store.texts import pack_texts
-from longtail.training.calibration import Calibrator
+from longtail.store.checks import (
+    Sizes,
+    check_contents,
+    check_rules,
+    check_structure,
+    check_texts,
+    check_value,
+)
+from longtail.store.container import ModelFile, open_model, write_model
+from longtail.store.format_1 import translate_format_1
+from longtail.store.manifest import Array
+from longtail.store.schema import (
+    FEATURE_NAMES_IN,
+    NUMERIC_LABELS,
+    OBJECT_LABELS,
+    PARAMETERS,
+    SCHEMAS,
+    STRING_LABELS,
+    TEXT,
+    TEXT_VALUES,
+    ArraySpec,
+    Schema,
+    ValueSpec,
+)
+from longtail.store.strict_json import FaultError, shown
+from longtail.store.texts import pack_texts, unpack_texts
 from longtail.training.double_sampling import DoubleSamplingState, derive_state
 from longtail.training.long_tail import LongTailState
-from longtail.training.pairwise import PairwiseScorer
+
+TEXT_KIND = "TextClassifier"
+_STATES: dict[str, type] = {
+    "LongTailClassifier": LongTailState,
+    "DoubleSamplingClassifier": DoubleSamplingState,
+}
+_TEXTS = (STRING_LABELS, OBJECT_LABELS, FEATURE_NAMES_IN)
+# As fixed-width strings, labels may take so much more memory than in a file; else they are objects.
+_LARGEST_EXPANSION = 16
 
 
-@dataclass(frozen=True)
-class Model:
-    """What every fitted state has.
+@dataclass(frozen=True, eq=False)
+class SavedModel:
+    """What a file holds of an estimator.
 
-    `corpus` holds the global quantities of the last fit; `current_corpus` adds the terms seen
-    since.
+    Attributes
+    ----------
+    kind : str
+        Name of the estimator's class.
+    parameters : dict of str to dict
+        Constructor parameters by class: those of the estimator, and for a `TextClassifier` those of
+        its classifier of counts.
+    state : LongTailState or DoubleSamplingState
+        Of the classifier of counts.
+    parts : dict of str to object
+        What a `TextClassifier` has beside the state, by the first word of its names in the schema;
+        after loading, each a dict of attributes. Empty for a classifier of counts.
+    feature_names : ndarray or None
+        Names of the columns.
     """
 
-    classes: NDArray[Any]
-    statistics: ClassStatistics
-    corpus: Corpus
-    current_corpus: Corpus
+    kind: str
+    parameters: Mapping[str, Mapping[str, Any]]
+    state: Any
+    parts: Mapping[str, Any]
+    feature_names: NDArray[Any] | None = None
+
+    @property
+    def counts_kind(self) -> str:
+        """Class name of the classifier of counts."""
+        return next(kind for kind in self.parameters if kind in SCHEMAS)
 
 
-def current_corpus(corpus: Corpus, statistics: ClassStatistics) -> Corpus:
-    """Return the quantities of the last fit, with the terms that these statistics add."""
-    now = statistics.corpus
-    return corpus.with_new_terms(now.document_frequencies, now.term_counts)
+class _Contents(NamedTuple):
+    """Names, arrays and values of a file, in the words of the newest format."""
+
+    kind: str
+    counts_kind: str
+    parameters: Mapping[str, Mapping[str, Any]]
+    arrays: dict[str, Array]
+    values: Mapping[str, Any]
 
 
-_STATISTICS_ARRAYS = (
-    "indptr",
-    "indices",
-    "counts",
-    "centroid_sums",
-    "class_sizes",
-    "document_frequencies",
-)
+# ---- saving
 
 
-def pack_model(model: Any) -> dict[str, NDArray[Any]]:
-    """Return the parts that every model has as named arrays."""
-    arrays = {f"statistics/{name}": getattr(model.statistics, name) for name in _STATISTICS_ARRAYS}
-    arrays["corpus/document_frequencies"] = model.corpus.document_frequencies
-    arrays["corpus/term_counts"] = model.corpus.term_counts
-    return arrays | _pack_labels(model.classes)
+def save_state(path: str | os.PathLike[str], model: SavedModel) -> None:
+    """Check a model against the schema and write it.
+
+    Raises
+    ------
+    ValueError, TypeError
+        The model cannot be stored; nothing was written.
+    ModelFileError, OSError
+        As from `write_model`.
+    """
+    contents = _pack(model)
+    try:
+        _check(contents)
+    except FaultError as fault:
+        raise ValueError(f"this model cannot be saved: it {fault}.") from None
+    header = {"estimators": contents.parameters, "values": contents.values}
+    write_model(path, contents.kind, header, contents.arrays)
 
 
-def unpack_model(file: ModelFile) -> Model:
-    """Rebuild the parts that every model has."""
-    arrays: dict[str, Any] = {name: file.array(f"statistics/{name}") for name in _STATISTICS_ARRAYS}
-    statistics = ClassStatistics(**arrays, **file.parameters["statistics"])
-    corpus = Corpus(
-        document_frequencies=file.array("corpus/document_frequencies"),
-        term_counts=file.array("corpus/term_counts"),
-        **file.parameters["corpus"],
-    )
-    return Model(
-        classes=_unpack_labels(file, statistics.n_classes),
-        statistics=statistics,
-        corpus=corpus,
-        current_corpus=current_corpus(corpus, statistics),
-    )
+def _pack(model: SavedModel) -> _Contents:
+    """Return what the schema has names for, found in the model by these names."""
+    schema = SCHEMAS[model.counts_kind]
+    arrays = _pack_labels(model.state.classes)
+    if model.feature_names is not None:
+        arrays |= pack_texts(FEATURE_NAMES_IN.name, model.feature_names.tolist())
+    for array in _part_specs(model.kind, schema):
+        found = _find(array.name, model)
+        if found is not None:
+            arrays[array.name] = found
+    values = {value.name: _find(value.name, model) for value in _value_specs(model.kind, schema)}
+    parameters = {
+        kind: {spec.name: _as_stored(spec, given[spec.name]) for spec in PARAMETERS[kind]}
+        for kind, given in model.parameters.items()
+    }
+    stored = {name: _as_plain(value) for name, value in values.items() if value is not None}
+    return _Contents(model.kind, model.counts_kind, parameters, arrays, stored)
 
 
-def _pack_labels(classes: NDArray[Any]) -> dict[str, NDArray[Any]]:
+def _find(name: str, model: SavedModel) -> Any:
+    """Return what a path leads to, or None."""
+    first, *rest = name.split("/")
+    found = model.parts[first] if first in model.parts else getattr(model.state, first)
+    for attribute in rest:
+        if found is not None:
+            found = found[attribute] if isinstance(found, dict) else getattr(found, attribute)
+    return found
+
+
+def _as_plain(value: Any) -> Any:
+    """Return a numpy scalar or a tuple as JSON knows it."""
+    if isinstance(value, tuple):
+        return [_as_plain(item) for item in value]
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _as_stored(spec: ValueSpec, value: Any) -> Any:
+    """Return a constructor parameter for a file; a generator's state is no part of a model."""
+    value = _as_plain(value)
+    if spec.name == "random_state" and (isinstance(value, bool) or not isinstance(value, int)):
+        return None
+    return value
+
+
+def _pack_labels(classes: NDArray[Any]) -> dict[str, Array]:
     """Return the labels as arrays: numbers as they are, strings as UTF-8."""
     if classes.dtype.kind in "iufb":
-        return {"classes": classes}
-    if not all(isinstance(label, str) for label in classes.tolist()):
+        return {NUMERIC_LABELS.name: classes}
+    labels = classes.tolist()
+    if not all(isinstance(label, str) for label in labels):
         raise TypeError(
             "only string, integer, float and boolean labels can be saved; "
             f"the first label is {classes[0]!r}. Fit with str(label) instead."
         )
-    name = "classes.object" if classes.dtype.kind == "O" else "classes.text"
-    return pack_texts(name, classes.tolist())
+    spec = OBJECT_LABELS if classes.dtype.kind == "O" else STRING_LABELS
+    return pack_texts(spec.name, labels)
 
 
-def _unpack_labels(file: ModelFile, n_classes: int) -> NDArray[Any]:
-    """Return the labels in the type they were saved from."""
-    if "classes" in file.arrays:
-        labels = np.array(file.array("classes", ndim=1))
-    elif "classes.object.utf8" in file.arrays:
-        labels = np.array(file.texts("classes.object"), dtype=object)
-    else:
-        labels = np.array(file.texts("classes.text"), dtype=np.str_)
-    if len(labels) != n_classes or (n_classes > 1 and not np.all(labels[:-1] < labels[1:])):
-        raise ValueError("the labels must be sorted, and as many as there are classes")
-    return labels
+# ---- loading
 
 
-def plain(value: Any) -> Any:
-    """Return a numpy scalar as the Python number that JSON knows."""
-    return value.item() if isinstance(value, np.generic) else value
+def load_state(path: str | os.PathLike[str], *, verify: bool = True) -> SavedModel:
+    """Open a file, check everything in it, and only then build the state.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+    verify : bool, default=True
+        Compare every array with its checksum. The checks against the schema are made in any case.
+
+    Raises
+    ------
+    ModelFileError
+        Anything is wrong with the file.
+    """
+    file = open_model(path, verify=verify)
+    try:
+        contents = _read(file)
+        sizes = _check(contents)
+        classes = _unpack_labels(contents.arrays)
+        return _build(contents, sizes, classes)
+    except FaultError as fault:
+        raise file.error(str(fault)) from None
 
 
-def plain_parts(model: Any) -> dict[str, Any]:
-    """Return the parts that every model has and that are no arrays."""
-    return {
-        "statistics": {
-            "count_bits": model.statistics.count_bits,
-            "sublinear": model.statistics.sublinear,
-        },
-        "corpus": {
-            "n_documents": model.corpus.n_documents,
-            "length": model.corpus.length,
-            "mean_class_length": model.corpus.mean_class_length,
-        },
-    }
+def _read(file: ModelFile) -> _Contents:
+    """Return the contents of a file in the words of the newest format."""
+    kinds = sorted([*SCHEMAS, TEXT_KIND])
+    if file.kind not in kinds:
+        raise FaultError(f"holds a {file.kind!r}, which is none of {kinds}")
+    header, arrays = file.parameters, file.arrays
+    if file.format_number == 1:
+        header, arrays = translate_format_1(file.kind, header, arrays)
+    if header.keys() != {"estimators", "values"} or not all(
+        isinstance(part, dict) for part in header.values()
+    ):
+        raise FaultError(f"has wrong parameters: {shown(header)}")
+    estimators: dict[str, Any] = header["estimators"]
+    inner = [kind for kind in estimators if kind in SCHEMAS]
+    expected = {file.kind, *inner}
+    if estimators.keys() != expected or len(inner) != 1 or (file.kind not in (TEXT_KIND, *inner)):
+        raise FaultError(f"has the parameters of {shown(sorted(estimators))}, not of {file.kind}")
+    return _Contents(file.kind, inner[0], estimators, dict(arrays), header["values"])
 
 
-# Attribute -> name in a file.
-_LONG_TAIL = {
-    "collection_model": "background",
-    "term_weights": "term_weights",
-    "feature_weights": "feature_weights",
-    "stale": "touched",
-}
-_PARTS: dict[str, dict[str, str]] = {
-    "residuals": {
-        "indptr": "class_weights/indptr",
-        "indices": "class_weights/indices",
-        "weights": "class_weights/values",
-        "biases": "class_weights/constants",
-    },
-    "calibrator": {
-        name: f"calibrator/{name.replace('_correct', '_right')}"
-        for name in (
-            "top_log_odds",
-            "top_probabilities",
-            "other_log_odds",
-            "other_probabilities",
-            "held_out_log_odds",
-            "held_out_correct",
-        )
-    },
-    "scorer": {
-        "weights": "score/values",
-        "length_weights": "score/slopes",
-        "biases": "score/constants",
-    },
-    "index": {name: f"index/{stored}" for name, stored in INDEX_PARTS.items()},
-}
-
-
-def pack_state(state: LongTailState | DoubleSamplingState) -> dict[str, NDArray[Any]]:
-    """Return a state of one segment as named arrays."""
-    arrays = pack_model(state)
-    if isinstance(state, DoubleSamplingState):
-        return arrays | {
-            "scorer/weights": state.pairwise.weights,
-            "scorer/scales": state.pairwise.scales,
-            "centroids": state.centroids.weights,
-            "term_scores": state.term_scores.weights,
-            **{stored: getattr(state.index, name) for name, stored in _PARTS["index"].items()},
-        }
-    arrays |= {stored: getattr(state, name) for name, stored in _LONG_TAIL.items()}
-    arrays |= {"rare/counts": state.pruning.class_frequencies}
-    arrays |= {"rare/most_postings": np.array([state.pruning.posting_budget])}
-    for part, names in _PARTS.items():
-        arrays |= {stored: getattr(getattr(state, part), name) for name, stored in names.items()}
-    return arrays
-
-
-def unpack_state(kind: str, file: ModelFile) -> LongTailState | DoubleSamplingState:
-    """Return the state that a file holds."""
-    parts = unpack_model(file)
-    if kind == "DoubleSamplingClassifier":
-        return _unpack_double_sampling(file, parts)
-    return _unpack_long_tail(file, parts)
-
-
-def _unpack_part(file: ModelFile, part: str) -> dict[str, Any]:
-    return {name: file.array(stored) for name, stored in _PARTS[part].items()}
-
-
-def _unpack_long_tail(file: ModelFile, parts: Model) -> LongTailState:
-    scorer = LinearScorer(
-        indptr=parts.statistics.indptr,
-        indices=parts.statistics.indices,
-        **_unpack_part(file, "scorer"),
-    )
-    if "index/words" in file.arrays:
-        index = InvertedIndex(**_unpack_part(file, "index"))
-    else:  # an older file has another index, so it is made anew
-        index = build_index(scorer, parts.statistics.n_terms)
-    if "rare/counts" in file.arrays:
-        pruning = QueryPruning(file.array("rare/counts"), int(file.array("rare/most_postings")[0]))
-    else:
-        pruning = QueryPruning.of(parts.statistics)
-    learned: dict[str, Any] = {name: file.array(stored) for name, stored in _LONG_TAIL.items()}
-    return LongTailState(
-        classes=parts.classes,
-        statistics=parts.statistics,
-        corpus=parts.corpus,
-        current_corpus=parts.current_corpus,
-        residuals=ClassResiduals(**_unpack_part(file, "residuals")),
-        calibrator=Calibrator(**_unpack_part(file, "calibrator")),
-        pruning=pruning,
-        scorer=scorer,
-        index=index,
-        **learned,
-    )
-
-
-def _unpack_double_sampling(file: ModelFile, parts: Model) -> DoubleSamplingState:
-    arrays, statistics = file.arrays, parts.statistics
-    scorer = PairwiseScorer(arrays["scorer/weights"], arrays["scorer/scales"])
-    if "index/words" not in arrays:  # an older file, whose index was another
-        return derive_state(parts.classes, statistics, parts.corpus, scorer, None)
-    rows = statistics.indptr, statistics.indices
-    return DoubleSamplingState(
-        classes=parts.classes,
-        statistics=statistics,
-        corpus=parts.corpus,
-        current_corpus=parts.current_corpus,
-        pairwise=scorer,
-        sample=None,
-        centroids=LinearScorer.without_bias(*rows, arrays["centroids"]),
-        index=InvertedIndex(**_unpack_part(file, "index")),
-        term_scores=LinearScorer.without_bias(*rows, arrays["term_scores"]),
-    )
-
-
-def validate_state(state: LongTailState | DoubleSamplingState) -> None:
-    """Check the parts of a state from a file against each other."""
-    statistics = state.statistics
-    statistics.validate()
-    state.index.validate(statistics.n_terms)
-    if isinstance(state, DoubleSamplingState):
-        scorers = [state.centroids, state.term_scores]
-    else:
-        scorers = [state.scorer]
-        if len(state.pruning.class_frequencies) != statistics.n_terms:
-            raise ValueError("the counts of classes do not fit the terms.")
-        state.residuals.validate(statistics.n_classes, statistics.n_terms)
-    if any(len(scorer.weights) != len(statistics.indices) for scorer in scorers):
-        raise ValueError("a scorer does not fit its classes and terms.")
-
-
-def plain_parameters(estimator: Any) -> dict[str, Any]:
-    """Return what a constructor was given, as JSON knows it; a generator's state is left out."""
+def _build(contents: _Contents, sizes: Sizes, classes: NDArray[Any]) -> SavedModel:
+    """Build the state from checked contents; what can be derived and is missing is computed."""
+    schema = SCHEMAS[contents.counts_kind]
+    hints = get_type_hints(_STATES[contents.counts_kind])
+    grouped = _group(contents, schema, sizes)
+    fields: dict[str, Any] = {"classes": classes}
+    for name, hint in hints.items():
+        found = grouped.pop(name, None)
+        if found is not None:
+            fields[name] = _part_class(hint)(**found) if isinstance(found, dict) else found
     parameters = {
-        name: plain(value)
-        for name, value in estimator.get_params(deep=False).items()
-        if name != "classifier"
+        kind: {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in given.items()
+        }
+        for kind, given in contents.parameters.items()
     }
-    if not isinstance(parameters["random_state"], numbers.Integral | None):
-        parameters["random_state"] = None
-    if isinstance(parameters.get("char_ngrams"), tuple):
-        parameters["char_ngrams"] = list(parameters["char_ngrams"])
-    return parameters
+    names = None
+    if f"{FEATURE_NAMES_IN.name}.utf8" in contents.arrays:
+        names = np.array(_texts(FEATURE_NAMES_IN.name, contents.arrays), dtype=object)
+    state = _COMPLETE[contents.counts_kind](fields)
+    return SavedModel(contents.kind, parameters, state, grouped, names)
+
+
+def _part_class(hint: Any) -> Any:
+    """Return the class of a field's type, which may be `Part | None`."""
+    return next((part for part in get_args(hint) if part is not type(None)), hint)
+
+
+def _group(contents: _Contents, schema: Schema, sizes: Sizes) -> dict[str, Any]:
+    """Return arrays and values by the first word of their names."""
+    grouped: dict[str, Any] = {}
+
+    def put(name: str, value: Any) -> None:
+        first, *rest = name.split("/")
+        if rest:
+            grouped.setdefault(first, {})[rest[0]] = value
+        else:
+            grouped[first] = value
+
+    for spec in _part_specs(contents.kind, schema):
+        if spec.name in contents.arrays:
+            put(spec.name, _narrow(spec, contents.arrays[spec.name], sizes))
+    for name, value in contents.values.items():
+        put(name, value)
+    for name, source in schema.shared.items():
+        if name.split("/")[0] in grouped:
+            put(name, grouped["statistics"][source.split("/")[1]])
+    for name, size in schema.zeros.items():
+        if name.split("/")[0] in grouped:
+            put(name, np.zeros(sizes[size]))
+    return grouped
+
+
+def _narrow(spec: ArraySpec, array: Array, sizes: Sizes) -> Array:
+    """Return ids in the dtype that kernels are compiled for: the first that holds them all."""
+    largest = sizes[spec.ids] - 1 if spec.ids else int(spec.high)
+    for code in spec.dtypes.split():
+        if code[0] in "iu" and " " in spec.dtypes and np.iinfo(code).max >= largest:
+            return array.astype(code, copy=False)
+    return array
+
+
+def _unpack_labels(arrays: Mapping[str, Array]) -> NDArray[Any]:
+    """Return the labels in the type they were saved from; they are as many as classes.
+
+    Raises
+    ------
+    FaultError
+        They are not sorted, or one occurs twice.
+    """
+    if NUMERIC_LABELS.name in arrays:
+        return np.array(arrays[NUMERIC_LABELS.name])
+    is_object = f"{OBJECT_LABELS.name}.utf8" in arrays
+    name = OBJECT_LABELS.name if is_object else STRING_LABELS.name
+    texts = _texts(name, arrays)
+    if any(first >= second for first, second in zip(texts, texts[1:], strict=False)):
+        raise FaultError("has labels that are not sorted, or one twice")
+    if not is_object and any(text.endswith("\0") for text in texts):
+        raise FaultError("has a label that ends with a NUL character, which a string array drops")
+    longest = max(map(len, texts), default=0)
+    n_bytes = arrays[f"{name}.utf8"].nbytes + arrays[f"{name}.offsets"].nbytes
+    fits = 4 * longest * len(texts) <= _LARGEST_EXPANSION * n_bytes
+    return np.array(texts, dtype=np.str_ if fits and not is_object else object)
+
+
+def _texts(name: str, arrays: Mapping[str, Array]) -> list[str]:
+    """Return checked texts."""
+    return unpack_texts(name, arrays[f"{name}.offsets"], arrays[f"{name}.utf8"])
+
+
+# ---- what a file may lack
+
+
+def _complete_long_tail(fields: dict[str, Any]) -> LongTailState:
+    """Add what follows from the rest of a state."""
+    statistics = fields["statistics"]
+    fields["current_corpus"] = fields["corpus"].with_terms_of(statistics.corpus)
+    if "index" not in fields:
+        fields["index"] = build_index(fields["scorer"], statistics.n_terms)
+    if "pruning" not in fields:
+        fields["pruning"] = QueryPruning.of(statistics)
+    return LongTailState(**fields)
+
+
+def _complete_double_sampling(fields: dict[str, Any]) -> DoubleSamplingState:
+    """Add what follows from the rest of a state."""
+    classes, statistics, corpus = (fields[name] for name in ("classes", "statistics", "corpus"))
+    if "index" not in fields:
+        return derive_state(classes, statistics, corpus, fields["pairwise"], None)
+    fields["current_corpus"] = corpus.with_terms_of(statistics.corpus)
+    return DoubleSamplingState(**fields, sample=None)
+
+
+_COMPLETE: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "LongTailClassifier": _complete_long_tail,
+    "DoubleSamplingClassifier": _complete_double_sampling,
+}
+
+
+# ---- checking
+
+
+def _part_specs(kind: str, schema: Schema) -> tuple[ArraySpec, ...]:
+    """Return the arrays that are parts of the model, in the order of the checks."""
+    return (*schema.arrays, *TEXT) if kind == TEXT_KIND else schema.arrays
+
+
+def _value_specs(kind: str, schema: Schema) -> tuple[ValueSpec, ...]:
+    """Return the values that are parts of the model."""
+    return (*schema.values, *TEXT_VALUES) if kind == TEXT_KIND else schema.values
+
+
+def _check(contents: _Contents) -> Sizes:
+    """Check everything against the schema; return the sizes.
+
+    Raises
+    ------
+    FaultError
+        What is wrong.
+    """
+    schema, arrays = SCHEMAS[contents.counts_kind], contents.arrays
+    specs = _part_specs(contents.kind, schema)
+    texts = [spec for spec in _TEXTS if f"{spec.name}.utf8" in arrays]
+    all_specs = (*specs, NUMERIC_LABELS, *(array for text in texts for array in text.arrays))
+    sizes = check_structure(all_specs, arrays)
+    if (NUMERIC_LABELS.name in arrays) + len(texts) - (FEATURE_NAMES_IN in texts) != 1:
+        raise FaultError("has no labels, or more than one kind of them")
+    for kind, given in contents.parameters.items():
+        _check_values(f"the parameters of {kind}", PARAMETERS[kind], given)
+    _check_values("values", _value_specs(contents.kind, schema), contents.values)
+    _check_derived(schema, contents)
+    # Offsets first: other arrays are checked row by row.
+    for spec in sorted(all_specs, key=lambda spec: not spec.offsets):
+        if spec.name in arrays:
+            check_contents(spec, arrays, sizes)
+    for text in texts:
+        check_texts(text, arrays)
+    check_rules(arrays, contents.values)
+    return sizes
+
+
+def _check_values(what: str, specs: tuple[ValueSpec, ...], given: Any) -> None:
+    """Check values that are no arrays: their names, then each."""
+    names = {spec.name for spec in specs}
+    if not isinstance(given, Mapping) or not given.keys() <= names:
+        raise FaultError(f"has wrong {what}: {shown(given)}; the names are {sorted(names)}")
+    for spec in specs:
+        if spec.name in given:
+            check_value(spec, given[spec.name])
+        elif not spec.optional:
+            raise FaultError(f"has no {spec.name} among {what}")
+
+
+def _check_derived(schema: Schema, contents: _Contents) -> None:
+    """Check that what can be derived is there as a whole or not at all."""
+    for group in (*schema.derived, ("added",)):
+        names = [
+            spec.name
+            for spec in (*_part_specs(contents.kind, schema), *_value_specs(contents.kind, schema))
+            if spec.name.split("/")[0] in group
+        ]
+        present = [name in contents.arrays or name in contents.values for name in names]
+        if any(present) and not all(present):
+            missing = [name for name, here in zip(names, present, strict=True) if not here]
+            raise FaultError(f"has no {missing[0]!r} beside the rest of {', '.join(group)}")

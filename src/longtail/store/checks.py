@@ -1,0 +1,362 @@
+"""Checks of arrays and values against the schema; numpy alone, no kernel, small temporaries.
+
+In: named arrays and values of a file, or of a state that is about to be saved. Out: the sizes they
+agree on, or a `FaultError` that names the first array that is wrong and says what it must be.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from longtail._kernels.search import BYTE_LEVELS, WORD_LEVELS
+from longtail.sparse import count_terms
+from longtail.store.manifest import Array
+from longtail.store.schema import ArraySpec, TextsSpec, ValueSpec
+from longtail.store.strict_json import FaultError, shown
+
+Arrays = Mapping[str, Array]
+Values = Mapping[str, Any]
+Sizes = dict[str, int]
+
+_BLOCK = 1 << 18  # elements compared together: bounds the temporaries
+_SIZE = re.compile(r"(.*?)( \+ 1)?")
+
+
+# ---- structure: names, dtypes, shapes
+
+
+def check_structure(specs: tuple[ArraySpec, ...], arrays: Arrays) -> Sizes:
+    """Check names, dtypes and shapes, in a time that does not depend on sizes; return these.
+
+    Raises
+    ------
+    FaultError
+        An array is missing, unknown, or has another dtype or shape.
+    """
+    known = {spec.name for spec in specs}
+    for name in arrays:
+        if name not in known:
+            raise FaultError(f"has an array {shown(name)} that its kind does not have")
+    sizes: Sizes = {}
+    for spec in specs:
+        array = arrays.get(spec.name)
+        if array is not None:
+            _check_form(spec, array, sizes)
+        elif not spec.optional:
+            raise FaultError(f"has no array {spec.name!r}; it has {shown(list(arrays))}")
+    return sizes
+
+
+def _check_form(spec: ArraySpec, array: Array, sizes: Sizes) -> None:
+    """Check dtype and shape of one array; sizes that are new are added."""
+    if array.dtype.str[1:] not in spec.dtypes.split():
+        raise FaultError(f"array {spec.name!r} must be {_dtype_names(spec)}; it is {array.dtype}")
+    shape = spec.shape.split(", ")
+    if array.ndim != len(shape):
+        raise FaultError(
+            f"array {spec.name!r} must have {len(shape)} dimension(s); it has {array.ndim}"
+        )
+    for size, text in zip(array.shape, shape, strict=True):
+        name, plus = _SIZE.fullmatch(text).groups()  # type: ignore[union-attr]
+        base = size - bool(plus)
+        expected = int(name) if name.isdigit() else sizes.setdefault(name, base)
+        if base != expected or base < 0:
+            raise FaultError(
+                f"array {spec.name!r} must have the shape ({spec.shape}) with "
+                f"{name} = {expected}; it has {shown(array.shape)}"
+            )
+
+
+def _dtype_names(spec: ArraySpec) -> str:
+    """Return the accepted dtypes for a message."""
+    return " or ".join(np.dtype(code).name for code in spec.dtypes.split())
+
+
+# ---- contents: range, order
+
+
+def check_contents(spec: ArraySpec, arrays: Arrays, sizes: Sizes) -> None:
+    """Check the values of one array; the arrays before it in the schema are sound.
+
+    Raises
+    ------
+    FaultError
+        A value is out of range or out of order.
+    """
+    array = arrays[spec.name]
+    _check_range(spec, array, sizes)
+    if spec.offsets:
+        end = sizes[spec.offsets]
+        if array[0] != 0 or array[-1] != end or not is_ordered(array, "not falling"):
+            raise FaultError(f"array {spec.name!r} must go from 0 to {end} and never fall")
+    column = array[:, 0] if array.ndim == 2 else array
+    # Offsets are compared with their neighbours: differences of wrapped ones would overflow.
+    if spec.order and not is_ordered(column, spec.order, arrays.get(spec.rows)):
+        where = " within each row" if spec.rows else ""
+        raise FaultError(f"the values of array {spec.name!r} must be {spec.order}{where}")
+
+
+def _check_range(spec: ArraySpec, array: Array, sizes: Sizes) -> None:
+    """Check the least and the largest value; NaN is neither."""
+    if not array.size or array.dtype.kind == "b":
+        return
+    low, high = spec.low, spec.high
+    if spec.ids:
+        low, high = max(low, -1 if spec.low == -1 else 0), sizes[spec.ids] - 1
+    least, largest = array.min().item(), array.max().item()
+    if not (low <= least and largest <= high):
+        raise FaultError(
+            f"the values of array {spec.name!r} must be from {low:g} to {high:g}; "
+            f"they reach from {least} to {largest}"
+        )
+    if spec.least_nonzero and any(
+        np.any((block != 0) & (block < spec.least_nonzero)) for block in _blocks(array)
+    ):
+        raise FaultError(
+            f"the values of array {spec.name!r} must be 0 or at least {spec.least_nonzero:g}"
+        )
+
+
+def is_ordered(array: Array, order: str, starts: Array | None = None) -> bool:
+    """Return whether values are "rising", "not falling" or "not rising", within rows if given."""
+    compare: Callable[[Array, Array], Array] = {
+        "rising": np.greater,
+        "not falling": np.greater_equal,
+        "not rising": np.less_equal,
+    }[order]
+    for first in range(0, len(array) - 1, _BLOCK):
+        block = array[first : first + _BLOCK + 1]
+        breaks = np.flatnonzero(~compare(block[1:], block[:-1])) + (first + 1)
+        if len(breaks) and (
+            starts is None or not np.array_equal(starts[np.searchsorted(starts, breaks)], breaks)
+        ):
+            return False
+    return True
+
+
+def _blocks(array: Array) -> Iterator[Array]:
+    """Cut an array into blocks whose temporaries are small."""
+    return (array[first : first + _BLOCK] for first in range(0, len(array), _BLOCK))
+
+
+def check_texts(spec: TextsSpec, arrays: Arrays, errors: str = "surrogatepass") -> None:
+    """Check that two arrays, sound by themselves, are texts in UTF-8."""
+    check_utf8(spec.name, arrays[f"{spec.name}.utf8"], arrays[f"{spec.name}.offsets"], errors)
+
+
+def check_utf8(name: str, utf8: Array, offsets: Array, errors: str) -> None:
+    """Check that bytes are UTF-8 and that no text begins inside a character."""
+    try:
+        utf8.tobytes().decode("utf-8", errors)
+    except UnicodeDecodeError as error:
+        raise FaultError(f"the texts {name!r} are not UTF-8: {error.reason}") from None
+    starts = offsets[:-1][offsets[:-1] < len(utf8)]
+    if np.any(utf8[starts] & 0xC0 == 0x80):
+        raise FaultError(f"a text of {name!r} begins inside a character")
+
+
+# ---- values
+
+
+def check_value(spec: ValueSpec, value: Any) -> None:
+    """Check one value that is not an array.
+
+    Raises
+    ------
+    FaultError
+        It is of another type, or out of range.
+    """
+    if value is None and spec.nullable:
+        return
+    is_integer = isinstance(value, int) and not isinstance(value, bool)
+    sound = {
+        "boolean": isinstance(value, bool),
+        "integer": is_integer,
+        "number": is_integer or isinstance(value, float),
+        "pair": isinstance(value, list) and [type(item) for item in value] == [int, int],
+    }[spec.kind]
+    numbers = value if spec.kind == "pair" else [value]
+    if sound and spec.kind != "boolean":
+        sound = (
+            all(spec.low <= number <= spec.high for number in numbers)
+            and list(numbers) == sorted(numbers)
+            and (spec.above is None or value > spec.above)
+            and (not spec.among or value in spec.among)
+        )
+    elif sound and spec.among:
+        sound = value in spec.among
+    if not sound:
+        raise FaultError(f"has a wrong {spec.name}: {shown(value)}; it must be {describe(spec)}")
+
+
+def describe(spec: ValueSpec) -> str:
+    """Return in words what a value must be."""
+    if spec.kind == "boolean":
+        return " or ".join(str(value).lower() for value in spec.among or (True, False))
+    kind = {"integer": "an integer", "number": "a number", "pair": "two integers, ascending"}
+    text = kind[spec.kind]
+    if spec.among:
+        text += " among " + ", ".join(map(str, spec.among))
+    elif spec.above is not None:
+        text += f" above {spec.above:g} and at most {spec.high:g}"
+    else:
+        text += f" from {spec.low:g} to {spec.high:g}"
+    return text + (" or null" if spec.nullable else "")
+
+
+# ---- rules between arrays
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What must hold between arrays and values; only where all of `names` are in the file."""
+
+    statement: str
+    names: tuple[str, ...]
+    holds: Callable[[Arrays, Values], bool]
+
+
+def check_rules(arrays: Arrays, values: Values) -> None:
+    """Check what must hold between arrays that are sound by themselves.
+
+    Raises
+    ------
+    FaultError
+        With the first rule that is broken.
+    """
+    for rule in RULES:
+        if all(name in arrays or name in values for name in rule.names):
+            with np.errstate(all="ignore"):
+                holds = rule.holds(arrays, values)
+            if not holds:
+                raise FaultError(f"breaks the rule that {rule.statement}")
+
+
+def _row_sums(array: Array, indptr: Array) -> Array:
+    """Return the sum of each row that is not empty, as float64."""
+    starts = indptr[:-1][indptr[1:] > indptr[:-1]]
+    return np.add.reduceat(array, starts, dtype=np.float64) if len(starts) else np.zeros(0)
+
+
+def _column_sums(indices: Array, array: Array, n_columns: int) -> Array:
+    """Return the sum of each column, as float64."""
+    sums = np.zeros(n_columns)
+    for first in range(0, len(indices), _BLOCK):
+        block = slice(first, first + _BLOCK)
+        sums += np.bincount(indices[block], array[block], minlength=n_columns)
+    return sums
+
+
+def _sums_fit(arrays: Arrays, _: Values) -> bool:
+    indptr, indices = arrays["statistics/indptr"], arrays["statistics/indices"]
+    n_terms = len(arrays["statistics/document_frequencies"])
+    return all(
+        bool(_row_sums(array, indptr).max(initial=0) <= 2.0**62)
+        and bool(_column_sums(indices, array, n_terms).max(initial=0) <= 2.0**62)
+        for array in (arrays["statistics/counts"], arrays["statistics/centroid_sums"])
+    )
+
+
+def _empty_classes_have_no_terms(arrays: Arrays, _: Values) -> bool:
+    indptr = arrays["statistics/indptr"]
+    return not np.any((arrays["statistics/class_sizes"] == 0) & (indptr[1:] > indptr[:-1]))
+
+
+def _frequencies_fit(arrays: Arrays, _: Values) -> bool:
+    frequencies = arrays["statistics/document_frequencies"]
+    classes_with_term = count_terms(arrays["statistics/indices"], len(frequencies))
+    n_documents = arrays["statistics/class_sizes"].sum(dtype=np.float64)
+    return bool(
+        np.all(classes_with_term <= frequencies) and frequencies.max(initial=0) <= n_documents
+    )
+
+
+def _corpus_fits(arrays: Arrays, values: Values) -> bool:
+    total, length = arrays["corpus/term_counts"].sum(), values["corpus/length"]
+    mean = values["corpus/mean_class_length"]
+    return bool(
+        abs(total - length) <= 1e-6 * total and mean <= length and mean >= length * 2.0**-48
+    )
+
+
+def _index_has_every_entry(arrays: Arrays, _: Values) -> bool:
+    indptr, rows = arrays["index/indptr"], arrays["index/dense_row_ids"]
+    classes_with_term = count_terms(arrays["statistics/indices"], len(rows))
+    n_postings = np.where(rows < 0, classes_with_term, 0)
+    dense = rows[rows >= 0]
+    return bool(
+        np.array_equal(indptr[1:] - indptr[:-1], n_postings)
+        and np.array_equal(dense, np.arange(len(arrays["index/dense_rows"])))
+    )
+
+
+def _zero_is_a_level(arrays: Arrays, _: Values) -> bool:
+    """A class without a term adds 0, which must be within the range of the term's levels."""
+    low, scales = (arrays[f"index/{name}"].astype(np.float64) for name in ("zero_points", "scales"))
+    n_levels = np.where(arrays["index/dense_row_ids"] >= 0, BYTE_LEVELS, WORD_LEVELS)
+    return bool(np.all(low + n_levels * scales >= 1e-6 * low))
+
+
+def _index_has_the_scorers_biases(arrays: Arrays, _: Values) -> bool:
+    return all(
+        np.array_equal(arrays[f"index/{name}"], arrays[f"scorer/{name}"].astype(np.float32))
+        for name in ("biases", "length_weights")
+    )
+
+
+def _terms_are_utf8(arrays: Arrays, _: Values) -> bool:
+    check_utf8("vocabulary", arrays["vocabulary/utf8"], arrays["vocabulary/offsets"], "strict")
+    return True
+
+
+_INDEX_NAMES = tuple(
+    f"index/{name}"
+    for name in ("indptr", "dense_row_ids", "dense_rows", "zero_points", "scales", "biases")
+)
+RULES = (
+    Rule(
+        "there are at most 2^53 documents, and at least one class",
+        ("statistics/class_sizes",),
+        lambda arrays, _: bool(
+            len(arrays["statistics/class_sizes"])
+            and arrays["statistics/class_sizes"].sum(dtype=np.float64) <= 2.0**53
+        ),
+    ),
+    Rule("a class without documents has no terms", (), _empty_classes_have_no_terms),
+    Rule("counts and centroid sums of a class or a term add up to at most 2^62", (), _sums_fit),
+    Rule(
+        "a term is in at least as many documents as classes, and in at most all documents",
+        (),
+        _frequencies_fit,
+    ),
+    Rule(
+        "the last fit had at most as many terms as there are now",
+        (),
+        lambda arrays, _: (
+            len(arrays["corpus/term_counts"]) <= len(arrays["statistics/document_frequencies"])
+        ),
+    ),
+    Rule("the length of the corpus is the sum of its term counts", (), _corpus_fits),
+    Rule("the index has an entry for each term of each class", _INDEX_NAMES, _index_has_every_entry),
+    Rule("a weight of 0 is among the levels of each term", _INDEX_NAMES, _zero_is_a_level),
+    Rule(
+        "the biases of the index are those of the scorer",
+        (*_INDEX_NAMES, "scorer/biases"),
+        _index_has_the_scorers_biases,
+    ),
+    Rule("every scale of the paper's scorer is above 0", ("pairwise/scales",),
+         lambda arrays, _: bool(np.all(arrays["pairwise/scales"] > 0))),
+    Rule("the terms are UTF-8", ("vocabulary/utf8",), _terms_are_utf8),
+    Rule(
+        "the terms of the fit are among the terms",
+        ("text/n_fitted",),
+        lambda arrays, values: (
+            values["text/n_fitted"] <= len(arrays["statistics/document_frequencies"])
+        ),
+    ),
+)  # fmt: skip

@@ -1,0 +1,355 @@
+"""One schema for every array and value of every saved state.
+
+In: nothing. Out: for each kind of estimator, the arrays and values that a file of it has, with
+dtype, shape, range and order, and the rules that hold between them. Saving, loading, checking and
+the format page are derived from it: a new field of a state is one line here and a default value
+in its dataclass.
+
+A name is a path: ``residuals/indptr`` is attribute ``indptr`` of attribute ``residuals`` of the
+state. Sizes have names too: a size is set by the first array whose shape has it, and every later
+array must agree. Kernels do no bounds checks, so whatever they rely on is stated here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from longtail._kernels.scoring import N_SCORE_FEATURES
+from longtail._kernels.search import BYTE_LEVELS
+from longtail.scoring.paper import FEATURE_NAMES
+from longtail.sparse import FRACTION_BITS
+
+# Far above any weight, sum or score, and so far below the largest float32 that the sums of a search
+# stay finite.
+LARGEST_FLOAT = 2.0**64
+LARGEST_COUNT = 2**62
+LARGEST_SIZE = 2**53  # documents: every smaller integer is exact as a float64
+SMALLEST_SHARE = 2.0**-64  # of a term in the collection: its sums are integers below 2^63
+
+Order = Literal["", "rising", "not falling", "not rising"]
+
+
+@dataclass(frozen=True)
+class ArraySpec:
+    """What an array of a file must be.
+
+    Attributes
+    ----------
+    name : str
+        In the file, and where in the state it is.
+    dtypes : str
+        Accepted ones, separated by spaces. Ids come in the smallest that search and scoring use.
+    shape : str
+        Sizes, separated by commas: a number, a name, or a name ``+ 1``.
+    meaning : str
+        For the format page.
+    low, high : float
+        Least and largest value.
+    ids : str
+        Name of a size: values are ids below it.
+    least_nonzero : float
+        Least value that is not zero.
+    offsets : str
+        Name of a size: the values cut as many entries into rows, from 0 to it, never falling.
+    order : str
+        Of the values; of the first column where there are two dimensions.
+    rows : str
+        Name of an array of offsets: the order holds within each row.
+    optional : bool
+        Whether a file may lack it; the state then has its default, or a derived value.
+    """
+
+    name: str
+    dtypes: str
+    shape: str
+    meaning: str
+    low: float = -LARGEST_FLOAT
+    high: float = LARGEST_FLOAT
+    ids: str = ""
+    least_nonzero: float = 0.0
+    offsets: str = ""
+    order: Order = ""
+    rows: str = ""
+    optional: bool = False
+
+
+@dataclass(frozen=True)
+class ValueSpec:
+    """What a single value of a file must be: a parameter of an estimator, or a number of a state.
+
+    `kind` is "boolean", "integer", "number" or "pair" (None or two integers, least first); None is
+    accepted where `nullable`. `above` is a bound that is not reached.
+    """
+
+    name: str
+    kind: Literal["boolean", "integer", "number", "pair"]
+    meaning: str
+    low: float = -LARGEST_FLOAT
+    high: float = LARGEST_FLOAT
+    above: float | None = None
+    among: tuple[int | bool, ...] = ()
+    nullable: bool = False
+    optional: bool = False
+
+
+@dataclass(frozen=True)
+class TextsSpec:
+    """Texts of any length: two arrays, ``name.offsets`` and ``name.utf8``."""
+
+    name: str
+    size: str
+    meaning: str
+    optional: bool = False
+
+    @property
+    def arrays(self) -> tuple[ArraySpec, ArraySpec]:
+        """The two arrays."""
+        n_bytes = f"n_bytes of {self.name}"
+        utf8, offsets = f"{self.name}.utf8", f"{self.name}.offsets"
+        return (
+            ArraySpec(utf8, "u1", n_bytes, f"{self.meaning}, as UTF-8", 0, 255),
+            ArraySpec(offsets, "i8", f"{self.size} + 1", "where each begins", offsets=n_bytes),
+        )
+
+
+@dataclass(frozen=True)
+class Schema:
+    """Everything that a file of one kind of estimator has.
+
+    `shared` names arrays of the state that are another array of the file, `zeros` those that are
+    zeros of a size, `derived` groups of parts that are computed where the file lacks them.
+    """
+
+    kind: str
+    arrays: tuple[ArraySpec, ...]
+    values: tuple[ValueSpec, ...]
+    parameters: tuple[ValueSpec, ...]
+    shared: dict[str, str]
+    zeros: dict[str, str]
+    derived: tuple[tuple[str, ...], ...] = ()
+
+
+FEATURE_NAMES_IN = TextsSpec("feature_names", "n_terms", "names of the columns", optional=True)
+
+# Labels are one of three: numbers as they are, strings, or Python strings in an object array.
+NUMERIC_LABELS = ArraySpec(
+    "classes",
+    "b1 i1 i2 i4 i8 u1 u2 u4 u8 f2 f4 f8",
+    "n_classes",
+    "labels that are numbers",
+    low=-(2.0**1023),
+    high=2.0**1023,
+    order="rising",
+    optional=True,
+)
+STRING_LABELS = TextsSpec("classes.text", "n_classes", "labels that are strings", optional=True)
+OBJECT_LABELS = TextsSpec(
+    "classes.object", "n_classes", "labels that are strings in an object array", optional=True
+)
+
+STATISTICS = (
+    ArraySpec("statistics/class_sizes", "i8", "n_classes", "documents of each class", 0),
+    ArraySpec("statistics/document_frequencies", "i8", "n_terms", "documents with each term", 0),
+    ArraySpec(
+        "statistics/indices", "i4 i8", "nnz", "terms of each class", ids="n_terms",
+        order="rising", rows="statistics/indptr",
+    ),
+    ArraySpec(
+        "statistics/indptr", "i8", "n_classes + 1", "where the terms of each class begin",
+        offsets="nnz",
+    ),
+    ArraySpec(
+        "statistics/counts", "i8", "nnz", "occurrences, in units of 2^-count_bits", 0, LARGEST_COUNT
+    ),
+    ArraySpec(
+        "statistics/centroid_sums", "i8", "nnz",
+        "sum of the length-normalised documents, in units of 2^-38", 0, LARGEST_COUNT,
+    ),
+    ArraySpec(
+        "corpus/document_frequencies", "i8", "n_fitted_terms",
+        "documents with each term at the last fit", 0, LARGEST_SIZE,
+    ),
+    ArraySpec(
+        "corpus/term_counts", "f8", "n_fitted_terms", "occurrences of each term at the last fit", 0,
+        least_nonzero=2.0**-FRACTION_BITS,
+    ),
+)  # fmt: skip
+
+INDEX = (
+    ArraySpec(
+        "index/classes", "u2 i4 i8", "n_postings", "classes of each posting list", ids="n_classes",
+        order="rising", rows="index/indptr",
+    ),
+    ArraySpec(
+        "index/indptr", "i8", "n_terms + 1", "where the postings of each term begin",
+        offsets="n_postings",
+    ),
+    ArraySpec("index/quantized", "u2", "n_postings", "quantized weights of the postings", 0),
+    ArraySpec(
+        "index/dense_rows", "u1", "n_dense_rows, n_classes",
+        "quantized weights of terms that many classes have", 0, BYTE_LEVELS,
+    ),
+    ArraySpec(
+        "index/dense_row_ids", "i4", "n_terms", "dense row of each term; -1 for postings", -1,
+        ids="n_dense_rows",
+    ),
+    ArraySpec("index/zero_points", "f4", "n_terms", "weight of level 0", high=0),
+    ArraySpec("index/scales", "f4", "n_terms", "weight of one level", 0),
+    ArraySpec("index/length_weights", "f4", "n_classes", "those of the scorer"),
+    ArraySpec("index/biases", "f4", "n_classes", "those of the scorer"),
+)  # fmt: skip
+
+LONG_TAIL = (
+    ArraySpec("scorer/weights", "f4", "nnz", "what a unit of each term adds to each class"),
+    ArraySpec("scorer/length_weights", "f8", "n_classes", "what a unit of any term adds"),
+    ArraySpec("scorer/biases", "f8", "n_classes", "what every document gets"),
+    ArraySpec(
+        "collection_model", "f8", "n_terms", "share of each term in all classes", 0, 1,
+        least_nonzero=SMALLEST_SHARE,
+    ),
+    ArraySpec("term_weights", "f8", "n_terms", "learned factor of each term", 0),
+    ArraySpec("feature_weights", "f8", str(N_SCORE_FEATURES), "learned weight of each feature"),
+    ArraySpec("stale", "b1", "n_classes", "whether documents changed since the last refine", 0, 1),
+    ArraySpec(
+        "residuals/indices", "i4", "n_residuals", "terms of each class's residual", ids="n_terms",
+        order="rising", rows="residuals/indptr",
+    ),
+    ArraySpec(
+        "residuals/indptr", "i8", "n_classes + 1", "where the residual of each class begins",
+        offsets="n_residuals",
+    ),
+    ArraySpec("residuals/weights", "f4", "n_residuals", "learned weights"),
+    ArraySpec("residuals/biases", "f8", "n_classes", "learned biases"),
+    ArraySpec(
+        "pruning/class_frequencies", "i4 i8", "n_terms", "classes with each term", 0, 2**31 - 1,
+        optional=True,
+    ),
+    ArraySpec("calibrator/top_log_odds", "f8", "n_top_knots", "knots of the best candidate's map",
+              order="not falling"),
+    ArraySpec("calibrator/top_probabilities", "f8", "n_top_knots", "their probabilities", 0, 1,
+              order="not falling"),
+    ArraySpec("calibrator/other_log_odds", "f8", "n_other_knots", "knots of the others' map",
+              order="not falling"),
+    ArraySpec("calibrator/other_probabilities", "f8", "n_other_knots", "their probabilities", 0, 1,
+              order="not falling"),
+    ArraySpec("calibrator/held_out_log_odds", "f8", "n_held_out",
+              "log odds of the best candidates of held-out documents", order="not rising"),
+    ArraySpec("calibrator/held_out_correct", "b1", "n_held_out", "whether they were correct", 0, 1),
+)  # fmt: skip
+
+DOUBLE_SAMPLING = (
+    ArraySpec("pairwise/weights", "f8", str(len(FEATURE_NAMES)), "weight of each feature"),
+    ArraySpec("pairwise/scales", "f8", str(len(FEATURE_NAMES)), "what the learner divided by", 0),
+    ArraySpec("centroids/weights", "f8", "nnz", "normalised centroids", optional=True),
+    ArraySpec(
+        "term_scores/weights", "f8", "nnz", "what each shared term adds to a score", optional=True
+    ),
+)
+
+TEXT = (
+    ArraySpec("vocabulary/utf8", "u1", "n_bytes", "the terms, one after the other", 0),
+    ArraySpec(
+        "vocabulary/offsets", "i8", "n_terms + 1", "where each begins", offsets="n_bytes",
+        order="rising",
+    ),
+    ArraySpec("vocabulary/document_frequencies", "i8", "n_terms",
+              "documents with each term when it entered", 1, LARGEST_SIZE),
+    ArraySpec("added/class_ids", "i8", "n_added", "class of each document added with late terms",
+              ids="n_classes", optional=True),
+    ArraySpec("added/hashes", "u8", "n_added, 2", "128-bit hash of its counts", 0,
+              order="not falling", optional=True),
+)  # fmt: skip
+
+STATE_VALUES = (
+    ValueSpec(
+        "statistics/count_bits", "integer", "unit of the counts", among=(0, FRACTION_BITS)
+    ),
+    ValueSpec("corpus/n_documents", "integer", "documents of the last fit", 0, LARGEST_SIZE),
+    ValueSpec("corpus/length", "number", "occurrences of all terms at the last fit", 0),
+    ValueSpec("corpus/mean_class_length", "number", "the same for each class", 0),
+)  # fmt: skip
+LONG_TAIL_VALUES = (
+    ValueSpec(
+        "statistics/sublinear", "boolean", "the centroids dampen counts", among=(True,)
+    ),
+    ValueSpec(
+        "pruning/posting_budget", "integer", "postings that the terms of a query may have", 0,
+        LARGEST_COUNT, optional=True,
+    ),
+)  # fmt: skip
+DOUBLE_SAMPLING_VALUES = (
+    ValueSpec("statistics/sublinear", "boolean", "centroids are of counts", among=(False,)),
+)
+TEXT_VALUES = (
+    ValueSpec("text/n_fitted", "integer", "terms of the last fit", 1, LARGEST_SIZE),
+    ValueSpec("text/is_default", "boolean", "whether the classifier was left to the default"),
+    ValueSpec("added/complete", "boolean", "whether all documents are there", optional=True),
+)
+
+_RANDOM_STATE = ValueSpec("random_state", "integer", "seed", 0, 2**32 - 1, nullable=True)
+PARAMETERS = {
+    "LongTailClassifier": (
+        ValueSpec("candidates", "integer", "classes that are reranked", 1, LARGEST_SIZE),
+        ValueSpec("C", "number", "weight of the loss", above=0),
+        _RANDOM_STATE,
+    ),
+    "DoubleSamplingClassifier": (
+        ValueSpec("examples_per_class", "number", "π", above=0),
+        ValueSpec("adversaries", "integer", "κ", 1, LARGEST_SIZE),
+        ValueSpec("candidates", "integer", "q", 1, LARGEST_SIZE),
+        ValueSpec("C", "number", "weight of the loss", above=0),
+        _RANDOM_STATE,
+    ),
+    "TextClassifier": (
+        ValueSpec("ngrams", "integer", "words, or pairs as well", among=(1, 2)),
+        ValueSpec("char_ngrams", "pair", "lengths", 2, LARGEST_SIZE, nullable=True),
+        ValueSpec("min_df", "integer", "documents of a word", 1, LARGEST_SIZE),
+        ValueSpec("ngram_min_df", "integer", "documents of an n-gram", 1, LARGEST_SIZE),
+        ValueSpec("ngram_weight", "number", "what an n-gram counts", above=0, high=2.0**32),
+        ValueSpec("fold_accents", "boolean", "whether é counts as e"),
+        ValueSpec("stem", "boolean", "whether plural endings go"),
+        ValueSpec("remember_documents", "boolean", "whether all are hashed", optional=True),
+        _RANDOM_STATE,
+    ),
+}  # fmt: skip
+
+
+def _optional(arrays: Iterable[ArraySpec]) -> tuple[ArraySpec, ...]:
+    """Return the same arrays, which a file may lack."""
+    return tuple(replace(array, optional=True) for array in arrays)
+
+
+_OF_STATISTICS = {"indptr": "statistics/indptr", "indices": "statistics/indices"}
+
+
+def _sharing(part: str) -> dict[str, str]:
+    """Return how a scorer shares the terms of the statistics."""
+    return {f"{part}/{name}": array for name, array in _OF_STATISTICS.items()}
+
+
+SCHEMAS = {
+    "LongTailClassifier": Schema(
+        "LongTailClassifier",
+        (*STATISTICS, *_optional(INDEX), *LONG_TAIL),
+        (*STATE_VALUES, *LONG_TAIL_VALUES),
+        PARAMETERS["LongTailClassifier"],
+        shared=_sharing("scorer"),
+        zeros={},
+        derived=(("index",), ("pruning",)),
+    ),
+    "DoubleSamplingClassifier": Schema(
+        "DoubleSamplingClassifier",
+        (*STATISTICS, *_optional(INDEX), *DOUBLE_SAMPLING),
+        (*STATE_VALUES, *DOUBLE_SAMPLING_VALUES),
+        PARAMETERS["DoubleSamplingClassifier"],
+        shared=_sharing("centroids") | _sharing("term_scores"),
+        zeros={
+            f"{part}/{name}": "n_classes"
+            for part in ("centroids", "term_scores")
+            for name in ("length_weights", "biases")
+        },
+        derived=(("index", "centroids", "term_scores"),),
+    ),
+}
