@@ -1,4 +1,4 @@
-"""One process that runs cases: ``python -m tests.fuzz.worker FOLDER random FIRST LAST`` and the like.
+"""One process that runs cases: ``python -m tests.fuzz.worker FOLDER random FIRST LAST``.
 
 Before each case its name goes into ``FOLDER/current``, so that whoever started this process knows
 which case ended it. What is wrong goes to standard output, one JSON object a line.

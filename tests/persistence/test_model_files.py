@@ -25,7 +25,7 @@ from longtail.store import container, files, manifest
 from longtail.store.container import open_model, write_model
 from longtail.store.texts import pack_texts
 
-GOLDEN = Path(__file__).parent / "golden" / "format_1.longtail"
+GOLDEN = Path(__file__).parent / "golden"
 SOURCE = Path(persistence.__file__).parents[2]
 HEADER = struct.Struct("<8sIIQQ32s")
 MAGIC = b"\x89LTM\r\n\x1a\n"
@@ -124,7 +124,7 @@ def test_everything_comes_back(saved, verify):
     assert model.path == saved
     assert model.kind == "centroids"
     assert model.parameters == PARAMETERS
-    assert model.format_number == persistence.FORMAT_NUMBER == 1
+    assert model.format_number == persistence.FORMAT_NUMBER == 2
     assert model.library_version == manifest._library_version()
     assert_same_arrays(model.arrays, ARRAYS)
 
@@ -193,24 +193,27 @@ def test_same_input_gives_same_bytes_whatever_the_order(saved, tmp_path):
     assert again.read_bytes() == saved.read_bytes()
 
 
-def test_golden_file_of_format_1_opens_forever():
-    model = open_model(GOLDEN)
-    assert (model.kind, model.library_version, model.format_number) == ("golden", "0.1.0", 1)
+@pytest.mark.parametrize("number", [1, 2])
+def test_golden_file_of_each_format_opens_forever(number):
+    model = open_model(GOLDEN / f"format_{number}.longtail")
+    assert (model.kind, model.library_version, model.format_number) == ("golden", "0.1.0", number)
     assert model.parameters == PARAMETERS
     assert_same_arrays(model.arrays, ARRAYS)
 
 
-def test_golden_file_is_what_is_written_today(path, monkeypatch):
+@pytest.mark.parametrize("number", [1, 2])
+def test_golden_file_is_what_is_written_today(path, monkeypatch, number):
     monkeypatch.setattr(manifest, "_library_version", lambda: "0.1.0")
-    write_model(path, "golden", PARAMETERS, ARRAYS)
-    assert path.read_bytes() == GOLDEN.read_bytes()
-    assert GOLDEN.stat().st_size < 20_000
+    write_model(path, "golden", PARAMETERS, ARRAYS, format_number=number)
+    golden = GOLDEN / f"format_{number}.longtail"
+    assert path.read_bytes() == golden.read_bytes()
+    assert golden.stat().st_size < 20_000
 
 
 def test_layout_is_as_documented(saved):
     content = saved.read_bytes()
     magic, number, zero, length, file_length, digest = HEADER.unpack(content[:64])
-    assert (magic, number, zero, file_length) == (MAGIC, 1, 0, len(content))
+    assert (magic, number, zero, file_length) == (MAGIC, 2, 0, len(content))
     assert hashlib.sha256(content[:32] + content[64 : 64 + length]).digest() == digest
     start = -(-(64 + length) // 64) * 64
     for item in json.loads(content[64 : 64 + length])["arrays"]:
@@ -272,7 +275,7 @@ def test_other_arguments_are_refused(path):
         write_model(path, "", {}, {})
     with pytest.raises(ValueError, match=r"An array's name must be .*got 'ä'"):
         write_model(path, "k", {}, {"ä": np.ones(1)})
-    with pytest.raises(ValueError, match="format_number must be one of .*; got 3"):
+    with pytest.raises(ValueError, match=r"format_number must be one of .*; got 3"):
         write_model(path, "k", {}, {}, format_number=3)
     with pytest.raises(TypeError, match="name of a parameter must be a string; got 1"):
         write_model(path, "k", {1: 2}, {})
@@ -359,8 +362,8 @@ def test_other_files_are_no_models(path, content):
 
 
 def test_a_newer_format_asks_to_upgrade(path):
-    problem = problem_of(path, signed(manifest_of(format_number=2), number=2))
-    assert "has format 2; this version of longtail reads up to 1. Upgrade longtail" in problem
+    problem = problem_of(path, signed(manifest_of(format_number=3), number=3))
+    assert "has format 3; this version of longtail reads up to 2. Upgrade longtail" in problem
 
 
 def test_format_0_never_existed(path):

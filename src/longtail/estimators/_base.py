@@ -33,10 +33,8 @@ from longtail.explanation import ScoreParts, name_parts
 from longtail.results import Explanation, TopK
 from longtail.sparse import CountMatrix, Floats, Integers, check_sparse
 from longtail.statistics.classes import ClassStatistics
-from longtail.store.container import write_model
 from longtail.store.journal import saving
-from longtail.store.state_io import pack_state, plain_parameters, plain_parts
-from longtail.store.texts import pack_texts
+from longtail.store.state_io import SavedModel, save_state
 
 _PLAIN = (sp.csr_array, sp.csr_matrix, np.ndarray)  # counts of these kinds need no conversion
 
@@ -251,13 +249,14 @@ class CountClassifier(EditingMixin, StatefulEstimator):
             A model whose journal holds changes that `Teacher` made is not replaced, unless this
             says that they may be dropped.
         """
-        state = self._merged(self._fitted())
-        arrays = pack_state(state)
-        header = {"parameters": plain_parameters(self), **plain_parts(state)}
-        if hasattr(self, "feature_names_in_"):
-            arrays.update(pack_texts("feature_names", self.feature_names_in_))
+        names = getattr(self, "feature_names_in_", None)
         with saving(path, discard_changes=discard_changes) as target:
-            write_model(target, type(self).__name__, header, arrays)
+            save_state(target, SavedModel(*self._saved(), {}, names))
+
+    def _saved(self) -> tuple[str, dict[str, dict[str, Any]], Any]:
+        """Return name, parameters and state as a file holds them."""
+        kind = type(self).__name__
+        return kind, {kind: self.get_params(deep=False)}, self._merged(self._fitted())
 
     def __sklearn_tags__(self) -> Any:
         """Tell scikit-learn what input is understood."""

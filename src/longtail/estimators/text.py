@@ -23,9 +23,8 @@ from longtail.estimators._base import CountClassifier, StatefulEstimator
 from longtail.estimators.long_tail import LongTailClassifier
 from longtail.results import Explanation, Threshold, TopK
 from longtail.statistics.classes import ClassStatistics
-from longtail.store.container import ModelFile, write_model
 from longtail.store.journal import saving
-from longtail.store.state_io import pack_state, plain_parameters, plain_parts
+from longtail.store.state_io import SavedModel, save_state
 from longtail.text import TextVectorizer, TokenizerOptions, Vocabulary
 
 
@@ -417,48 +416,31 @@ class TextClassifier(StatefulEstimator):
         `discard_changes` says that they may be dropped.
         """
         model = self._fitted()
-        inner = model.classifier
-        counts = inner._merged(inner._fitted())
-        arrays = pack_state(counts)
-        arrays |= {f"vocabulary/{name}": getattr(model.vocabulary, name) for name in _ARRAYS}
-        if model.added is not None:
-            arrays["added/hashes"] = model.added.hashes
-            arrays["added/class_ids"] = model.added.class_ids
-        header = {
-            "parameters": plain_parameters(inner),
-            **plain_parts(counts),
-            "text": {
-                "classifier": type(inner).__name__,
-                "is_default": self.classifier is None,
-                "parameters": plain_parameters(self),
-                "n_fitted": model.n_fitted,
-                "remembers_all": model.added is not None and model.added.complete,
-            },
+        _, parameters, state = model.classifier._saved()
+        parts = {
+            "vocabulary": model.vocabulary,
+            "added": model.added,
+            "text": {"n_fitted": model.n_fitted, "is_default": self.classifier is None},
         }
+        outer = type(self).__name__
+        parameters = {outer: self.get_params(deep=False), **parameters}
         with saving(path, discard_changes=discard_changes) as target:
-            write_model(target, type(self).__name__, header, arrays)
+            save_state(target, SavedModel(outer, parameters, state, parts))
 
     @classmethod
-    def _from_file(cls, file: ModelFile, classifier: CountClassifier, *, verify: bool) -> Self:
+    def _from_saved(cls, saved: SavedModel, classifier: CountClassifier) -> Self:
         """Build the estimator around a classifier of counts that was read from the same file."""
-        text = file.parameters["text"]
-        parameters = dict(text["parameters"])
-        if parameters.get("char_ngrams") is not None:
-            parameters["char_ngrams"] = tuple(parameters["char_ngrams"])
+        text, added = saved.parts["text"], saved.parts.get("added")
+        parameters = saved.parameters[cls.__name__]
         estimator = cls(None if text["is_default"] else clone(classifier), **parameters)
-        arrays = {name: file.array(f"vocabulary/{name}") for name in _ARRAYS}
-        vocabulary = Vocabulary(**arrays, rules=estimator._rules())
-        n_terms, n_fitted = classifier.n_features_in_, text["n_fitted"]
-        if vocabulary.n_terms != n_terms or not 0 < n_fitted <= n_terms:
-            raise ValueError("the vocabulary must have as many terms as the classifier")
-        if verify:
-            vocabulary.validate()
-        added = None if n_fitted < n_terms else AddedDocuments.empty()  # of an earlier version
-        if "added/hashes" in file.arrays:
-            hashes, ids = (file.array(f"added/{name}") for name in ("hashes", "class_ids"))
-            added = AddedDocuments(hashes, ids, bool(text["remembers_all"]))
-            added.validate(len(classifier.classes_))
-        estimator._state = TextModel(vocabulary, classifier, n_fitted, added)
+        vocabulary = Vocabulary(**saved.parts["vocabulary"], rules=estimator._rules())
+        _ = vocabulary.tables  # refuses a term that is there twice
+        if added is not None:
+            documents: AddedDocuments | None = AddedDocuments(**added)
+        else:  # a file of an earlier version
+            is_grown = text["n_fitted"] < vocabulary.n_terms
+            documents = None if is_grown else AddedDocuments.empty()
+        estimator._state = TextModel(vocabulary, classifier, text["n_fitted"], documents)
         return estimator
 
     # ---- parts
@@ -528,7 +510,6 @@ class TextClassifier(StatefulEstimator):
         return count_by_class_terms(X, class_ids, model.n_fitted, statistics), None
 
 
-_ARRAYS = ("utf8", "offsets", "document_frequencies")
 _VECTORIZER_PARAMETERS = (
     "ngrams",
     "char_ngrams",

@@ -296,7 +296,7 @@ def _index_has_every_entry(arrays: Arrays, _: Values) -> bool:
 
 
 def _zero_is_a_level(arrays: Arrays, _: Values) -> bool:
-    """A class without a term adds 0, which must be within the range of the term's levels."""
+    """Return whether the levels of each term reach to 0, what it adds to a class without it."""
     low, scales = (arrays[f"index/{name}"].astype(np.float64) for name in ("zero_points", "scales"))
     n_levels = np.where(arrays["index/dense_row_ids"] >= 0, BYTE_LEVELS, WORD_LEVELS)
     return bool(np.all(low + n_levels * scales >= 1e-6 * low))
@@ -342,7 +342,7 @@ RULES = (
         ),
     ),
     Rule("the length of the corpus is the sum of its term counts", (), _corpus_fits),
-    Rule("the index has an entry for each term of each class", _INDEX_NAMES, _index_has_every_entry),
+    Rule("the index has each term of each class once", _INDEX_NAMES, _index_has_every_entry),
     Rule("a weight of 0 is among the levels of each term", _INDEX_NAMES, _zero_is_a_level),
     Rule(
         "the biases of the index are those of the scorer",

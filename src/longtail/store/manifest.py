@@ -25,8 +25,8 @@ from longtail.store.strict_json import FaultError, parse_json, shown, to_json
 
 JSON: TypeAlias = "bool | int | float | str | Sequence[JSON] | Mapping[str, JSON] | None"
 Array: TypeAlias = npt.NDArray[Any]
-FORMAT_NUMBER = 1
-FORMAT_NUMBERS = (1,)  # they differ in the names of arrays, see `schema`; the layout is one
+FORMAT_NUMBER = 2
+FORMAT_NUMBERS = (1, 2)  # they differ in the names of arrays, see `schema`; the layout is one
 
 # The first twelve bytes are the same in every format: a magic (as PNG's, a transfer in text mode
 # changes it) and the format number. Then follow a zero, the lengths of manifest and file and

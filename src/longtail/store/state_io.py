@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, NamedTuple, get_args, get_type_hints
 
 import numpy as np
@@ -303,7 +304,7 @@ def _unpack_labels(arrays: Mapping[str, Array]) -> NDArray[Any]:
     is_object = f"{OBJECT_LABELS.name}.utf8" in arrays
     name = OBJECT_LABELS.name if is_object else STRING_LABELS.name
     texts = _texts(name, arrays)
-    if any(first >= second for first, second in zip(texts, texts[1:], strict=False)):
+    if any(first >= second for first, second in pairwise(texts)):
         raise FaultError("has labels that are not sorted, or one twice")
     if not is_object and any(text.endswith("\0") for text in texts):
         raise FaultError("has a label that ends with a NUL character, which a string array drops")
