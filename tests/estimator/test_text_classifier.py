@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 import threading
 
@@ -268,13 +269,13 @@ def test_saved_model_is_the_same(options, tmp_path):
 @pytest.mark.parametrize(
     ("name", "change", "message"),
     [
-        ("vocabulary/offsets", lambda a: a[:-1], "as many terms as the classifier"),
-        ("vocabulary/offsets", lambda a: a + 10**6, "from 0 to the number of bytes"),
-        ("vocabulary/offsets", lambda a: a[::-1].copy(), "from 0 to the number of bytes"),
-        ("vocabulary/utf8", lambda a: a | 128, "can't decode"),
+        ("vocabulary/offsets", lambda a: a[:-1], "must have the shape .n_terms"),
+        ("vocabulary/offsets", lambda a: a + 10**6, "must go from 0 to"),
+        ("vocabulary/offsets", lambda a: a[::-1].copy(), "must go from 0 to"),
+        ("vocabulary/utf8", lambda a: a | 128, "are not UTF-8"),
         ("vocabulary/utf8", lambda a: np.full_like(a, 32), "not both in it"),
-        ("vocabulary/utf8", lambda a: a.astype(np.int64), "utf8 must be one row of uint8"),
-        ("vocabulary/document_frequencies", lambda a: a * 0, "must be in a document"),
+        ("vocabulary/utf8", lambda a: a.astype(np.int64), "must be uint8; it is int64"),
+        ("vocabulary/document_frequencies", lambda a: a * 0, "must be from 1 to"),
         ("vocabulary/document_frequencies", lambda a: None, "has no array"),
     ],
 )
@@ -289,21 +290,26 @@ def test_hostile_file(fitted, tmp_path, name, change, message):
 
 
 @pytest.mark.parametrize(
-    "change",
+    ("path", "value", "message"),
     [
-        {"classifier": "os.system"},
-        {"classifier": "TextClassifier"},
-        {"n_fitted": -1},
-        {"n_fitted": "all"},
-        {"parameters": {"ngrams": 9}},
-        {"parameters": {"unknown": 1}},
-        {"parameters": None},
+        (("estimators", "os.system"), {}, "has the parameters of"),
+        (("estimators", "DoubleSamplingClassifier"), {}, "has the parameters of"),
+        (("estimators", "TextClassifier"), None, "wrong parameters of TextClassifier"),
+        (("estimators", "TextClassifier", "ngrams"), 9, "wrong ngrams: 9"),
+        (("estimators", "TextClassifier", "unknown"), 1, "the names are"),
+        (("values", "text/n_fitted"), -1, "wrong text/n_fitted: -1"),
+        (("values", "text/n_fitted"), "all", "wrong text/n_fitted: 'all'"),
+        (("values", "text/n_fitted"), 10**6, "the terms of the fit are among the terms"),
+        (("values",), None, "wrong parameters"),
     ],
 )
-def test_hostile_header(fitted, tmp_path, change):
+def test_hostile_header(fitted, tmp_path, path, value, message):
     fitted.save(tmp_path / "model")
     file = open_model(tmp_path / "model")
-    parameters = {**file.parameters, "text": {**file.parameters["text"], **change}}
+    parameters = holder = copy.deepcopy(file.parameters)
+    for key in path[:-1]:
+        holder = holder[key]
+    holder[path[-1]] = value
     write_model(tmp_path / "hostile", file.kind, parameters, file.arrays)
-    with pytest.raises(ModelFileError, match="is not a sound TextClassifier"):
+    with pytest.raises(ModelFileError, match=message):
         longtail.load(tmp_path / "hostile")

@@ -377,7 +377,7 @@ def _check(contents: _Contents) -> Sizes:
     if (NUMERIC_LABELS.name in arrays) + len(texts) - (FEATURE_NAMES_IN in texts) != 1:
         raise FaultError("has no labels, or more than one kind of them")
     for kind, given in contents.parameters.items():
-        _check_values(f"the parameters of {kind}", PARAMETERS[kind], given)
+        _check_values(f"parameters of {kind}", PARAMETERS[kind], given)
     _check_values("values", _value_specs(contents.kind, schema), contents.values)
     _check_derived(schema, contents)
     # Offsets first: other arrays are checked row by row.
@@ -399,17 +399,15 @@ def _check_values(what: str, specs: tuple[ValueSpec, ...], given: Any) -> None:
         if spec.name in given:
             check_value(spec, given[spec.name])
         elif not spec.optional:
-            raise FaultError(f"has no {spec.name} among {what}")
+            raise FaultError(f"has no {spec.name} among its {what}")
 
 
 def _check_derived(schema: Schema, contents: _Contents) -> None:
     """Check that what can be derived is there as a whole or not at all."""
     for group in (*schema.derived, ("added",)):
-        names = [
-            spec.name
-            for spec in (*_part_specs(contents.kind, schema), *_value_specs(contents.kind, schema))
-            if spec.name.split("/")[0] in group
-        ]
+        known = [spec.name for spec in _part_specs(contents.kind, schema)]
+        known += [spec.name for spec in _value_specs(contents.kind, schema)]
+        names = [name for name in known if name.split("/")[0] in group]
         present = [name in contents.arrays or name in contents.values for name in names]
         if any(present) and not all(present):
             missing = [name for name, here in zip(names, present, strict=True) if not here]
