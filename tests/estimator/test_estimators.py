@@ -319,7 +319,5 @@ def test_a_consistent_file_with_an_unsound_model_is_refused(Classifier, problem,
     arrays = {name: np.array(array) for name, array in file.arrays.items()}
     arrays["index/dense_row_ids"] += 1000
     longtail.store.write_model(tmp_path / "bad", file.kind, file.parameters, arrays)
-    with pytest.raises(
-        longtail.ModelFileError, match="'index/dense_row_ids' must be from"
-    ):
+    with pytest.raises(longtail.ModelFileError, match="'index/dense_row_ids' must be from"):
         longtail.load(tmp_path / "bad")

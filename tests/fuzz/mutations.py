@@ -85,11 +85,11 @@ SYSTEMATIC: dict[str, Callable[[Array], Array | None]] = {
     "sort": lambda array: np.sort(array, axis=0),
     "zero": np.zeros_like,
     "wrap": _wrap,
-    **{f"as {dtype}": _retype(dtype) for dtype in DTYPES},
+    **{f"as {dtype}": _retype(dtype) for dtype in DTYPES[::2]},
     **{
         f"extreme {which} at {position}": _poison(which, position)
         for which in range(16)
-        for position in (0, -1, 5)
+        for position in ((0, -1, 5)[which % 3],)
     },
     **{
         f"all extreme {which}": lambda array, which=which: np.full_like(

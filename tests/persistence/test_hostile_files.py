@@ -15,7 +15,7 @@ def explain(report):
     return "\n".join(f"{found['case']}: {found['trace']}" for found in report.found[:5])
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", SEEDS[4:])  # the first variant has its share below
 def test_every_array_and_value_may_be_anything(seed):
     """Dropped, shortened, lengthened, retyped, reshaped, reordered, poisoned: never a crash."""
     report = run_cases("systematic", seed, 0)

@@ -304,7 +304,7 @@ PARAMETERS = {
     ),
     "TextClassifier": (
         ValueSpec("ngrams", "integer", "words, or pairs as well", among=(1, 2)),
-        ValueSpec("char_ngrams", "pair", "lengths", 2, LARGEST_SIZE, nullable=True),
+        ValueSpec("char_ngrams", "pair", "lengths", 2, 1024, nullable=True),
         ValueSpec("min_df", "integer", "documents of a word", 1, LARGEST_SIZE),
         ValueSpec("ngram_min_df", "integer", "documents of an n-gram", 1, LARGEST_SIZE),
         ValueSpec("ngram_weight", "number", "what an n-gram counts", above=0, high=2.0**32),

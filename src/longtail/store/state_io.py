@@ -49,6 +49,7 @@ from longtail.training.double_sampling import DoubleSamplingState, derive_state
 from longtail.training.long_tail import LongTailState
 
 TEXT_KIND = "TextClassifier"
+_DEFAULT_KIND = "LongTailClassifier"  # of the classifier in a `TextClassifier`
 _STATES: dict[str, type] = {
     "LongTailClassifier": LongTailState,
     "DoubleSamplingClassifier": DoubleSamplingState,
@@ -240,8 +241,9 @@ def _build(contents: _Contents, sizes: Sizes, classes: NDArray[Any]) -> SavedMod
             fields[name] = _part_class(hint)(**found) if isinstance(found, dict) else found
     parameters = {
         kind: {
-            name: tuple(value) if isinstance(value, list) else value
-            for name, value in given.items()
+            spec.name: _as_given(spec, given[spec.name])
+            for spec in PARAMETERS[kind]
+            if spec.name in given
         }
         for kind, given in contents.parameters.items()
     }
@@ -250,6 +252,13 @@ def _build(contents: _Contents, sizes: Sizes, classes: NDArray[Any]) -> SavedMod
         names = np.array(_texts(FEATURE_NAMES_IN.name, contents.arrays), dtype=object)
     state = _COMPLETE[contents.counts_kind](fields)
     return SavedModel(contents.kind, parameters, state, grouped, names)
+
+
+def _as_given(spec: ValueSpec, value: Any) -> Any:
+    """Return a parameter as a constructor takes it; kernels are compiled for floats alone."""
+    if spec.kind == "number":
+        return float(value)
+    return tuple(value) if isinstance(value, list) else value
 
 
 def _part_class(hint: Any) -> Any:
@@ -379,6 +388,8 @@ def _check(contents: _Contents) -> Sizes:
     for kind, given in contents.parameters.items():
         _check_values(f"parameters of {kind}", PARAMETERS[kind], given)
     _check_values("values", _value_specs(contents.kind, schema), contents.values)
+    if contents.values.get("text/is_default") and contents.counts_kind != _DEFAULT_KIND:
+        raise FaultError(f"has a {contents.counts_kind}, which is not the default classifier")
     _check_derived(schema, contents)
     # Offsets first: other arrays are checked row by row.
     for spec in sorted(all_specs, key=lambda spec: not spec.offsets):
