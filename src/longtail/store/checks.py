@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from longtail._kernels.search import BYTE_LEVELS, WORD_LEVELS
+from longtail._kernels.quantization import BYTE_LEVELS, WORD_LEVELS
 from longtail.sparse import count_terms
 from longtail.store.manifest import Array
 from longtail.store.schema import ArraySpec, TextsSpec, ValueSpec

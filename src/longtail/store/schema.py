@@ -16,8 +16,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from longtail._kernels.scoring import N_SCORE_FEATURES
-from longtail._kernels.search import BYTE_LEVELS
+from longtail._kernels.quantization import BYTE_LEVELS
+from longtail.scoring.features import SCORE_FEATURE_NAMES
 from longtail.scoring.paper import FEATURE_NAMES
 from longtail.sparse import FRACTION_BITS
 
@@ -210,7 +210,7 @@ LONG_TAIL = (
         least_nonzero=SMALLEST_SHARE,
     ),
     ArraySpec("term_weights", "f8", "n_terms", "learned factor of each term", 0),
-    ArraySpec("feature_weights", "f8", str(N_SCORE_FEATURES), "learned weight of each feature"),
+    ArraySpec("feature_weights", "f8", str(len(SCORE_FEATURE_NAMES)), "weight of each feature"),
     ArraySpec("stale", "b1", "n_classes", "whether documents changed since the last refine", 0, 1),
     ArraySpec(
         "residuals/indices", "i4", "n_residuals", "terms of each class's residual", ids="n_terms",
