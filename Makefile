@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test fuzz lint type bench wheel format clean
+.PHONY: demo test fuzz kills lint type bench wheel format clean
 
 demo: $(VENV)/cli ## learn 12,582 real classes and evaluate them
 	$(BIN)/longtail demo
@@ -14,6 +14,9 @@ test: $(VENV)/dev ## every test
 
 fuzz: $(VENV)/dev ## a million hostile model files; goes on where it stopped
 	$(BIN)/python -m tests.fuzz --cases 1000000
+
+kills: $(VENV)/dev ## kill a process that changes a model, 300 times
+	LONGTAIL_KILLS=300 $(BIN)/python -m pytest tests/persistence/test_journal_crashes.py -k any_moment
 
 lint: $(VENV)/dev ## style, format, order of the rooms
 	$(BIN)/ruff check .
