@@ -2,21 +2,31 @@
 
 In: texts. Out: a `Vocabulary` and a CSR matrix of counts for the classifiers.
 
-A text is lower-cased and its accents are folded; what Unicode calls a letter or a number makes
-words, everything else parts them. Terms are the words, the pairs of neighbours and, where asked
-for, the character n-grams inside words. The vocabulary is sorted, so it depends on the set of
-documents alone: not on their order, on chunks or on threads.
+Case is folded and accents go; what Unicode calls a letter or a number makes words, everything else
+separates them, and runs of characters of scripts without spaces become bigrams of characters. Terms
+are the words, n-grams of words and, where asked for, character n-grams inside words. The vocabulary
+is sorted, so it depends on the set of documents alone: not on their order, on chunks or on threads.
 
 ============ ===========================================================
-`tokenizer`    texts to bytes, bytes to terms
-`table`      terms to numbers: hash tables that grow
-`vocabulary` terms to numbers and counts: `Vocabulary`, `VocabularyBuilder`
+`options`    how texts become terms
+`tokenizer`  texts to bytes, bytes to tokens
+`interning`  tokens to term ids: hash tables that grow
+`vocabulary` `Vocabulary`: terms to ids, texts to counts
+`builder`    `VocabularyBuilder`: a vocabulary from texts that come in chunks
 `vectorizer` `TextVectorizer`, the same as a scikit-learn transformer
 ============ ===========================================================
 """
 
-from longtail.text.tokenizer import TokenizerOptions
+from longtail.text.builder import TermSelection, VocabularyBuilder, extend_vocabulary
+from longtail.text.options import TokenizerOptions
 from longtail.text.vectorizer import TextVectorizer
-from longtail.text.vocabulary import Vocabulary, VocabularyBuilder
+from longtail.text.vocabulary import Vocabulary
 
-__all__ = ["TextVectorizer", "TokenizerOptions", "Vocabulary", "VocabularyBuilder"]
+__all__ = [
+    "TermSelection",
+    "TextVectorizer",
+    "TokenizerOptions",
+    "Vocabulary",
+    "VocabularyBuilder",
+    "extend_vocabulary",
+]

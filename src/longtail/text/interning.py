@@ -2,95 +2,98 @@
 
 from __future__ import annotations
 
+import secrets
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
-from longtail._kernels import text as kernels
-from longtail.text.tokenizer import Bytes, Integers, offsets_from_lengths, with_room
+from longtail._kernels import interning as kernels
+from longtail._kernels.interning import HashTables, Terms
+from longtail._kernels.text import CHAR_NGRAM
+from longtail.sparse import Integers, offsets_from_lengths
 
-WORD, GRAM, PAIR = 0, 1, 2
+Bytes = NDArray[np.uint8]
 
 
-class TermTable:
-    """Distinct terms, growing, with their hash tables.
-
-    Word or character n-gram t is ``utf8[firsts[t] : lasts[t]]``; for a pair `firsts` holds -1 minus
-    the number of its left word and `lasts` the number of its right one.
-    """
+class InternTable:
+    """Distinct terms, growing, with their hash tables; `terms` are described in the kernels."""
 
     def __init__(self) -> None:
-        self.utf8, self.n_bytes, self.n_terms = np.zeros(0, np.uint8), 0, 0
-        self.firsts, self.lasts = np.zeros((2, 0), np.int64)
-        self.slots, self.pairs = no_words(0), no_pairs(0)
+        self.n_bytes, self.n_terms = 0, 0
+        self.terms = Terms(np.zeros(0, np.uint8), *np.zeros((2, 0), np.int64))
+        self.tables = new_tables(0)
 
-    def add(self, text: Bytes, lefts: Integers, rights: Integers) -> Integers:
-        """Add the terms that are new and return the number of every one."""
-        most_terms = self.n_terms + len(lefts)
-        is_unit = lefts >= 0
-        most_bytes = self.n_bytes + int((rights - lefts)[is_unit].sum())
-        self.utf8 = with_room(self.utf8, most_bytes)
-        self.firsts, self.lasts = (
-            with_room(self.firsts, most_terms),
-            with_room(self.lasts, most_terms),
+    def add(self, utf8: Bytes, lefts: Integers, rights: Integers) -> Integers:
+        """Intern terms and return the id of each."""
+        n_terms = self.n_terms + len(lefts)
+        n_bytes = self.n_bytes + int((rights - lefts)[lefts >= 0].sum())
+        self.terms = Terms(
+            with_capacity(self.terms.utf8, n_bytes),
+            with_capacity(self.terms.lefts, n_terms),
+            with_capacity(self.terms.rights, n_terms),
         )
-        self.slots = with_word_room(self.slots, most_terms)
-        self.pairs = with_pair_room(self.pairs, most_terms)
-        numbers = np.empty(len(lefts), np.int64)
-        self.n_bytes, self.n_terms = kernels.add_terms(
-            text,
-            lefts,
-            rights,
-            self.slots,
-            self.pairs,
-            self.utf8,
-            self.firsts,
-            self.lasts,
-            self.n_bytes,
-            self.n_terms,
-            numbers,
+        self.tables = grow_tables(self.tables, n_terms)
+        ids = np.empty(len(lefts), np.int64)
+        self.n_bytes, self.n_terms = kernels.intern_terms(
+            Terms(utf8, lefts, rights), self.tables, self.terms, self.n_bytes, self.n_terms, ids
         )
-        return numbers
+        return ids
 
-    def kinds(self) -> NDArray[np.int64]:
-        """Return what each term is."""
-        firsts = self.firsts[: self.n_terms]
-        kinds = np.where(firsts < 0, PAIR, WORD)
-        units = np.flatnonzero(firsts >= 0)
-        kinds[units[self.utf8[firsts[units]] == kernels.GRAM]] = GRAM
-        return kinds
+    def mark_words(self) -> NDArray[np.bool_]:
+        """Return whether each term is a word, not an n-gram of any kind."""
+        is_word = self.terms.lefts[: self.n_terms] >= 0
+        tokens = np.flatnonzero(is_word)
+        is_word[tokens] = self.terms.utf8[self.terms.lefts[tokens]] != CHAR_NGRAM
+        return is_word
 
-    def in_order(self, kept: NDArray[np.bool_]) -> Integers:
-        """Return the numbers of the terms kept, in the order of their bytes.
+    def sort(self, kept: NDArray[np.bool_], largest: int) -> Integers:
+        """Return the ids of the terms kept, in the order of their bytes.
 
-        A space is less than any byte of a word, so pairs go by their left words, then by their
-        right ones. A pair is kept only with both its words.
+        A space is less than any byte of a word, so n-grams go by what they extend, then by their
+        last words. An n-gram is kept only with all its words and the n-grams it begins with.
+
+        Parameters
+        ----------
+        kept : ndarray of shape (n_terms,), bool
+            Terms to keep.
+        largest : int
+            Largest n-gram, in words.
         """
-        firsts, lasts = self.firsts[: self.n_terms], self.lasts[: self.n_terms]
-        units = np.flatnonzero(kept & (firsts >= 0))
-        data = self.utf8.tobytes()
+        lefts, rights = self.terms.lefts[: self.n_terms], self.terms.rights[: self.n_terms]
+        ordered = np.flatnonzero(kept & (lefts >= 0))
+        data = self.terms.utf8.tobytes()
         names = [
-            data[first:last]
-            for first, last in zip(firsts[units].tolist(), lasts[units].tolist(), strict=True)
+            data[start:end]
+            for start, end in zip(lefts[ordered].tolist(), rights[ordered].tolist(), strict=True)
         ]
-        order = sorted(range(len(names)), key=names.__getitem__)
-        rank = np.zeros(self.n_terms, np.int64)
-        rank[units[order]] = np.arange(1, len(units) + 1)
-        pairs = np.flatnonzero(kept & (firsts < 0))
-        left, right = rank[-1 - firsts[pairs]], rank[lasts[pairs]]
-        whole = (left > 0) & (right > 0)
-        chosen = np.concatenate([units, pairs[whole]])
-        keys = np.concatenate([rank[units] << 32, (left << 32 | right)[whole]])
-        return np.asarray(chosen[np.argsort(keys)])
+        ordered = ordered[sorted(range(len(names)), key=names.__getitem__)]
+        ranks = np.full(self.n_terms, -1)
+        ranks[ordered] = np.arange(len(ordered))
+        word_ranks = ranks
+        extensions = np.flatnonzero(kept & (lefts < 0))
+        for _ in range(largest - 1):
+            # Those whose beginning got its rank in the last round; the others wait, or go.
+            new = ranks[extensions] < 0
+            new &= (ranks[-1 - lefts[extensions]] >= 0) & (word_ranks[rights[extensions]] >= 0)
+            ngrams = extensions[new]
+            left, right = ranks[-1 - lefts[ngrams]], word_ranks[rights[ngrams]]
+            keys = np.concatenate([ranks[ordered] << 32, left << 32 | right + 1])
+            ordered = np.concatenate([ordered, ngrams])[np.argsort(keys)]
+            ranks = np.full(self.n_terms, -1)
+            ranks[ordered] = np.arange(len(ordered))
+        return np.asarray(ordered)
 
-    def write(self, chosen: Integers) -> tuple[Bytes, Integers]:
+    def write(self, selected: Integers, largest: int) -> tuple[Bytes, Integers]:
         """Return the bytes of some terms, and where each begins."""
-        firsts, lasts = self.firsts[: self.n_terms], self.lasts[: self.n_terms]
-        lengths = lasts - firsts
-        pairs = np.flatnonzero(firsts < 0)
-        lengths[pairs] = lengths[-1 - firsts[pairs]] + 1 + lengths[lasts[pairs]]
-        offsets = offsets_from_lengths(lengths[chosen])
+        lefts, rights = self.terms.lefts[: self.n_terms], self.terms.rights[: self.n_terms]
+        lengths = rights - lefts
+        ngrams = np.flatnonzero(lefts < 0)
+        for _ in range(largest - 1):  # n-grams of 2 words are then right, then those of 3, ...
+            lengths[ngrams] = lengths[-1 - lefts[ngrams]] + 1 + lengths[rights[ngrams]]
+        offsets = offsets_from_lengths(lengths[selected])
         utf8 = np.empty(offsets[-1], np.uint8)
-        kernels.write_terms(self.utf8, firsts, lasts, chosen, offsets, utf8)
+        kernels.write_terms(self.terms, selected, offsets, utf8)
         return utf8, offsets
 
 
@@ -99,29 +102,34 @@ def _n_slots(n_terms: int) -> int:
     return max(kernels.SMALLEST_TABLE, 1 << (2 * n_terms - 1).bit_length())
 
 
-def no_words(n_terms: int) -> NDArray[np.uint64]:
-    """Return an empty table of words."""
-    return np.zeros(_n_slots(n_terms), np.uint64)
+def new_seed() -> np.uint64:
+    """Return a seed that nobody can foresee: words chosen to collide under it cannot be found.
+
+    Results do not depend on it, since ids follow the order of the terms.
+    """
+    return np.uint64(secrets.randbits(64))
 
 
-def no_pairs(n_terms: int) -> Integers:
-    """Return an empty table of pairs."""
-    return np.full((_n_slots(n_terms), 2), -1)
+def new_tables(n_terms: int) -> HashTables:
+    """Return empty hash tables with capacity for so many terms."""
+    size = _n_slots(n_terms)
+    return HashTables(np.zeros(size, np.uint64), np.full((size, 2), -1), new_seed())
 
 
-def with_word_room(slots: NDArray[np.uint64], n_terms: int) -> NDArray[np.uint64]:
-    """Return a table of words with room for so many terms."""
-    if len(slots) >= _n_slots(n_terms):
-        return slots
-    larger = no_words(n_terms)
-    kernels.grow_words(slots, larger)
+def grow_tables(tables: HashTables, n_terms: int) -> HashTables:
+    """Return hash tables with capacity for so many terms: these, or larger ones."""
+    if len(tables.slots) >= _n_slots(n_terms):
+        return tables
+    larger = new_tables(n_terms)._replace(seed=tables.seed)
+    kernels.grow_words(tables.slots, larger.slots)
+    kernels.grow_ngrams(tables.ngrams, larger.ngrams, tables.seed)
     return larger
 
 
-def with_pair_room(pairs: Integers, n_terms: int) -> Integers:
-    """Return a table of pairs with room for so many terms."""
-    if len(pairs) >= _n_slots(n_terms):
-        return pairs
-    larger = no_pairs(n_terms)
-    kernels.grow_pairs(pairs, larger)
-    return larger
+def with_capacity(array: NDArray[Any], capacity: int) -> NDArray[Any]:
+    """Return the array, or a longer copy with zeros behind it, with at least a capacity."""
+    if len(array) >= capacity:
+        return array
+    longer = np.zeros(max(capacity, len(array) * 3 // 2), array.dtype)
+    longer[: len(array)] = array
+    return longer

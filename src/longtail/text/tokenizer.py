@@ -1,164 +1,153 @@
-"""Texts -> bytes -> terms, each a slice of the bytes.
+"""Texts -> bytes -> tokens, each a slice of the bytes.
 
 Python does what its own string methods do in C: case, accents, UTF-8. The kernel does the rest.
 """
 
 from __future__ import annotations
 
-import numbers
 import re
 import unicodedata
-from collections.abc import Sequence
-from dataclasses import dataclass
+import warnings
+from collections.abc import Callable, Iterable
 from functools import cache
-from typing import Any, NamedTuple
+from itertools import chain
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from longtail._kernels import text as kernels
-
-Bytes = NDArray[np.uint8]
-Integers = NDArray[np.int64]
+from longtail._kernels.text import Tokens, Words
+from longtail._kernels.vocabulary import remove_words
+from longtail.sparse import Integers, offsets_from_lengths
+from longtail.text.interning import Bytes, InternTable, with_capacity
+from longtail.text.options import TokenizerOptions, compile_pattern, resolve_stop_words
 
 # Marks over and under Latin, Greek and Cyrillic letters. Those of other scripts are mostly vowels.
 _ACCENTS = re.compile("[\u0300-\u036f]+")
 # Planes 0 to 3 and 14; the others are unassigned or private, and no letters.
 _ASSIGNED = (0, 0x40000), (0xE0000, 0xF0000)
+# Scripts without spaces between words, by block: Thai and Lao, Burmese (twice), Khmer, Han with
+# its iteration marks and numerals, Hiragana and Katakana (twice).
+_UNSPACED = (
+    *((0x0E00, 0x0F00), (0x1000, 0x10A0), (0xA9E0, 0xAA00), (0xAA60, 0xAA80), (0x1780, 0x1800)),
+    *((0x3005, 0x3008), (0x3021, 0x302A), (0x3038, 0x303D), (0x3400, 0x4DC0), (0x4E00, 0xA000)),
+    *((0xF900, 0xFB00), (0x20000, 0x40000), (0x3041, 0x3100), (0x31F0, 0x3200), (0x1AFF0, 0x1B170)),
+)
+_SPACES = re.compile("[\x00-\x20]")
 
 
-@dataclass(frozen=True)
-class TokenizerOptions:
-    """How a text is cut into terms.
+class Tokenizer:
+    """Turns texts into tokens as its options say.
 
-    Attributes
+    Parameters
     ----------
-    ngrams : int
-        1: the words are the terms. 2: pairs of neighbours as well.
-    char_ngrams : tuple of two int, or None
-        Shortest and longest character n-gram; a word's edges count as characters.
-    ngram_weight : float
-        What an occurrence of a pair or character n-gram counts, where a word counts 1. They repeat
-        what their words say, and would outweigh them in the length of a document.
-    fold_accents : bool
-        Whether é counts as e.
-    stem : bool
-        Whether English plural endings are cut.
+    options : TokenizerOptions
+        How.
     """
 
-    ngrams: int = 2
-    char_ngrams: tuple[int, int] | None = None
-    ngram_weight: float = 0.5
-    fold_accents: bool = True
-    stem: bool = False
+    def __init__(self, options: TokenizerOptions) -> None:
+        self.options = options
+        self._kinds = character_kinds(options.split_unspaced)
+        self._split = _make_split(options)
+        self._stop_words: InternTable | None = None
+        words = resolve_stop_words(options.stop_words)
+        if words:
+            self._stop_words = self._intern_stop_words(sorted(words))
 
-    def __post_init__(self) -> None:
-        if self.ngrams not in (1, 2):
-            raise ValueError(
-                f"ngrams must be 1 (words) or 2 (pairs of neighbours as well); got {self.ngrams!r}."
+    def tokenize(self, texts: list[str]) -> Tokens:
+        """Return the words and character n-grams of texts."""
+        words, n_bytes = self._tokenize_words(texts)
+        if self._stop_words is not None:
+            n_bytes = remove_words(words, self._stop_words.tables, self._stop_words.terms)
+        n_tokens, sizes = int(words.indptr[-1]), (1, 0)
+        if self.options.char_ngram_range is not None:
+            sizes = self.options.char_ngram_range
+            n_ngrams, n_more = kernels.measure_char_ngrams(words, self._kinds, *sizes)
+            n_tokens += n_ngrams
+            words = words._replace(utf8=with_capacity(words.utf8[:n_bytes], n_bytes + n_more))
+        starts, ends = np.empty((2, n_tokens), np.int64)
+        tokens = Tokens(words.utf8, starts, ends, np.empty(len(texts) + 1, np.int64))
+        kernels.write_tokens(words, self._kinds, *sizes, n_bytes, tokens)
+        return tokens
+
+    def _tokenize_words(self, texts: list[str]) -> tuple[Words, int]:
+        """Return the words of texts, and how many bytes they have."""
+        normal = (
+            normalise(text, self.options.lowercase, self.options.strip_accents) for text in texts
+        )
+        if self._split is not None:
+            return _join_words([list(self._split(text)) for text in normal])
+        utf8, offsets = _encode([text.encode("utf-8", "surrogatepass") for text in normal])
+        n_bytes = len(utf8) + len(texts) + 1
+        if n_long := np.count_nonzero(utf8 >= 0xE0):  # perhaps unspaced: written twice
+            n_bytes += int(n_long + np.count_nonzero(utf8 >= 0x80))
+        words = Words(
+            np.empty(n_bytes, np.uint8),
+            np.empty((len(utf8) + len(texts)) // 2 + 1, np.int64),
+            np.empty(len(texts) + 1, np.int64),
+        )
+        return words, kernels.tokenize_words(utf8, offsets, self._kinds, self.options.stem, words)
+
+    def _intern_stop_words(self, stop_words: list[str]) -> InternTable:
+        """Return the stop words as this tokenizer writes them."""
+        words, _ = self._tokenize_words(stop_words)
+        single = np.diff(words.indptr) == 1
+        if not single.all():
+            example = stop_words[int(np.argmin(single))]
+            warnings.warn(
+                f"stop_words has {np.count_nonzero(~single)} entries that are not one word to this "
+                f"tokenizer and so match nothing, such as {example!r}; list the words instead.",
+                UserWarning,
+                stacklevel=2,
             )
-        for name in ("fold_accents", "stem"):
-            if not isinstance(getattr(self, name), bool | np.bool_):
-                raise ValueError(f"{name} must be True or False; got {getattr(self, name)!r}.")
-        weight = self.ngram_weight
-        if not isinstance(weight, numbers.Real) or not 0 < weight < float("inf"):
-            raise ValueError(f"ngram_weight must be a positive number; got {weight!r}.")
-        if self.char_ngrams is None:
-            return
-        sizes = self.char_ngrams
-        if (
-            not isinstance(sizes, Sequence)
-            or len(sizes) != 2
-            or not all(isinstance(size, numbers.Integral) for size in sizes)
-            or not 2 <= sizes[0] <= sizes[1]
-        ):
-            raise ValueError(
-                "char_ngrams must be None or two integers (shortest, longest) with "
-                f"2 <= shortest <= longest, such as (4, 5); got {sizes!r}."
-            )
-        object.__setattr__(self, "char_ngrams", (int(sizes[0]), int(sizes[1])))
+        selected = words.indptr[:-1][single]
+        table = InternTable()
+        table.add(words.utf8, words.bounds[selected] + 1, words.bounds[selected + 1])
+        return table
 
 
-class Units(NamedTuple):
-    """The words and character n-grams of some documents as slices of one array of bytes."""
-
-    text: Bytes
-    starts: Integers
-    ends: Integers
-    indptr: Integers
+def _make_split(options: TokenizerOptions) -> Callable[[str], Iterable[str]] | None:
+    """Return what splits a text in place of the kernel, if anything does."""
+    if options.token_pattern is not None:
+        return compile_pattern(options.token_pattern).findall
+    return options.tokenizer
 
 
-def tokenize_texts(texts: list[str], rules: TokenizerOptions) -> Units:
-    """Cut texts into words and character n-grams."""
-    utf8, offsets = _encode(texts, rules.fold_accents)
-    n_documents = len(texts)
-    words = np.empty(len(utf8) + n_documents + 1, np.uint8)
-    bounds = np.empty((len(utf8) + n_documents) // 2 + 1, np.int64)
-    word_indptr, indptr = np.empty((2, n_documents + 1), np.int64)
-    n_bytes = kernels.cut_words(
-        utf8, offsets, character_kinds(), rules.stem, words, bounds, word_indptr
+def _join_words(documents: list[list[Any]]) -> tuple[Words, int]:
+    """Return the words of a tokenizer of the user's, and how many bytes they have."""
+    cleaned = [[_clean(word) for word in words if word] for words in documents]
+    encoded = [word.encode("utf-8", "replace") for word in chain.from_iterable(cleaned)]
+    lengths = np.fromiter(map(len, encoded), np.int64, len(encoded))
+    text = b" ".join([b"", *encoded, b""]) if encoded else b" "
+    words = Words(
+        np.frombuffer(text, np.uint8).copy(),
+        offsets_from_lengths(lengths + 1),
+        offsets_from_lengths(np.fromiter(map(len, cleaned), np.int64, len(cleaned))),
     )
-    n_units, sizes = int(word_indptr[-1]), (1, 0)
-    if rules.char_ngrams is not None:
-        sizes = rules.char_ngrams
-        n_grams, n_gram_bytes = kernels.measure_grams(words, bounds, n_units, *sizes)
-        n_units += n_grams
-        words = with_room(words[:n_bytes], n_bytes + n_gram_bytes)
-    starts, ends = np.empty((2, n_units), np.int64)
-    kernels.cut_units(words, bounds, word_indptr, *sizes, n_bytes, starts, ends, indptr)
-    return Units(words, starts, ends, indptr)
+    return words, len(text)
 
 
-# ---- from texts to bytes
-
-
-def check_texts(texts: Any) -> list[str]:
-    """Return texts as a list of strings, or say what they are instead.
-
-    Raises
-    ------
-    ValueError
-        If they are one string, a table, or one of them is missing or no string.
-    """
-    if isinstance(texts, str | bytes):
+def _clean(word: Any) -> str:
+    """Return a word without what tells n-grams from words: spaces, and a tilde at its beginning."""
+    if not isinstance(word, str):
         raise ValueError(
-            f"texts must be a list of strings; got one {type(texts).__name__}. "
-            "Put it into a list: [text]."
+            f"tokenizer must return strings; got {word!r} of type {type(word).__name__}."
         )
-    if getattr(texts, "ndim", 1) != 1:
-        raise ValueError(
-            f"texts must have one dimension, one string for each document; got {texts.ndim}. "
-            "Choose the column that holds the texts."
-        )
-    try:
-        checked = list(texts)
-    except TypeError:
-        raise ValueError(f"texts must be a list of strings; got {type(texts).__name__}.") from None
-    for place, text in enumerate(checked):
-        if not isinstance(text, str):
-            missing = text is None or text != text
-            problem = "is missing" if missing else f"is of type {type(text).__name__}"
-            raise ValueError(
-                f"texts must be strings; document {place} {problem} ({text!r}). "
-                "Leave it out, or give it an empty string."
-            )
-    return checked
+    if word[0] == "~":
+        word = "∼" + word[1:]
+    return _SPACES.sub("_", word)
 
 
-def check_count(name: str, value: Any) -> None:
-    """Refuse what is not an integer of at least 1."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 1:
-        raise ValueError(f"{name} must be an integer of at least 1; got {value!r}.")
-
-
-def normalise(text: str, fold_accents: bool = True) -> str:
-    """Return a text in lower case, with compatibility characters and, if asked, accents replaced.
+def normalise(text: str, lowercase: bool = True, strip_accents: str | None = "unicode") -> str:
+    """Return a text in one case, with compatibility characters and accents replaced.
 
     Parameters
     ----------
     text : str
         Any text.
-    fold_accents : bool, default=True
+    lowercase : bool, default=True
+        Whether case is folded.
+    strip_accents : "unicode" or None, default="unicode"
         Whether marks on Latin, Greek and Cyrillic letters go.
 
     Returns
@@ -171,46 +160,30 @@ def normalise(text: str, fold_accents: bool = True) -> str:
     'angstrom, fine, strasse, 5 km2'
     """
     if text.isascii():
-        return text.lower()
-    parts = unicodedata.normalize("NFKD", text)
-    if fold_accents:
-        parts = _ACCENTS.sub("", parts)
+        return text.lower() if lowercase else text
+    decomposed = unicodedata.normalize("NFKD", text)
+    if strip_accents is not None:
+        decomposed = _ACCENTS.sub("", decomposed)
     # Case folding, unlike lower case, does not depend on the letters around (the final sigma).
-    return unicodedata.normalize("NFC", parts.casefold())
+    return unicodedata.normalize("NFC", decomposed.casefold() if lowercase else decomposed)
 
 
 @cache
-def character_kinds() -> Bytes:
-    """Return what each code point does in a text: part words, make them, or continue them."""
+def character_kinds(split_unspaced: bool = True) -> Bytes:
+    """Return what each code point does in a text: separate words, make them, or continue them."""
     kinds = np.full(0x110000, kernels.SEPARATOR, np.uint8)
     of_category = {"L": kernels.LETTER, "N": kernels.LETTER, "M": kernels.MARK}
     for start, stop in _ASSIGNED:
         categories = map(unicodedata.category, map(chr, range(start, stop)))
         kinds[start:stop] = [of_category.get(name[0], kernels.SEPARATOR) for name in categories]
+    for start, stop in _UNSPACED if split_unspaced else ():
+        for code in range(start, stop):
+            if unicodedata.category(chr(code)) in ("Lo", "Lm", "Nl"):
+                kinds[code] = kernels.UNSPACED
     return kinds
 
 
-def _encode(texts: list[str], fold_accents: bool) -> tuple[Bytes, Integers]:
-    """Return normalised texts as UTF-8, and where each begins; lone surrogates pass."""
-    encoded = [normalise(text, fold_accents).encode("utf-8", "surrogatepass") for text in texts]
-    lengths = np.fromiter(map(len, encoded), np.int64, len(encoded))
-    return np.frombuffer(b"".join(encoded), np.uint8), offsets_from_lengths(lengths)
-
-
-# ---- arrays
-
-
-def offsets_from_lengths(lengths: Integers) -> Integers:
-    """Return where each of several stretches begins, and where the last one ends."""
-    total = np.zeros(len(lengths) + 1, np.int64)
-    np.cumsum(lengths, out=total[1:])
-    return total
-
-
-def with_room(array: NDArray[Any], size: int) -> NDArray[Any]:
-    """Return the array, or a longer copy with zeros behind it, so that it has at least a size."""
-    if len(array) >= size:
-        return array
-    longer = np.zeros(max(size, len(array) * 3 // 2), array.dtype)
-    longer[: len(array)] = array
-    return longer
+def _encode(texts: list[bytes]) -> tuple[Bytes, Integers]:
+    """Return encoded texts as one array, and where each begins."""
+    lengths = np.fromiter(map(len, texts), np.int64, len(texts))
+    return np.frombuffer(b"".join(texts), np.uint8), offsets_from_lengths(lengths)

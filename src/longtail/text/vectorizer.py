@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import fields
 from typing import Any, Self
 
 import numpy as np
@@ -10,37 +12,55 @@ from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from longtail.text.tokenizer import TokenizerOptions, check_count
-from longtail.text.vocabulary import VocabularyBuilder
+from longtail.text.builder import TermSelection, VocabularyBuilder
+from longtail.text.options import TokenizerOptions
+from longtail.text.vocabulary import Vocabulary
 
 
 class TextVectorizer(TransformerMixin, BaseEstimator):
-    """Turn texts into counts, for use in front of a classifier of counts.
+    """Turn texts into counts, with the parameters of scikit-learn's `CountVectorizer`.
 
     Parameters
     ----------
-    ngrams : int, default=2
-        1: the words are the terms. 2: pairs of neighbours as well.
-    char_ngrams : tuple of two int, or None, default=None
-        Shortest and longest character n-gram inside words; None for none.
-    min_df : int, default=1
-        Words in fewer documents are left out.
-    ngram_min_df : int, default=2
-        Pairs of words and character n-grams in fewer documents are left out; a pair goes with its
-        words.
-    ngram_weight : float, default=0.5
-        What an occurrence of a pair or character n-gram counts, where a word counts 1.
-    fold_accents : bool, default=True
+    ngram_range : tuple of two int, default=(1, 2)
+        ``(1, 1)``: the words are the terms; ``(1, n)``: n-grams of up to n words as well.
+    char_ngram_range : tuple of two int, or None, default=None
+        Shortest and longest character n-gram inside words, edges included; None for none.
+    min_df : int or float, default=1
+        Words in fewer documents (an integer), or in a smaller share of them (a float), are left
+        out.
+    max_df : int or float, default=1.0
+        Terms in more documents, or in a larger share, are left out; an n-gram goes with its words.
+    max_features : int or None, default=None
+        Keep only so many terms, those with the most occurrences.
+    lowercase : bool, default=True
+        Whether case is folded.
+    strip_accents : "unicode" or None, default="unicode"
         Whether é counts as e.
+    stop_words : "english", collection of str, or None, default=None
+        Words that are left out before n-grams are made.
+    token_pattern : str or None, default=None
+        A regular expression for words, in place of runs of letters and numbers.
+    tokenizer : callable or None, default=None
+        From a text, after `lowercase` and `strip_accents`, to its words. A space in a word becomes
+        an underscore. A model with it is pickled, but has no file: a file holds no code.
+    ngram_min_df : int or float, default=2
+        As `min_df`, for n-grams of words and character n-grams.
+    ngram_weight : float, default=0.5
+        What an occurrence of an n-gram counts, where a word counts 1.
     stem : bool, default=False
-        Whether English plural endings are cut.
+        Whether English plural endings are removed.
+    split_unspaced : bool, default=True
+        Whether a run of Chinese, Japanese, Thai, Lao, Khmer or Burmese characters, which are
+        written without spaces between words, becomes overlapping character bigrams. False for
+        texts that have been segmented into words.
     n_jobs : int or None, default=None
         Number of threads; None is one, -1 is every core.
 
     Attributes
     ----------
     vocabulary_ : Vocabulary
-        The terms.
+        A mapping from each term to its column.
 
     Examples
     --------
@@ -50,26 +70,44 @@ class TextVectorizer(TransformerMixin, BaseEstimator):
     [[0.0, 1.0, 1.0], [1.0, 0.0, 1.0]]
     >>> vectorizer.get_feature_names_out().tolist()
     ['bear', 'cafe', 'the']
+    >>> vectorizer.vocabulary_["the"]
+    2
     """
+
+    vocabulary_: Vocabulary
 
     def __init__(
         self,
-        ngrams: int = 2,
-        char_ngrams: tuple[int, int] | None = None,
-        min_df: int = 1,
-        ngram_min_df: int = 2,
+        ngram_range: tuple[int, int] = (1, 2),
+        char_ngram_range: tuple[int, int] | None = None,
+        min_df: float = 1,
+        max_df: float = 1.0,
+        max_features: int | None = None,
+        lowercase: bool = True,
+        strip_accents: str | None = "unicode",
+        stop_words: str | Collection[str] | None = None,
+        token_pattern: str | None = None,
+        tokenizer: Callable[[str], Iterable[str]] | None = None,
+        ngram_min_df: float = 2,
         ngram_weight: float = 0.5,
-        fold_accents: bool = True,
         stem: bool = False,
+        split_unspaced: bool = True,
         n_jobs: int | None = None,
     ) -> None:
-        self.ngrams = ngrams
-        self.char_ngrams = char_ngrams
+        self.ngram_range = ngram_range
+        self.char_ngram_range = char_ngram_range
         self.min_df = min_df
+        self.max_df = max_df
+        self.max_features = max_features
+        self.lowercase = lowercase
+        self.strip_accents = strip_accents
+        self.stop_words = stop_words
+        self.token_pattern = token_pattern
+        self.tokenizer = tokenizer
         self.ngram_min_df = ngram_min_df
         self.ngram_weight = ngram_weight
-        self.fold_accents = fold_accents
         self.stem = stem
+        self.split_unspaced = split_unspaced
         self.n_jobs = n_jobs
 
     def fit(self, texts: Any, y: Any = None) -> Self:
@@ -78,7 +116,7 @@ class TextVectorizer(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         texts : sequence of str
-            Documents.
+            Documents: a list, an array, or a pandas, polars or pyarrow column.
         y : ignored
 
         Returns
@@ -103,7 +141,7 @@ class TextVectorizer(TransformerMixin, BaseEstimator):
         """
         return self.fit_chunks([texts])
 
-    def fit_chunks(self, chunks: Any) -> csr_array[Any]:
+    def fit_chunks(self, chunks: Iterable[Any]) -> csr_array[Any]:
         """Learn the vocabulary from chunks of texts, and return the counts of all of them.
 
         Parameters
@@ -116,19 +154,16 @@ class TextVectorizer(TransformerMixin, BaseEstimator):
         csr_array of shape (n_documents, n_terms), float64
             The same as from `fit_transform` with all texts at once.
         """
-        rules = TokenizerOptions(
-            self.ngrams, self.char_ngrams, self.ngram_weight, self.fold_accents, self.stem
-        )
-        check_count("min_df", self.min_df)
-        check_count("ngram_min_df", self.ngram_min_df)
-        counter = VocabularyBuilder(rules, self.n_jobs)
+        selection = _select_parameters(self, TermSelection)
+        builder = VocabularyBuilder(tokenizer_options(self), self.n_jobs)
         for texts in chunks:
-            counter.add(texts)
-        vocabulary, X = counter.finish(self.min_df, self.ngram_min_df)
+            builder.add(texts)
+        vocabulary, X = builder.finish(selection)
         if vocabulary.n_terms == 0:
             raise ValueError(
-                f"no term is in at least {self.min_df} of the {X.shape[0]} document(s), so the "
-                "vocabulary is empty. Lower min_df, or give texts with words in them."
+                f"no term of the {X.shape[0]} document(s) is kept by min_df={self.min_df!r}, "
+                f"max_df={self.max_df!r} and the stop words, so the vocabulary is empty. Lower "
+                "min_df, raise max_df, or give texts with words in them."
             )
         self.vocabulary_ = vocabulary
         return X
@@ -168,3 +203,14 @@ class TextVectorizer(TransformerMixin, BaseEstimator):
         tags.input_tags.string = True
         tags.input_tags.two_d_array = False
         return tags
+
+
+def tokenizer_options(vectorizer: TextVectorizer) -> TokenizerOptions:
+    """Return how a vectorizer's texts become terms."""
+    options: TokenizerOptions = _select_parameters(vectorizer, TokenizerOptions)
+    return options
+
+
+def _select_parameters(vectorizer: TextVectorizer, kind: Any) -> Any:
+    """Return the parameters of a vectorizer that a dataclass holds, checked by it."""
+    return kind(**{field.name: getattr(vectorizer, field.name) for field in fields(kind)})

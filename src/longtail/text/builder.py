@@ -1,0 +1,270 @@
+"""`VocabularyBuilder`: texts in chunks -> a `Vocabulary` and the counts of all of them."""
+
+from __future__ import annotations
+
+import numbers
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from longtail._kernels.interning import HashTables, TermIds, Terms, intern_block
+from longtail._kernels.vocabulary import look_up_terms
+from longtail._parallel import parallel_for, uniform_work
+from longtail._validation import as_texts
+from longtail.sparse import Integers
+from longtail.text.interning import InternTable, grow_tables, new_seed, with_capacity
+from longtail.text.options import TokenizerOptions
+from longtail.text.tokenizer import Tokenizer
+from longtail.text.vocabulary import (
+    Vocabulary,
+    allocate_ids,
+    count_rows,
+    intern,
+    map_blocks,
+    stack_rows,
+)
+
+
+@dataclass(frozen=True)
+class TermSelection:
+    """Which terms a vocabulary keeps.
+
+    Attributes
+    ----------
+    min_df, ngram_min_df : int or float
+        Words in fewer documents than the first, and n-grams in fewer than the second, are left out.
+        An integer is a number of documents, a float a share of them.
+    max_df : int or float
+        Terms in more documents are left out, and the n-grams that contain them.
+    max_features : int or None
+        At most so many terms, those with the most occurrences; ties go to words, then by bytes.
+    """
+
+    min_df: float = 1
+    ngram_min_df: float = 1
+    max_df: float = 1.0
+    max_features: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("min_df", "ngram_min_df", "max_df"):
+            check_frequency(name, getattr(self, name))
+        limit = self.max_features
+        if limit is not None and (
+            isinstance(limit, bool) or not isinstance(limit, numbers.Integral) or limit < 1
+        ):
+            raise ValueError(f"max_features must be None or an integer of at least 1; got {limit!r}.")
+
+    def mark(self, frequencies: Integers, is_word: NDArray[np.bool_], n_documents: int) -> Any:
+        """Return whether each term is in enough documents and not in too many."""
+        least = np.where(
+            is_word,
+            _to_count(self.min_df, n_documents),
+            _to_count(self.ngram_min_df, n_documents),
+        )
+        most = _to_count(self.max_df, n_documents)
+        if most < _to_count(self.min_df, n_documents):
+            raise ValueError(
+                f"max_df={self.max_df!r} leaves fewer documents than min_df={self.min_df!r}; "
+                "raise max_df or lower min_df."
+            )
+        return (frequencies >= least) & (frequencies <= most)
+
+
+def check_frequency(name: str, value: Any) -> None:
+    """Refuse what is neither a number of documents nor a share of them."""
+    is_count = isinstance(value, numbers.Integral) and not isinstance(value, bool) and value >= 1
+    is_share = (
+        isinstance(value, numbers.Real)
+        and not isinstance(value, numbers.Integral)
+        and 0 <= value <= 1
+    )
+    if not is_count and not is_share:
+        raise ValueError(
+            f"{name} must be an integer of at least 1 (documents) or a float from 0.0 to 1.0 (a "
+            f"share of the documents); got {value!r}."
+        )
+
+
+def _to_count(value: float, n_documents: int) -> float:
+    """Return a limit as a number of documents."""
+    return value if isinstance(value, numbers.Integral) else value * n_documents
+
+
+class VocabularyBuilder:
+    """Counts the terms of texts that come in chunks; the result is that of one call with all.
+
+    What is kept of a text is four bytes for each occurrence of a term.
+
+    Parameters
+    ----------
+    options : TokenizerOptions
+        How texts become terms.
+    n_jobs : int or None, default=None
+        Number of threads; None is one, -1 is every core.
+
+    Examples
+    --------
+    >>> from longtail.text import TermSelection, TokenizerOptions, VocabularyBuilder
+    >>> builder = VocabularyBuilder(TokenizerOptions())
+    >>> builder.add(["A bear.", "Another bear"])
+    >>> vocabulary, X = builder.finish(TermSelection(min_df=2))
+    >>> vocabulary.terms, X.toarray().tolist()
+    (['bear'], [[1.0], [1.0]])
+    """
+
+    def __init__(self, options: TokenizerOptions, n_jobs: int | None = None) -> None:
+        self.options = options
+        self.n_jobs = n_jobs
+        self.n_documents = 0
+        self._tokenizer = Tokenizer(options)
+        self._table = InternTable()
+        self._frequencies = np.zeros(0, np.int64)
+        self._blocks: list[TermIds] = []
+
+    def add(self, texts: Any) -> int:
+        """Count some more texts.
+
+        Parameters
+        ----------
+        texts : sequence of str
+            Documents.
+
+        Returns
+        -------
+        int
+            How many they are.
+        """
+        checked = as_texts(texts)
+        for block in map_blocks(checked, self._intern_block, self.n_jobs):
+            ids = self._table.add(*block.terms)
+            self._frequencies = with_capacity(self._frequencies, self._table.n_terms)
+            self._frequencies[ids] += block.frequencies
+            # Ids of four bytes each; there are fewer terms than bytes of text.
+            self._blocks.append(
+                TermIds(ids.astype(np.int32)[block.term_ids.ids], block.term_ids.indptr)
+            )
+        self.n_documents += len(checked)
+        return len(checked)
+
+    def finish(
+        self, selection: TermSelection | None = None, *, keep_rows: bool = True
+    ) -> tuple[Vocabulary, csr_array[Any]]:
+        """Return the vocabulary and the counts.
+
+        Parameters
+        ----------
+        selection : TermSelection, optional
+            Which terms to keep; all of them when left out.
+        keep_rows : bool, default=True
+            Whether the counts are wanted; without, the matrix has no rows.
+
+        Returns
+        -------
+        vocabulary : Vocabulary
+            Terms in the order of their code points.
+        X : csr_array of shape (n_documents, n_terms), float64
+            Counts, in the order in which the texts came.
+        """
+        frequencies = self._frequencies[: self._table.n_terms]
+        selected = self._select(selection or TermSelection(), frequencies)
+        written = self._table.write(selected, self.options.largest_ngram)
+        vocabulary = Vocabulary(*written, frequencies[selected], self.options)
+        vocabulary.__dict__["tokenizer"] = self._tokenizer  # where the cached property looks
+        new_ids = np.full(len(frequencies), -1, np.int32)
+        new_ids[selected] = np.arange(len(selected), dtype=np.int32)
+        blocks = self._blocks if keep_rows else []
+        rows: list[Any] = [None] * len(blocks)
+
+        def count_blocks(first: int, last: int) -> None:
+            for i in range(first, last):
+                rows[i] = count_rows(blocks[i]._replace(ids=new_ids[blocks[i].ids]))
+
+        parallel_for(count_blocks, uniform_work(len(blocks)), self.n_jobs)
+        return vocabulary, stack_rows(vocabulary, rows)
+
+    def _select(self, selection: TermSelection, frequencies: Integers) -> Integers:
+        """Return the ids of the terms to keep, in the order of their bytes."""
+        is_word = self._table.mark_words()
+        kept = selection.mark(frequencies, is_word, self.n_documents)
+        selected = self._table.sort(kept, self.options.largest_ngram)
+        if selection.max_features is None or selection.max_features >= len(selected):
+            return selected
+        counts = np.zeros(len(frequencies), np.int64)
+        for block in self._blocks:
+            counts += np.bincount(block.ids, minlength=len(counts))
+        # A word occurs as often as any n-gram with it: no n-gram comes before its words.
+        order = np.lexsort([~is_word[selected], -counts[selected]])
+        kept = np.zeros(len(frequencies), np.bool_)
+        kept[selected[order[: selection.max_features]]] = True
+        return self._table.sort(kept, self.options.largest_ngram)
+
+    def _intern_block(self, texts: list[str]) -> _Block:
+        """Give the terms of some texts ids of their own."""
+        tokens = self._tokenizer.tokenize(texts)
+        term_ids = allocate_ids(tokens, self.options.largest_ngram)
+        lefts, rights, frequencies = np.empty((3, len(term_ids.ids)), np.int64)
+        n_terms = intern_block(
+            tokens,
+            self.options.largest_ngram,
+            new_seed(),
+            term_ids,
+            Terms(tokens.utf8, lefts, rights),
+            frequencies,
+        )
+        return _Block(
+            # Copies: the arrays have capacity for every token to be a term of its own.
+            Terms(tokens.utf8, lefts[:n_terms].copy(), rights[:n_terms].copy()),
+            frequencies[:n_terms].copy(),
+            term_ids._replace(ids=term_ids.ids[: term_ids.indptr[-1]]),
+        )
+
+
+class _Block(NamedTuple):
+    """Documents whose terms have ids of their own."""
+
+    terms: Terms
+    frequencies: Integers
+    term_ids: TermIds
+
+
+def extend_vocabulary(vocabulary: Vocabulary, texts: Any, n_jobs: int | None = None) -> Vocabulary:
+    """Return a vocabulary with the new terms of texts at its end; no id changes.
+
+    Parameters
+    ----------
+    vocabulary : Vocabulary
+        The one to extend; it stays as it is.
+    texts : sequence of str
+        Documents.
+    n_jobs : int or None, default=None
+        Number of threads.
+
+    Returns
+    -------
+    Vocabulary
+        The same one where there is no new term.
+    """
+    builder = VocabularyBuilder(vocabulary.options, n_jobs)
+    builder.add(texts)
+    found, _ = builder.finish(keep_rows=False)
+    ids = np.empty(found.n_terms, np.int64)
+    look_up_terms(found.utf8, found.offsets, vocabulary.tables, vocabulary.slices, ids)
+    new, lengths = ids < 0, np.diff(found.offsets)
+    if not new.any():
+        return vocabulary
+    offsets = vocabulary.offsets
+    grown = Vocabulary(
+        np.append(vocabulary.utf8, found.utf8[np.repeat(new, lengths)]),
+        np.append(offsets, offsets[-1] + np.cumsum(lengths[new])),
+        np.append(vocabulary.document_frequencies, found.document_frequencies[new]),
+        vocabulary.options,
+    )
+    slots, ngrams, seed = vocabulary.tables
+    tables = grow_tables(HashTables(slots.copy(), ngrams.copy(), seed), grown.n_terms)
+    intern(grown, vocabulary.n_terms, tables)
+    # Where the cached properties look.
+    grown.__dict__.update(tables=tables, tokenizer=vocabulary.tokenizer)
+    return grown
