@@ -10,7 +10,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from longtail.text import TokenizerOptions, Vocabulary, VocabularyBuilder, vocabulary
+from longtail.text import (
+    TermSelection,
+    TokenizerOptions,
+    Vocabulary,
+    VocabularyBuilder,
+    extend_vocabulary,
+    vocabulary,
+)
 from longtail.text.tokenizer import normalise
 from tests import oracle_text
 
@@ -21,17 +28,22 @@ settings.register_profile(
 settings.load_profile("longtail")
 
 # Few letters, so that words come again; marks, digits, ligatures, edges of UTF-8 and of Unicode.
-LETTERS = "abAs -éÉßſﬁσΣςİıе́йが゙한日\u0301\u0327\ufe0f❤²½Ⅷ१ुक\x00\u200d\ud800\U00010400\U000e0100~_\n"
+LETTERS = (
+    "abAs -语ทีไéÉßſﬁσΣςİıе́йが゙한日\u0301\u0327\ufe0f❤²½Ⅷ१ुक\x00\u200d\ud800\U00010400\U000e0100~_\n"
+)
 TEXTS = st.lists(
     st.one_of(st.text(alphabet=LETTERS, max_size=25), st.text(max_size=12)), max_size=7
 )
-RULES = st.builds(
+OPTIONS = st.builds(
     TokenizerOptions,
-    ngrams=st.sampled_from([1, 2]),
-    char_ngrams=st.sampled_from([None, (2, 3), (4, 4), (3, 6)]),
+    ngram_range=st.sampled_from([(1, 1), (1, 2), (1, 3), (1, 4)]),
+    char_ngram_range=st.sampled_from([None, (2, 3), (4, 4), (3, 6)]),
     ngram_weight=st.sampled_from([1, 0.25]),
-    fold_accents=st.booleans(),
+    lowercase=st.booleans(),
+    strip_accents=st.sampled_from(["unicode", None]),
+    stop_words=st.sampled_from([None, ("a", "É", "日")]),
     stem=st.booleans(),
+    split_unspaced=st.booleans(),
 )
 
 
@@ -44,16 +56,19 @@ def as_dicts(found: Vocabulary, X) -> list[dict[str, float]]:
     ]
 
 
-def count(texts, rules, chunks=(), min_df=1, ngram_min_df=1, n_jobs=None):
-    counter = VocabularyBuilder(rules, n_jobs)
+def count(texts, options, chunks=(), min_df=1, ngram_min_df=1, n_jobs=None):
+    builder = VocabularyBuilder(options, n_jobs)
     bounds = [0, *chunks, len(texts)]
     for first, last in pairwise(bounds):
-        counter.add(texts[first:last])
-    return counter.finish(min_df, ngram_min_df)
+        builder.add(texts[first:last])
+    return builder.finish(TermSelection(min_df, ngram_min_df))
 
 
-def oracle(texts, rules):
-    return [oracle_text.terms(text, **asdict(rules)) for text in texts]
+def oracle(texts, options):
+    given = asdict(options)
+    given["stop_words"] = given["stop_words"] or ()
+    del given["token_pattern"], given["tokenizer"]
+    return [oracle_text.terms(text, **given) for text in texts]
 
 
 def assert_same(one, other):
@@ -64,14 +79,15 @@ def assert_same(one, other):
         assert np.array_equal(getattr(X, name), getattr(Y, name))
 
 
-@given(st.text(alphabet=LETTERS), st.booleans())
-def test_normal_form_is_that_of_the_whole_text(text, fold):
-    assert normalise(text, fold) == oracle_text.normal_form(text, fold)
+@given(st.text(alphabet=LETTERS), st.booleans(), st.sampled_from(["unicode", None]))
+def test_normal_form_is_that_of_the_whole_text(text, lowercase, strip_accents):
+    expected = oracle_text.normal_form(text, lowercase, strip_accents)
+    assert normalise(text, lowercase, strip_accents) == expected
 
 
-@given(TEXTS, RULES, st.integers(1, 3), st.integers(1, 3))
-def test_counts_are_the_oracle_s(texts, rules, min_df, ngram_min_df):
-    expected = oracle(texts, rules)
+@given(TEXTS, OPTIONS, st.integers(1, 3), st.integers(1, 3))
+def test_counts_are_the_oracle_s(texts, options, min_df, ngram_min_df):
+    expected = oracle(texts, options)
     frequencies = oracle_text.document_frequencies(expected)
 
     def kept(term):
@@ -79,9 +95,12 @@ def test_counts_are_the_oracle_s(texts, rules, min_df, ngram_min_df):
             return frequencies[term] >= (ngram_min_df if term.startswith("~") else min_df)
         return frequencies[term] >= ngram_min_df and all(map(kept, term.split(" ")))
 
-    found, X = count(texts, rules, min_df=min_df, ngram_min_df=ngram_min_df)
+    found, X = count(texts, options, min_df=min_df, ngram_min_df=ngram_min_df)
     found.validate()
     assert found.terms == sorted(filter(kept, frequencies), key=str.encode)
+    assert dict(found) == {term: i for i, term in enumerate(found.terms)}
+    assert all(term in found for term in frequencies if kept(term))
+    assert not any(term in found for term in frequencies if not kept(term))
     assert found.document_frequencies.tolist() == [frequencies[term] for term in found.terms]
     assert X.has_canonical_format
     assert as_dicts(found, X) == [{t: c for t, c in d.items() if kept(t)} for d in expected]
@@ -89,38 +108,38 @@ def test_counts_are_the_oracle_s(texts, rules, min_df, ngram_min_df):
     assert as_dicts(found, Y) == as_dicts(found, X)
 
 
-@given(TEXTS, RULES, st.data())
-def test_order_chunks_and_threads_do_not_matter(texts, rules, choices):
-    whole = count(texts, rules, ngram_min_df=2)
+@given(TEXTS, OPTIONS, st.data())
+def test_order_chunks_and_threads_do_not_matter(texts, options, choices):
+    whole = count(texts, options, ngram_min_df=2)
     cuts = sorted(choices.draw(st.lists(st.integers(0, len(texts)), max_size=3)))
-    assert_same(whole, count(texts, rules, cuts, ngram_min_df=2))
+    assert_same(whole, count(texts, options, cuts, ngram_min_df=2))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(vocabulary, "BLOCK_CHARACTERS", choices.draw(st.integers(1, 20)))
-        assert_same(whole, count(texts, rules, ngram_min_df=2))
+        assert_same(whole, count(texts, options, ngram_min_df=2))
     order = choices.draw(st.permutations(range(len(texts))))
-    shuffled, X = count([texts[i] for i in order], rules, ngram_min_df=2)
+    shuffled, X = count([texts[i] for i in order], options, ngram_min_df=2)
     assert_same((whole[0], whole[1][order]), (shuffled, X))
 
 
 @settings(max_examples=15)  # threads start anew for each
-@given(TEXTS, RULES)
-def test_threads_do_not_matter(texts, rules):
-    one, three = (count(texts, rules, n_jobs=n) for n in (None, 3))
+@given(TEXTS, OPTIONS)
+def test_threads_do_not_matter(texts, options):
+    one, three = (count(texts, options, n_jobs=n) for n in (None, 3))
     assert_same(one, three)
     found = one[0]
     assert_same((found, found.count(texts)), (found, found.count(texts, n_jobs=3)))
 
 
-@given(TEXTS, TEXTS, RULES)
-def test_extended_keeps_numbers_and_knows_every_term(old, new, rules):
-    first, _ = count(old, rules, min_df=2, ngram_min_df=2)
-    grown = first.extended(new)
+@given(TEXTS, TEXTS, OPTIONS)
+def test_an_extended_vocabulary_keeps_ids_and_knows_every_term(old, new, options):
+    first, _ = count(old, options, min_df=2, ngram_min_df=2)
+    grown = extend_vocabulary(first, new)
     grown.validate()
     known = set(first.terms)
-    added = set(oracle_text.document_frequencies(oracle(new, rules))) - known
+    added = set(oracle_text.document_frequencies(oracle(new, options))) - known
     assert grown.terms == first.terms + sorted(added, key=str.encode)
     assert (grown is first) == (not added)
-    assert as_dicts(grown, grown.count(new)) == oracle(new, rules)
-    assert grown.extended(new) is grown
-    again = Vocabulary(grown.utf8, grown.offsets, grown.document_frequencies, rules)
+    assert as_dicts(grown, grown.count(new)) == oracle(new, options)
+    assert extend_vocabulary(grown, new) is grown
+    again = Vocabulary(grown.utf8, grown.offsets, grown.document_frequencies, options)
     assert as_dicts(again, again.count(old)) == as_dicts(grown, grown.count(old))

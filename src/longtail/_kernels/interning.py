@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from longtail._kernels.jit import kernel, part
+from longtail._kernels.jit import kernel, subroutine
 from longtail._kernels.sampling import mix
 from longtail._kernels.text import CHAR_NGRAM, SPACE
 
@@ -59,7 +59,7 @@ class TermIds(NamedTuple):
 # ---- the two tables
 
 
-@part
+@subroutine
 def hash_word(utf8, start, end, seed):
     """Return 32 bits that depend on every byte of a word and on the seed."""
     value = seed
@@ -68,7 +68,7 @@ def hash_word(utf8, start, end, seed):
     return (value ^ (value >> _HALF)) & _LOW
 
 
-@part
+@subroutine
 def find_word(utf8, start, end, tag, slots, terms):
     """Return the slot that holds a word, or the free one where it belongs."""
     mask = np.uint64(len(slots) - 1)
@@ -87,19 +87,19 @@ def find_word(utf8, start, end, tag, slots, terms):
     return slot
 
 
-@part
+@subroutine
 def id_in(slot):
     """Return the id that a slot of the table of words holds; -1 if it is free."""
     return np.int64(slot & _LOW) - 1
 
 
-@part
+@subroutine
 def slot_of(tag, term):
     """Return a slot that holds a word."""
     return tag << _HALF | np.uint64(term + 1)
 
 
-@part
+@subroutine
 def find_ngram(key, ngrams, seed):
     """Return the row that holds an n-gram, or the free one where it belongs."""
     mask = np.int64(len(ngrams) - 1)

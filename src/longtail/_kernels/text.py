@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from longtail._kernels.jit import kernel, part
+from longtail._kernels.jit import kernel, subroutine
 
 # What a character does. A mark continues a word and starts none. Characters of scripts without
 # spaces between words make bigrams.
@@ -42,7 +42,7 @@ class Tokens(NamedTuple):
     indptr: Any  # (n_documents + 1,) int64
 
 
-@part
+@subroutine
 def _decode(utf8, at):
     """Return the code point at a byte above 127, and how many bytes it has."""
     lead, second = np.int64(utf8[at]), np.int64(utf8[at + 1]) & 0x3F
@@ -55,7 +55,7 @@ def _decode(utf8, at):
     return (lead & 0x07) << 18 | second << 12 | third << 6 | fourth, 4
 
 
-@part
+@subroutine
 def _copy(source, start, stop, target, end):
     """Copy bytes to the end of others, and return where these end now."""
     for byte in range(start, stop):
@@ -106,7 +106,11 @@ def tokenize_words(utf8, offsets, kinds, stem, words):
                 code, size = _decode(utf8, at)
                 kind = kinds[code]
             if (kind == LETTER and n_unspaced == 0) or (kind == MARK and end > start):
-                end = _copy(utf8, at, at + size, text, end)
+                text[end] = byte
+                end += 1
+                for step in range(1, size):
+                    text[end] = utf8[at + step]
+                    end += 1
                 at += size
                 if at < stop:
                     continue
@@ -117,7 +121,7 @@ def tokenize_words(utf8, offsets, kinds, stem, words):
                 at += size
                 if at < stop:
                     continue
-            elif kind == SEPARATOR or kind == MARK:
+            elif kind in (SEPARATOR, MARK):
                 at += size
             # Else the character stays for the next word.
             if end > start:
@@ -139,7 +143,7 @@ def tokenize_words(utf8, offsets, kinds, stem, words):
     return end
 
 
-@part
+@subroutine
 def _remove_plural(words, start, end):
     """Return where an English word ends without its plural ending; ies becomes y."""
     if end - start < _SHORTEST_PLURAL or words[end - 1] != _S:
@@ -161,7 +165,7 @@ def _remove_plural(words, start, end):
 # ---- character n-grams
 
 
-@part
+@subroutine
 def _next_character(words, at):
     """Return where the character after this one begins."""
     at += 1
@@ -170,7 +174,7 @@ def _next_character(words, at):
     return at
 
 
-@part
+@subroutine
 def _is_unspaced(utf8, start, kinds):
     """Tell whether a word is of a script without spaces, and so a character n-gram already."""
     return utf8[start] >= 0xE0 and kinds[_decode(utf8, start)[0]] == UNSPACED

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from longtail._kernels.interning import find_ngram, find_word, hash_word, id_in, slot_of
-from longtail._kernels.jit import kernel, part
+from longtail._kernels.jit import kernel, subroutine
 from longtail._kernels.sorting import sort_keys
 from longtail._kernels.text import CHAR_NGRAM, SPACE
 
 
-@part
+@subroutine
 def _last_space(utf8, start, end):
     """Return where the last word of an n-gram follows; `start - 1` in any other term."""
     if utf8[start] == CHAR_NGRAM:
@@ -21,14 +21,14 @@ def _last_space(utf8, start, end):
     return at
 
 
-@part
+@subroutine
 def _look_up_word(utf8, start, end, tables, terms):
     """Return the id of a word or character n-gram; -1 if the table lacks it."""
     tag = hash_word(utf8, start, end, tables.seed)
     return id_in(tables.slots[find_word(utf8, start, end, tag, tables.slots, terms)])
 
 
-@part
+@subroutine
 def _look_up(utf8, start, end, tables, terms):
     """Return the id of a term; -1 if the tables lack it."""
     if utf8[start] == CHAR_NGRAM:

@@ -25,7 +25,8 @@ from longtail.results import Explanation, Threshold, TopK
 from longtail.statistics.classes import ClassStatistics
 from longtail.store.journal import saving
 from longtail.store.state_io import SavedModel, save_state
-from longtail.text import TextVectorizer, TokenizerOptions, Vocabulary
+from longtail.text import TextVectorizer, Vocabulary, extend_vocabulary
+from longtail.text.vectorizer import tokenizer_options
 
 
 @dataclass(frozen=True)
@@ -189,9 +190,7 @@ class TextClassifier(StatefulEstimator):
                 labels.append(np.asarray(y))
                 yield texts
 
-        vectorizer = TextVectorizer(
-            **{name: getattr(self, name) for name in _VECTORIZER_PARAMETERS}
-        )
+        vectorizer = self._new_vectorizer()
         X = vectorizer.fit_chunks(texts_of_chunks())
         vocabulary = vectorizer.vocabulary_
         y = np.concatenate(labels)
@@ -224,7 +223,7 @@ class TextClassifier(StatefulEstimator):
             return self.fit(texts, y)
         with self._lock:
             model = self._fitted()
-            vocabulary = model.vocabulary.extended(texts, self.n_jobs)
+            vocabulary = extend_vocabulary(model.vocabulary, texts, self.n_jobs)
             classifier = copy.copy(model.classifier)
             if vocabulary.n_terms > model.vocabulary.n_terms:
                 classifier._grow_terms(vocabulary.n_terms)
@@ -433,7 +432,7 @@ class TextClassifier(StatefulEstimator):
         text, added = saved.parts["text"], saved.parts.get("added")
         parameters = saved.parameters[cls.__name__]
         estimator = cls(None if text["is_default"] else clone(classifier), **parameters)
-        vocabulary = Vocabulary(**saved.parts["vocabulary"], rules=estimator._rules())
+        vocabulary = Vocabulary(**saved.parts["vocabulary"], options=tokenizer_options(estimator._new_vectorizer()))
         _ = vocabulary.tables  # refuses a term that is there twice
         if added is not None:
             documents: AddedDocuments | None = AddedDocuments(**added)
@@ -455,10 +454,17 @@ class TextClassifier(StatefulEstimator):
     def _facts(self) -> dict[str, str]:
         return self._fitted().classifier._facts()
 
-    def _rules(self) -> TokenizerOptions:
-        """Return how texts are cut into terms."""
-        return TokenizerOptions(
-            self.ngrams, self.char_ngrams, self.ngram_weight, self.fold_accents, self.stem
+    def _new_vectorizer(self) -> TextVectorizer:
+        """Return the vectorizer to fit."""
+        return TextVectorizer(
+            ngram_range=(1, self.ngrams),
+            char_ngram_range=self.char_ngrams,
+            min_df=self.min_df,
+            strip_accents="unicode" if self.fold_accents else None,
+            ngram_min_df=self.ngram_min_df,
+            ngram_weight=self.ngram_weight,
+            stem=self.stem,
+            n_jobs=self.n_jobs,
         )
 
     def _new_classifier(self) -> CountClassifier:
@@ -509,17 +515,6 @@ class TextClassifier(StatefulEstimator):
         statistics = model.classifier.statistics_
         return count_by_class_terms(X, class_ids, model.n_fitted, statistics), None
 
-
-_VECTORIZER_PARAMETERS = (
-    "ngrams",
-    "char_ngrams",
-    "min_df",
-    "ngram_min_df",
-    "ngram_weight",
-    "fold_accents",
-    "stem",
-    "n_jobs",
-)
 
 
 def _learner(model: TextModel) -> Any:

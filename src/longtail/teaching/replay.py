@@ -19,6 +19,7 @@ from longtail.estimators.text import TextClassifier
 from longtail.exceptions import DocumentError, ModelFileError
 from longtail.store.changes import Change
 from longtail.teaching.documents import unpack
+from longtail.text import extend_vocabulary
 
 MOST_REPLAYED_AT_ONCE = 20_000  # documents; bounds the memory that replaying takes
 
@@ -156,7 +157,7 @@ def _enter_terms(model: TextClassifier, contents: Sequence[Batches]) -> None:
     n_known = fitted.vocabulary.n_terms
     by_change = [[text for batch in batches for text in batch["documents"]] for batches in contents]
     texts = [text for texts in by_change for text in texts]
-    grown = fitted.vocabulary.extended(texts, model.n_jobs)
+    grown = extend_vocabulary(fitted.vocabulary, texts, model.n_jobs)
     if grown.n_terms == n_known:
         return
     X = grown.count(texts, model.n_jobs)

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from longtail._columns import as_texts
 from longtail._kernels.interning import HashTables, TermIds, Terms, intern_block
 from longtail._kernels.vocabulary import look_up_terms
 from longtail._parallel import parallel_for, uniform_work
-from longtail._validation import as_texts
 from longtail.sparse import Integers
 from longtail.text.interning import InternTable, grow_tables, new_seed, with_capacity
 from longtail.text.options import TokenizerOptions
@@ -51,11 +51,19 @@ class TermSelection:
     def __post_init__(self) -> None:
         for name in ("min_df", "ngram_min_df", "max_df"):
             check_frequency(name, getattr(self, name))
+        is_count = isinstance(self.min_df, numbers.Integral)
+        if is_count == isinstance(self.max_df, numbers.Integral) and self.max_df < self.min_df:
+            raise ValueError(
+                f"max_df={self.max_df!r} must not be less than min_df={self.min_df!r}; raise "
+                "max_df or lower min_df."
+            )
         limit = self.max_features
         if limit is not None and (
             isinstance(limit, bool) or not isinstance(limit, numbers.Integral) or limit < 1
         ):
-            raise ValueError(f"max_features must be None or an integer of at least 1; got {limit!r}.")
+            raise ValueError(
+                f"max_features must be None or an integer of at least 1; got {limit!r}."
+            )
 
     def mark(self, frequencies: Integers, is_word: NDArray[np.bool_], n_documents: int) -> Any:
         """Return whether each term is in enough documents and not in too many."""
@@ -65,11 +73,6 @@ class TermSelection:
             _to_count(self.ngram_min_df, n_documents),
         )
         most = _to_count(self.max_df, n_documents)
-        if most < _to_count(self.min_df, n_documents):
-            raise ValueError(
-                f"max_df={self.max_df!r} leaves fewer documents than min_df={self.min_df!r}; "
-                "raise max_df or lower min_df."
-            )
         return (frequencies >= least) & (frequencies <= most)
 
 

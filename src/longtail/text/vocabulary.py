@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from longtail._columns import as_texts
 from longtail._kernels import vocabulary as kernels
 from longtail._kernels.interning import HashTables, TermIds, Terms
 from longtail._kernels.text import CHAR_NGRAM, SPACE, Tokens
 from longtail._parallel import parallel_for
-from longtail._validation import as_texts
 from longtail.sparse import Integers, offsets_from_lengths
 from longtail.text.interning import Bytes, new_tables
 from longtail.text.options import TokenizerOptions
