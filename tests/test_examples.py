@@ -16,7 +16,7 @@ EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 EXPECTED = {
     "explain.py": ["writer [n10794014], score", "who writes", "the runner-up is"],
     "fit_from_csv.py": ["22,073 definitions of 467 classes", "the right class is among five"],
-    "grid_search.py": ["'counts__ngrams': 2}", "best: {"],
+    "grid_search.py": ["'counts__ngram_range': (1, 2)}", "best: {"],
     "teach_a_class.py": [
         "taught: language model\n",
         "opened from the file again: language model [new]",

@@ -273,7 +273,7 @@ def test_saved_model_is_the_same(options, tmp_path):
         ("vocabulary/offsets", lambda a: a + 10**6, "must go from 0 to"),
         ("vocabulary/offsets", lambda a: a[::-1].copy(), "must go from 0 to"),
         ("vocabulary/utf8", lambda a: a | 128, "are not UTF-8"),
-        ("vocabulary/utf8", lambda a: np.full_like(a, 32), "not both in it"),
+        ("vocabulary/utf8", lambda a: np.full_like(a, 32), "not all in it"),
         ("vocabulary/utf8", lambda a: a.astype(np.int64), "must be uint8; it is int64"),
         ("vocabulary/document_frequencies", lambda a: a * 0, "must be from 1 to"),
         ("vocabulary/document_frequencies", lambda a: None, "has no array"),
