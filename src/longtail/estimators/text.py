@@ -432,7 +432,9 @@ class TextClassifier(StatefulEstimator):
         text, added = saved.parts["text"], saved.parts.get("added")
         parameters = saved.parameters[cls.__name__]
         estimator = cls(None if text["is_default"] else clone(classifier), **parameters)
-        vocabulary = Vocabulary(**saved.parts["vocabulary"], options=tokenizer_options(estimator._new_vectorizer()))
+        vocabulary = Vocabulary(
+            **saved.parts["vocabulary"], options=tokenizer_options(estimator._new_vectorizer())
+        )
         _ = vocabulary.tables  # refuses a term that is there twice
         if added is not None:
             documents: AddedDocuments | None = AddedDocuments(**added)
@@ -514,7 +516,6 @@ class TextClassifier(StatefulEstimator):
             return count_as_added(X, class_ids, model.n_fitted, model.added)
         statistics = model.classifier.statistics_
         return count_by_class_terms(X, class_ids, model.n_fitted, statistics), None
-
 
 
 def _learner(model: TextModel) -> Any:
