@@ -25,7 +25,7 @@ _LONGEST_NAME = 48  # characters of a class or term
 _LONGEST_LINE = 80  # characters of both classes side by side
 
 
-def new_figure(width: float, height: float) -> Figure:
+def new_figure(inches: float, height: float) -> Figure:
     """Return an empty figure of a size in inches that no window will show.
 
     Raises
@@ -39,11 +39,11 @@ def new_figure(width: float, height: float) -> Figure:
         raise ImportError(
             "drawing a figure needs the package matplotlib: pip install 'longtail[plot]'"
         ) from error
-    return Figure(figsize=(width, height), layout="constrained")
+    return Figure(figsize=(inches, height), layout="constrained")
 
 
 def plot_explanation(
-    explanation: Explanation, rival: Explanation | None = None, n_terms: int = 12
+    explanation: Explanation, runner_up: Explanation | None = None, n_terms: int = 12
 ) -> Figure:
     """Draw what terms and features add to the score of a class, beside another class.
 
@@ -51,7 +51,7 @@ def plot_explanation(
     ----------
     explanation : Explanation
         Of the class in question, with at least `n_terms` terms.
-    rival : Explanation, optional
+    runner_up : Explanation, optional
         Of another class for the same document, such as the runner-up, with all of its terms.
     n_terms : int, default=12
         How many terms to draw; those that matter most to the difference.
@@ -60,26 +60,26 @@ def plot_explanation(
     -------
     matplotlib.figure.Figure
     """
-    terms = rank_terms(explanation, rival)[:n_terms]
+    terms = rank_terms(explanation, runner_up)[:n_terms]
     features = list(explanation.features)
     height = 1.3 + 0.3 * (len(terms) + len(features))
     figure = new_figure(8.0, height)
     ratios = (max(len(terms), 1), len(features))
     above, below = figure.subplots(2, 1, height_ratios=ratios)
-    both = [explanation] if rival is None else [explanation, rival]
-    _draw_bars(above, terms, [part.terms for part in both], "terms")
-    _draw_bars(below, features, [part.features for part in both], "features")
+    both = [explanation] if runner_up is None else [explanation, runner_up]
+    _draw_bars(above, terms, [side.terms for side in both], "terms")
+    _draw_bars(below, features, [side.features for side in both], "features")
     below.set_xlabel("adds to the score")
     handles = above.containers
-    names = [f"{_shorten(str(part.label))}: {part.score:.2f}" for part in both]
+    names = [f"{_shorten(str(side.label))}: {side.score:.2f}" for side in both]
     columns = 2 if sum(map(len, names)) <= _LONGEST_LINE else 1
     figure.legend(handles, names, loc="outside upper left", ncols=columns, frameon=False)
     return figure
 
 
-def rank_terms(explanation: Explanation, rival: Explanation | None) -> list[Any]:
+def rank_terms(explanation: Explanation, runner_up: Explanation | None) -> list[Any]:
     """Return the terms by what they add to the difference between both, largest first."""
-    other = {} if rival is None else rival.terms
+    other = {} if runner_up is None else runner_up.terms
     difference = {
         term: explanation.terms.get(term, 0.0) - other.get(term, 0.0)
         for term in [*explanation.terms, *(t for t in other if t not in explanation.terms)]
@@ -88,13 +88,13 @@ def rank_terms(explanation: Explanation, rival: Explanation | None) -> list[Any]
 
 
 def _draw_bars(
-    axes: Axes, names: Sequence[Any], parts: Sequence[Mapping[Any, float]], title: str
+    axes: Axes, names: Sequence[Any], sides: Sequence[Mapping[Any, float]], title: str
 ) -> None:
     """Draw a group of bars for each name, the first on top."""
-    height = 0.8 / len(parts)
-    for number, (part, colour) in enumerate(zip(parts, (BLUE, ORANGE), strict=False)):
-        places = [i - 0.4 + height * (number + 0.5) for i in range(len(names))]
-        axes.barh(places, [part.get(name, 0.0) for name in names], height, color=colour)
+    height = 0.8 / len(sides)
+    for side, (values, colour) in enumerate(zip(sides, (BLUE, ORANGE), strict=False)):
+        heights = [i - 0.4 + height * (side + 0.5) for i in range(len(names))]
+        axes.barh(heights, [values.get(name, 0.0) for name in names], height, color=colour)
     axes.set_yticks(range(len(names)), [_shorten(str(name)) for name in names])
     axes.invert_yaxis()
     axes.axvline(0.0, color="black", linewidth=0.8)
@@ -104,9 +104,10 @@ def _draw_bars(
 
 
 def _shorten(name: str) -> str:
-    """Cut a long name; a dollar sign would start a formula."""
-    cut = name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 1] + "…"
-    return cut.replace("$", r"\$")
+    """Shorten a name for a figure: no control characters, and a dollar starts no formula."""
+    shown = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in name)
+    short = shown if len(shown) <= _LONGEST_NAME else shown[: _LONGEST_NAME - 1] + "…"
+    return short.replace("$", r"\$")
 
 
 _MOST_POINTS = 1000  # of the precision curve; more would only swell an SVG
@@ -118,20 +119,20 @@ def plot_calibration(certainty: Certainty) -> Figure:
     """Draw how often predictions of a probability are right, and how many there are of it."""
     figure = new_figure(5.0, 5.2)
     above, below = figure.subplots(2, 1, height_ratios=(4, 1), sharex=True)
-    filled = [part for part in certainty.bins if part.n_documents]
+    filled = [group for group in certainty.bins if group.n_documents]
     above.plot([0, 1], [0, 1], color=GREY, linewidth=1, linestyle="--", label="as it should be")
     above.plot(
-        [part.mean_probability for part in filled],
-        [part.accuracy for part in filled],
+        [group.mean_probability for group in filled],
+        [group.accuracy for group in filled],
         "o-",
         color=BLUE,
         label=f"measured (calibration error {certainty.calibration_error:.3f})",
     )
-    above.set(xlim=(0, 1), ylim=(0, 1), ylabel="share right")
+    above.set(xlim=(0, 1), ylim=(0, 1), ylabel="share correct")
     above.legend(frameon=False, loc="upper left")
-    middles = [(part.lowest + part.highest) / 2 for part in certainty.bins]
-    width = 0.9 / len(certainty.bins)
-    below.bar(middles, [part.n_documents for part in certainty.bins], width, color=BLUE)
+    middles = [(group.lowest + group.highest) / 2 for group in certainty.bins]
+    bar_size = 0.9 / len(certainty.bins)
+    below.bar(middles, [group.n_documents for group in certainty.bins], bar_size, color=BLUE)
     below.set(xlabel="probability of the predicted class", ylabel="documents")
     _clear_frame(above, below)
     return figure
@@ -148,15 +149,15 @@ def plot_precision(certainty: Certainty) -> Figure:
     abstention = certainty.abstention
     if abstention is not None and abstention.coverage > 0:
         axes.plot(abstention.coverage, abstention.precision, "o", color=ORANGE)
-        words = (
+        caption = (
             f"With a probability of at least {abstention.threshold:.2f},\n"
-            f"{abstention.precision:.1%} are right, of {abstention.coverage:.1%} of the documents."
+            f"{abstention.precision:.1%} correct, {abstention.coverage:.1%} of the documents."
         )
-        axes.text(0.03, 0.05, words, transform=axes.transAxes, color=ORANGE)
+        axes.text(0.03, 0.05, caption, transform=axes.transAxes, color=ORANGE)
         axes.axhline(abstention.wanted, color=GREY, linewidth=1, linestyle="--")
     lowest = min(precision.min(), abstention.wanted if abstention else 1.0)
     axes.set(xlim=(0, 1), ylim=(max(0.0, lowest - 0.15), 1.01))
-    axes.set(xlabel="coverage: share of documents kept", ylabel="precision: share right of these")
+    axes.set(xlabel="coverage: share of documents kept", ylabel="precision: share correct of these")
     axes.xaxis.set_major_formatter("{x:.0%}")
     axes.yaxis.set_major_formatter("{x:.0%}")
     _clear_frame(axes)
@@ -168,17 +169,17 @@ def plot_frequency(evaluation: Evaluation) -> Figure:
     figure = new_figure(7.0, 4.0)
     axes = figure.subplots()
     bands = evaluation.bands
-    places = np.arange(len(bands))
+    positions = np.arange(len(bands))
     series = (
         (-0.2, [band.accuracy for band in bands], BLUE, "accuracy"),
         (0.2, [band.macro_f1 for band in bands], ORANGE, "macro F1"),
     )
     for offset, values, colour, name in series:
-        bars = axes.bar(places + offset, np.nan_to_num(values), 0.38, color=colour, label=name)
+        bars = axes.bar(positions + offset, np.nan_to_num(values), 0.38, color=colour, label=name)
         labels = ["" if np.isnan(value) else f"{value:.0%}" for value in values]
         axes.bar_label(bars, labels, fontsize=8, padding=2)
     axes.set_xticks(
-        places, [f"{band.name}\n({band.n_documents:,} evaluated)" for band in bands], fontsize=8
+        positions, [f"{band.name}\n({band.n_documents:,} evaluated)" for band in bands], fontsize=8
     )
     axes.set(xlabel="documents of the class that the model has seen", ylim=(0, 1.15))
     axes.set_yticks(np.linspace(0, 1, 6))

@@ -13,14 +13,14 @@ import threading
 import pytest
 
 from longtail.datasets import DataFormatError, Limits, Table, read_svmlight, streams
-from longtail.datasets.readers import read_count_chunks
+from longtail.datasets.count_chunks import read_count_chunks
 from longtail.datasets.tables import read_text_chunks
 
 # Prints the outcome and by how many megabytes the process grew while reading.
 PROBE = """
 import resource, sys
 from longtail.datasets import Limits, Table, read_text_chunks
-from longtail.datasets.readers import read_count_chunks
+from longtail.datasets.count_chunks import read_count_chunks
 def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 def read(path):
@@ -186,7 +186,7 @@ def test_rows_with_open_quotes_are_read_a_few_times(tmp_path, monkeypatch, row):
     """Work is counted in lines handed to Python's reader."""
     import csv
 
-    from longtail.datasets import tables
+    from longtail.datasets import delimited
 
     n_lines = 0
 
@@ -204,7 +204,7 @@ def test_rows_with_open_quotes_are_read_a_few_times(tmp_path, monkeypatch, row):
 
             return csv.reader(counted(), **options)
 
-    monkeypatch.setattr(tables, "csv", Counting)
+    monkeypatch.setattr(delimited, "csv", Counting)
     path = tmp_path / "open.csv"
     content = "genus,body\n" + row * 1500
     path.write_text(content)

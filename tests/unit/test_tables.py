@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from longtail.datasets import DataFormatError, Limits, read_svmlight, tables
-from longtail.datasets.readers import read_count_chunks
+from longtail.datasets.count_chunks import read_count_chunks
 from longtail.datasets.tables import Table, find_format, read_text_chunks
 
 

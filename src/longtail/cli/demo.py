@@ -9,8 +9,8 @@ from longtail.cli.options import AsJson, Quiet, Seed, Threads
 from longtail.cli.show import (
     Update,
     clear_errors,
-    note,
     print_json,
+    print_note,
     print_table,
     progress,
     say,
@@ -27,7 +27,9 @@ def demo(
     """Learn 12,582 classes of WordNet, evaluate them, and classify a few definitions."""
     with clear_errors():
         if not quiet:
-            note("compiling what is not compiled yet, then learning 12,582 classes of WordNet.")
+            print_note(
+                "compiling what is not compiled yet, then learning 12,582 classes of WordNet."
+            )
         with progress(quiet) as update:
             report = _run(threads, seed, update)
         if as_json:

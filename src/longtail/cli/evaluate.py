@@ -73,7 +73,7 @@ def evaluate(
             raise ValueError(f"--precision must be between 0 and 1, such as 0.9; got {precision}.")
         if figure_format not in ("png", "svg"):
             raise ValueError(f"--figure-format must be png or svg; got {figure_format!r}.")
-        inputs = [model, *source.paths]
+        inputs: list[str | Path] = [model, *source.paths]
         if report is not None:
             check_writable(report, inputs)
         if report is not None or figures is not None:

@@ -13,8 +13,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
     from longtail.datasets.records import BadRow
@@ -23,7 +22,7 @@ STANDARD_OUTPUT = Path("-")
 
 # What a spreadsheet takes for a formula, with apostrophes before it or not; a plain number is none.
 _FORMULA = re.compile(r"'*[=+\-@\t\r]")
-_NUMBER = re.compile(r"[-+]?[0-9][0-9.,]*(?:[eE][-+]?[0-9]+)?%?")
+_PLAIN_NUMBER = re.compile(r"[-+]?[0-9][0-9.,]*(?:[eE][-+]?[0-9]+)?%?")
 
 
 def escape_formula(cell: Any) -> Any:
@@ -37,7 +36,7 @@ def escape_formula(cell: Any) -> Any:
     >>> escape_formula("=1+1"), escape_formula("'=1"), escape_formula("-1.5"), escape_formula("a=b")
     ("'=1+1", "''=1", '-1.5', 'a=b')
     """
-    if isinstance(cell, str) and _FORMULA.match(cell) and not _NUMBER.fullmatch(cell):
+    if isinstance(cell, str) and _FORMULA.match(cell) and not _PLAIN_NUMBER.fullmatch(cell):
         return "'" + cell
     return cell
 
@@ -131,15 +130,8 @@ class BadRows:
         csv.writer(self._file).writerow((row.line, row.reason, escape_formula(row.start)))
         self.n_rows += 1
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """Put the report where it belongs."""
         if self._file is not None:
             self._file.close()
             os.replace(self._beside, self.path)  # also after an error: the report may explain it

@@ -7,14 +7,14 @@ import glob
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from longtail.cli.files import BadRows
 from longtail.cli.options import Layout
-from longtail.cli.show import count, note
+from longtail.cli.show import count, print_note
 
 if TYPE_CHECKING:
     from longtail.cli.show import Update
@@ -86,12 +86,12 @@ def read_documents(
         return
     stem = "standard-input" if source.path == "-" else Path(source.path).name
     target = source.layout.bad_rows or Path(f"{stem}.bad-rows.csv")
-    with BadRows(target, source.paths) as report:
+    with closing(BadRows(target, source.paths)) as report:
         try:
             yield _counted(source, _chunks(source, report, labelled, n_terms), update)
         finally:
             if report.n_rows:
-                note(f"{count(report.n_rows, 'bad row')} skipped; {report.path} lists them.")
+                print_note(f"{count(report.n_rows, 'bad row')} skipped; {report.path} lists them.")
 
 
 def check_columns(source: Source, labelled: bool) -> None:
@@ -124,7 +124,7 @@ def _chunks_of(
     path: str, source: Source, report: BadRows | None, labelled: bool, n_terms: int | None
 ) -> Iterator[Documents]:
     """Yield the documents of one file in chunks."""
-    from longtail.datasets.readers import read_count_chunks
+    from longtail.datasets.count_chunks import read_count_chunks
     from longtail.datasets.tables import Table, read_text_chunks
 
     layout = source.layout
@@ -238,16 +238,16 @@ def parse_counts(text: str, n_terms: int, zero_based: bool) -> Any:
     for pair in text.split():
         term, colon, count = pair.partition(":")
         try:
-            number, value = int(term) - first, float(count)
+            column, value = int(term) - first, float(count)
         except ValueError:
-            number, value = -1, 0.0
-        if not colon or number < 0 or not value >= 0:
+            column, value = -1, 0.0
+        if not colon or column < 0 or not value >= 0:
             raise ValueError(
                 f"{pair!r} is not term:count. This model takes counts, so write a document as "
                 f"numbers of terms from {first}, each with its count, such as '{first + 2}:1'."
             )
-        if number < n_terms:  # others are unknown to the model
-            counts[number] = counts.get(number, 0.0) + value
+        if column < n_terms:  # others are unknown to the model
+            counts[column] = counts.get(column, 0.0) + value
     columns = sorted(counts)
     data = [counts[column] for column in columns]
     return csr_array((data, columns, [0, len(columns)]), shape=(1, n_terms))

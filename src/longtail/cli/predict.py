@@ -43,8 +43,8 @@ from longtail.cli.show import (
     clean,
     clear_errors,
     count,
-    note,
     print_json,
+    print_note,
     print_table,
     progress,
 )
@@ -130,7 +130,7 @@ def predict(
             _predict_text(classifier, source, top or _TOP_OF_A_TEXT, precision, as_json)
             return
         written = _find_written(out, "jsonl" if as_json else out_format)
-        inputs = [model, *source.paths]
+        inputs: list[str | Path] = [model, *source.paths]
         if out != STANDARD_OUTPUT:
             check_writable(out, inputs)
         classifier = load_model(model, threads)
@@ -154,7 +154,7 @@ def predict(
             held = (
                 "" if precision is None else f", {n_documents - n_kept:,} of them without a class"
             )
-            note(f"{count(n_documents, 'document')} predicted{held}; they are in {out}.")
+            print_note(f"{count(n_documents, 'document')} predicted{held}; they are in {out}.")
 
 
 def _is_text(source: Source) -> bool:
@@ -196,7 +196,8 @@ def _predict_text(
 
 def _find_written(out: Path, given: str | None) -> str:
     """Return the format to write."""
-    written = given or ("csv" if out == STANDARD_OUTPUT else _WRITTEN.get(out.suffix.lower()))
+    ending = "csv" if out == STANDARD_OUTPUT else _WRITTEN.get(out.suffix.lower(), "")
+    written = given or ending
     if written not in _WRITTEN.values():
         raise ValueError(
             f"--out-format must be {_FORMATS}; got {given!r}."

@@ -46,7 +46,7 @@ class Update(Protocol):
 def clear_errors() -> Iterator[None]:
     """Turn an error that the user can do something about into one line and exit code 1."""
     with warnings.catch_warnings():
-        warnings.showwarning = lambda message, *_: note(f"warning: {message}")
+        warnings.showwarning = lambda message, *_: print_note(f"warning: {message}")
         warnings.simplefilter("default", RuntimeWarning)
         # scikit-learn takes labels for numbers where most documents have a class of their own.
         warnings.filterwarnings("ignore", "The number of unique classes is greater")
@@ -69,11 +69,11 @@ def clear_errors() -> Iterator[None]:
 
 def _fail(sentence: str, code: int = 1) -> NoReturn:
     """Say what went wrong and end."""
-    note(sentence)
+    print_note(sentence)
     sys.exit(code)
 
 
-def note(sentence: str) -> None:
+def print_note(sentence: str) -> None:
     """Say something beside the results, on standard error."""
     line = clean(sentence).encode("utf-8", "backslashreplace").decode("utf-8")
     sys.stderr.write(f"longtail: {line}\n")

@@ -36,18 +36,18 @@ def compile_kernels(update: Update) -> None:
     """Call all that fit, predict, explain, teach and the readers need, on made-up documents."""
     update(COMPILING, 0, None)
     with tempfile.TemporaryDirectory() as folder:
-        steps = list(_steps(Path(folder)))
-        for i, run in enumerate(steps):
-            update(COMPILING, i, len(steps))
+        calls = list(_list_calls(Path(folder)))
+        for i, run in enumerate(calls):
+            update(COMPILING, i, len(calls))
             run()
-        update(COMPILING, len(steps), len(steps))
+        update(COMPILING, len(calls), len(calls))
 
 
-def _steps(folder: Path) -> Iterator[Callable[[], None]]:
+def _list_calls(folder: Path) -> Iterator[Callable[[], Any]]:
     """Yield what has to run, in this order."""
     from longtail import DoubleSamplingClassifier, LongTailClassifier, TextClassifier
     from longtail.datasets import read_svmlight
-    from longtail.datasets.readers import read_count_chunks
+    from longtail.datasets.count_chunks import read_count_chunks
 
     labels = [f"class {i % 12}" for i in range(240)]
     texts = [f"made up text {i % 12} of number {i % 7} and {i % 12 * 5}" for i in range(240)]

@@ -152,8 +152,8 @@ def _read_lines(lines: list[bytes], line_numbers: list[int], rules: Rules) -> Ro
     flat = np.array([label for found in labels for label in found], dtype=np.int64)
     pairs = [match["pairs"] for match in matches]
     term_counts = np.fromiter((text.count(b":") for text in pairs), np.int64, len(pairs))
-    numbers = _read_pairs(pairs, int(term_counts.sum()))
-    terms, counts = numbers[::2], numbers[1::2]
+    values = _read_pairs(pairs, int(term_counts.sum()))
+    terms, counts = values[::2], values[1::2]
     lowest, highest = terms.min(initial=rules.last_term), terms.max(initial=-1)
     sound = (
         rules.first_term <= lowest

@@ -234,7 +234,7 @@ def _complete_lines(name: str, chunks: Iterable[bytes], longest: int) -> Iterato
         end = chunk.rfind(b"\n") + 1
         if n_pending + (chunk.find(b"\n") if end else len(chunk)) > longest + BLOCK_BYTES:
             n_lines += sum(earlier.count(b"\n") for earlier in pending)
-            raise long_line(name, n_lines + 1, longest)
+            raise _long_line(name, n_lines + 1, longest)
         if end == 0 or n_pending + end < BLOCK_BYTES // 2:
             pending.append(chunk)
             n_pending += len(chunk)
@@ -248,7 +248,15 @@ def _complete_lines(name: str, chunks: Iterable[bytes], longest: int) -> Iterato
         yield b"".join(pending)
 
 
-def long_line(name: str, line: int, longest: int) -> DataFormatError:
+def check_lines(path: str | os.PathLike[str], block: bytes, n_lines: int, limits: Limits) -> None:
+    """Refuse a block with a line beyond the limit."""
+    if len(block) > limits.row:
+        for line_number, line in enumerate(block.split(b"\n"), n_lines + 1):
+            if len(line) > limits.row:
+                raise _long_line(source_name(path), line_number, limits.row)
+
+
+def _long_line(name: str, line: int, longest: int) -> DataFormatError:
     """Return the error for a line beyond the limit."""
     reason = (
         f"the line is longer than {longest:,} bytes; is this text? Raise the limit 'row' if it is"

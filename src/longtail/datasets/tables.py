@@ -9,18 +9,16 @@ the line of a bad row nor how to go on after one, and guess types.
 
 from __future__ import annotations
 
-import csv
-import io
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 from pathlib import Path
 
 from longtail.datasets.columns import json_rows, missing_column, parquet_rows
+from longtail.datasets.delimited import Lines, plain_rows, quoted_rows
 from longtail.datasets.limits import DEFAULT_LIMITS, Limits
 from longtail.datasets.records import BadRow
-from longtail.datasets.streams import STANDARD_INPUT, line_blocks, source_name
+from longtail.datasets.streams import STANDARD_INPUT, source_name
 from longtail.exceptions import DataFormatError
 
 FORMATS = ("csv", "tsv", "jsonl", "parquet", "svmlight")
@@ -205,7 +203,7 @@ def read_text_chunks(table: Table) -> Iterator[TextChunk]:
             table.path, _wanted(table), CHUNK_DOCUMENTS, table.bad_row, table.limits
         )
         return _chunks(table, rows, lambda: 0)
-    lines = _Lines(table)
+    lines = Lines(table.path, table.encoding, table.limits)
     if format == "jsonl":
         rows = json_rows(lines.numbered(), _wanted(table), table.bad_row)
     else:
@@ -260,61 +258,13 @@ def _wanted(table: Table) -> list[str]:
     return [*table.text, *([] if table.label is None else [table.label]), *table.keep]
 
 
-class _Lines:
-    """The lines of a file, with their newlines, and those of the current row."""
-
-    def __init__(self, table: Table) -> None:
-        self._longest = table.limits.row
-        self._lines = self._read(table)
-        self.row: list[str] = []
-        self.n_lines = 0  # handed out
-        self.n_bytes = 0
-        self._n_characters = 0  # of the current row
-
-    def __iter__(self) -> _Lines:
-        return self
-
-    def __next__(self) -> str:
-        line = next(self._lines)
-        self.row.append(line)
-        self.n_lines += 1
-        self._n_characters += len(line)
-        if self._n_characters > self._longest:
-            raise csv.Error("field larger than the limit")
-        return line
-
-    def start_row(self) -> int:
-        """Forget the lines of the last row; return the number of the next line."""
-        self.row = []
-        self._n_characters = 0
-        return self.n_lines + 1
-
-    def numbered(self) -> Iterator[tuple[int, str]]:
-        """Yield each line with its number, from 1."""
-        for line in self._lines:
-            self.n_lines += 1
-            yield self.n_lines, line
-
-    def push_back(self, line: str) -> None:
-        """Hand out a line again."""
-        self._lines = chain([line], self._lines)
-        self.n_lines -= 1
-
-    def _read(self, table: Table) -> Iterator[str]:
-        """Yield the lines of the file; a byte that is no UTF-8 becomes a surrogate."""
-        for block in line_blocks(table.path, table.encoding, table.limits):
-            self.n_bytes += len(block)
-            # Only a newline ends a line, whatever else Unicode takes for one.
-            yield from io.StringIO(block.decode("utf-8", "surrogateescape"), newline="\n")
-
-
-def _field_rows(table: Table, lines: _Lines, format: str) -> Iterator[_Row]:
+def _field_rows(table: Table, lines: Lines, format: str) -> Iterator[_Row]:
     """Yield the fields asked for of a CSV or TSV file."""
     delimiter = table.delimiter or ("," if format == "csv" else "\t")
     if len(delimiter) != 1:
         raise ValueError(f"delimiter must be one character; got {delimiter!r}.")
     quotes = format == "csv" if table.quotes is None else table.quotes
-    rows = _quoted_rows(table, lines, delimiter) if quotes else _plain_rows(lines, delimiter)
+    rows = quoted_rows(lines, delimiter, table.bad_row) if quotes else plain_rows(lines, delimiter)
     columns: list[int] | None = None
     n_fields = 0
     for line, fields in rows:
@@ -330,66 +280,6 @@ def _field_rows(table: Table, lines: _Lines, format: str) -> Iterator[_Row]:
             table.bad_row(line, found + hint, delimiter.join(fields)[:1000])
             continue
         yield line, [fields[column] for column in columns]
-
-
-def _quoted_rows(table: Table, lines: _Lines, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield the fields of rows in which quotes protect delimiters and newlines."""
-    if csv.field_size_limit() < table.limits.row:
-        csv.field_size_limit(table.limits.row)
-    reader = csv.reader(lines, delimiter=delimiter, strict=True)
-    while True:
-        line = lines.start_row()
-        try:
-            fields = next(reader)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            table.bad_row(line, _explain_csv(str(error)), (lines.row or [""])[0])
-            yield from _swallowed_rows(table, lines, line, delimiter)
-            continue
-        if fields:
-            yield line, fields
-
-
-def _swallowed_rows(
-    table: Table, lines: _Lines, line: int, delimiter: str
-) -> Iterator[tuple[int, list[str]]]:
-    """Yield the rows that a quote too many on a line has swallowed: only its own line is lost.
-
-    A row that begins among them and is still open at the end of its line meets the same end, so
-    each line is read alone. The last one may open a sound row and is handed out again. No line is
-    read more than three times, whatever the file holds.
-    """
-    swallowed = lines.row[1:]
-    if swallowed:
-        lines.push_back(swallowed.pop())
-    for line_number, content in enumerate(swallowed, line + 1):
-        try:
-            fields = next(csv.reader([content], delimiter=delimiter, strict=True))
-        except csv.Error as error:
-            table.bad_row(line_number, _explain_csv(str(error)), content)
-            continue
-        if fields:
-            yield line_number, fields
-
-
-def _explain_csv(problem: str) -> str:
-    """Word what Python's reader found."""
-    if "unexpected end of data" in problem or "field larger" in problem:
-        return "a quote is opened and never closed; double it where it belongs to the text"
-    if "expected after" in problem:
-        return "a quoted field goes on after its closing quote; double quotes inside a field"
-    if "new-line character" in problem:
-        return "a carriage return stands in a field without quotes; quote it or use newlines"
-    return problem
-
-
-def _plain_rows(lines: _Lines, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield the fields of rows in which a quote is a character like others."""
-    for line_number, line in lines.numbered():
-        content = line.removesuffix("\n").removesuffix("\r")
-        if content:
-            yield line_number, content.split(delimiter)
 
 
 def _find_columns(table: Table, first: list[str]) -> list[int]:

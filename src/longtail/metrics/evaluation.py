@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -134,7 +134,7 @@ def evaluate(
     predicted = np.concatenate([outcome.predicted for outcome in seen])
     ranks = np.concatenate([outcome.ranks for outcome in seen])
     scores = np.concatenate([outcome.scores for outcome in seen])
-    sizes = dict(enumerate(classifier.statistics_.class_sizes.tolist()))
+    sizes: dict[object, int] = dict(enumerate(classifier.statistics_.class_sizes.tolist()))
     known = true < len(names)
     n_unknown = int(np.count_nonzero(~known))
     labels_of = [*class_ids, None]  # None: there was no candidate
@@ -149,7 +149,11 @@ def evaluate(
         top={k: float(np.mean(ranks < k)) for k in TOP},
         bands=metrics.frequency_report(true, predicted, sizes),
         confusions=[
-            replace(pair, true=labels_of[pair.true], predicted=labels_of[pair.predicted])
+            replace(
+                pair,
+                true=labels_of[cast(int, pair.true)],
+                predicted=labels_of[cast(int, pair.predicted)],
+            )
             for pair in metrics.most_confused(true, predicted, n_confusions)
         ],
         certainty=_judge(classifier, scores, ranks == 0, precision, n_unknown)
@@ -181,9 +185,9 @@ def _compare(top: TopK, labels: Sequence[Any], class_ids: dict[Any, int]) -> _Ou
         [class_ids[label] if valid else -1 for label, valid in zip(row, mask, strict=True)]
         for row, mask in zip(top.classes.tolist(), top.valid.tolist(), strict=True)
     ]
-    ranking = np.array(classes, dtype=np.int64).reshape(top.classes.shape)
+    ranking: Integers = np.array(classes, dtype=np.int64).reshape(top.classes.shape)
     hits = ranking == true[:, None]
-    ranks = np.where(hits.any(axis=1), hits.argmax(axis=1), ranking.shape[1])
+    ranks: Integers = np.where(hits.any(axis=1), hits.argmax(axis=1), top.classes.shape[1])
     return _Outcome(true, ranking[:, 0].copy(), ranks, top.scores[:, 0].astype(np.float64))
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from longtail.cli.show import note, print_json, print_table, progress, say
+from longtail.cli.show import print_json, print_note, print_table, progress, say
 from longtail_bench.cli.show import print_measurements
 from longtail_bench.data import find_data_sets
 from longtail_bench.environments import (
@@ -37,11 +37,11 @@ def run_systems(
                 chosen,
                 progress=update,
                 data_folder=folder,
-                on_row=lambda row: note(summarise(row)),
+                on_row=lambda row: print_note(summarise(row)),
                 **options,
             )
     except KeyboardInterrupt:
-        note(f"stopped; finished rows are in {options['out']}, the same command goes on.")
+        print_note(f"stopped; finished rows are in {options['out']}, the same command goes on.")
         sys.exit(130)
     if as_json:
         print_json([json.loads(row.to_json()) for row in rows])
@@ -118,10 +118,10 @@ def create_environments(names: Sequence[str] | None) -> None:
         for done, name in enumerate(chosen):
             update(f"{environments_folder()}: {name}", done, len(chosen))
             try:
-                note(f"{name}: {ensure_environment(name)}")
+                print_note(f"{name}: {ensure_environment(name)}")
             except PeerEnvironmentError as error:
                 failures += 1
-                note(str(error))
+                print_note(str(error))
     if failures:
         sys.exit(1)
 

@@ -1,0 +1,87 @@
+"""After `longtail warmup` nothing compiles any more: not in a command, not in Python."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+# What a user does in the first week, in a process of its own; prints the kernels that it compiled.
+FIRST_WEEK = """
+import sys, tempfile
+import numpy as np
+from scipy.sparse import csr_array
+import longtail
+from longtail import DoubleSamplingClassifier, LongTailClassifier, Teacher, TextClassifier, load
+from longtail.datasets import read_svmlight
+
+folder = tempfile.mkdtemp()
+texts = [f"topic{i % 9} words{i % 9} and more {i % 5}" for i in range(180)]
+labels = [f"class {i % 9}" for i in range(180)]
+rng = np.random.default_rng(0)
+dense = rng.integers(0, 3, (180, 30)) + 5 * np.eye(30, dtype=int)[np.arange(180) % 9]
+names = np.array(labels)
+
+classifier = TextClassifier(random_state=0).fit(texts, labels)
+classifier.save(folder + "/text")
+for model in (classifier, load(folder + "/text")):
+    model.predict(texts[:3])
+    model.predict_topk(texts, 3)
+    model.predict_proba_topk(texts, 3)
+    model.explain(texts[:2])
+    model.partial_fit(["an owl hoots at night"], ["owl"]).refine(texts, labels)
+    model.predict(["owl"])
+    model.forget(["an owl hoots at night"], ["owl"])
+teacher = Teacher(folder + "/text")
+teacher.teach(["a brown bear", "a red fox"], ["bear", "fox"])
+teacher.rename_class("bear", "brown bear")
+teacher.merge_classes("fox", "brown bear")
+teacher.undo(1)
+teacher.model.predict_topk(["a bear"], 3)
+teacher.compact()
+
+for X in (dense, csr_array(dense), csr_array(dense.astype(float)), dense.astype(np.float32)):
+    for kind in (LongTailClassifier, DoubleSamplingClassifier):
+        model = kind(random_state=0, n_jobs=2).fit(X, names)
+        model.predict(X[:1])
+        model.predict_topk(X, 3)
+        model.explain(X[:2])
+        model.partial_fit(X[:2], ["new", "new"]).predict(X[:3])
+        model.forget(X[:2], ["new", "new"])
+        model.save(folder + "/counts")
+        opened = load(folder + "/counts")
+        opened.predict_topk(X, 3)
+        opened.explain(X[:2])
+        opened.partial_fit(X[:2], ["new", "new"]).predict(X[:3])
+LongTailClassifier(random_state=0).fit(dense, names).partial_fit(dense[:3], names[:3]).refine(
+    dense, names
+)
+path = folder + "/rows.svm"
+with open(path, "w") as file:
+    file.write("1 1:2 3:0.5\\n2 2:1e-3\\n")
+read_svmlight(path)
+
+for name, module in sorted(sys.modules.items()):
+    if name.startswith("longtail._kernels"):
+        for kernel in vars(module).values():
+            stats = getattr(kernel, "stats", None)
+            if stats is not None and getattr(kernel, "__module__", None) == name:
+                if stats.cache_path is not None and sum(stats.cache_misses.values()):
+                    print(name, kernel.__name__, list(stats.cache_misses))
+"""
+
+
+def test_nothing_compiles_after_warmup(tmp_path):
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "kernels")}
+    warmed = subprocess.run(
+        [sys.executable, "-m", "longtail", "warmup", "--json"],
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    assert warmed.returncode == 0, warmed.stderr
+    later = subprocess.run(
+        [sys.executable, "-c", FIRST_WEEK], env=environment, capture_output=True, text=True
+    )
+    assert later.returncode == 0, later.stderr
+    assert later.stdout == ""
