@@ -82,13 +82,13 @@ def teach(
             )
         teacher = _open(model)
         if content is None:
-            sentence, number = _change_classes(teacher, rename, merge, remove, undo, by)
+            sentence, change_number = _change_classes(teacher, rename, merge, remove, undo, by)
         else:
             source = Source(content, text, label_column, layout)
-            sentence, number = _change_documents(
+            sentence, change_number = _change_documents(
                 teacher, teacher.teach, "taught", source, label, by, quiet
             )
-        _report(teacher, sentence, number, as_json, quiet)
+        _report(teacher, sentence, change_number, as_json, quiet)
 
 
 @reads_table
@@ -119,10 +119,10 @@ def forget(
     with clear_errors():
         source = Source(content or "-", text, label_column, layout)
         teacher = _open(model)
-        sentence, number = _change_documents(
+        sentence, change_number = _change_documents(
             teacher, partial(teacher.forget, erase=erase), "forgotten", source, label, by, quiet
         )
-        _report(teacher, sentence, number, as_json, quiet)
+        _report(teacher, sentence, change_number, as_json, quiet)
 
 
 def _open(path: Path) -> Any:
@@ -170,8 +170,8 @@ def _change_documents(
         if source.label or source.text:
             raise ValueError("--class names the class of one text; --text and --label of a table.")
         document = one_document(model, source.path, source.layout.zero_based)
-        number = change(document, [as_label(model, label)], by=by)
-        return f"{count(1, 'document')} of {label} {done}.", number
+        change_number = change(document, [as_label(model, label)], by=by)
+        return f"{count(1, 'document')} of {label} {done}.", change_number
     if source.path != "-" and not Path(source.path).exists():
         raise ValueError(
             f"there is no file {source.path!r}. To give a text itself, name its class: --class."
@@ -187,12 +187,12 @@ def _change_documents(
         raise ValueError(f"{source.name} has no document that can be used.")
     documents, labels = _join(read), _labels(model, source, read)
     try:
-        number = change(documents, labels, by=by)
+        change_number = change(documents, labels, by=by)
     except DocumentError as error:
         line = [line for chunk in read for line in chunk.lines][error.document]
         raise DataFormatError(source.name, f"{error.reason} Nothing was changed.", line) from None
     n_classes = len(set(map(str, labels)))
-    return f"{count(len(labels), 'document')} of {count(n_classes, 'class')} {done}.", number
+    return f"{count(len(labels), 'document')} of {count(n_classes, 'class')} {done}.", change_number
 
 
 def _join(read: list[Any]) -> Any:
@@ -216,21 +216,21 @@ def _labels(model: Any, source: Source, read: list[Any]) -> list[Any]:
     return labels
 
 
-def _report(teacher: Any, sentence: str, number: int, as_json: bool, quiet: bool) -> None:
+def _report(teacher: Any, sentence: str, change_number: int, as_json: bool, quiet: bool) -> None:
     """Say what was done and what the model holds now."""
     statistics = teacher.model.statistics_
     if as_json:
         print_json(
             {
                 "done": sentence,
-                "changes": [number],
+                "changes": [change_number],
                 "documents": statistics.n_documents,
                 "classes": statistics.n_classes,
             }
         )
     elif not quiet:
         say(
-            f"Change {number}: {sentence} The model has "
+            f"Change {change_number}: {sentence} The model has "
             f"{count(statistics.n_documents, 'document')} of "
             f"{count(statistics.n_classes, 'class')}."
         )

@@ -108,22 +108,6 @@ class AddedDocuments:
         ids = target[self.class_ids]
         return AddedDocuments(self.hashes[ids >= 0], ids[ids >= 0], self.complete)
 
-    def validate(self, n_classes: int) -> None:
-        """Refuse arrays that are no register of this many classes.
-
-        Raises
-        ------
-        ValueError
-            What is wrong with them.
-        """
-        shapes = self.hashes.ndim == 2 and self.hashes.shape == (len(self.class_ids), 2)
-        if self.hashes.dtype != np.uint64 or self.class_ids.dtype != np.int64 or not shapes:
-            raise ValueError("added documents must have two uint64 hashes and an int64 class each")
-        if np.any(self.hashes[1:, 0] < self.hashes[:-1, 0]):
-            raise ValueError("the hashes of added documents must ascend")
-        if np.any((self.class_ids < 0) | (self.class_ids >= n_classes)):
-            raise ValueError("an added document has a class that the model does not have")
-
 
 def count_as_added(
     X: csr_array[Any], class_ids: Integers, n_fitted: int, added: AddedDocuments

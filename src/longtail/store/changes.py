@@ -144,10 +144,10 @@ def decode_row(data: bytes) -> dict[str, Any]:
     return value
 
 
-def check_content(action: str, content: dict[str, Any], number: int) -> bool:
+def check_content(action: str, content: dict[str, Any], change_number: int) -> bool:
     """Return whether a batch holds what its action needs, and nothing else."""
     accepts = _ACTIONS.get(action)
-    return accepts is not None and accepts(content, number)
+    return accepts is not None and accepts(content, change_number)
 
 
 def is_counter(value: object) -> bool:
@@ -208,7 +208,7 @@ def _is_label(value: object) -> bool:
     return isinstance(value, str | int | float)  # a bool is an int
 
 
-def _holds_documents(content: dict[str, Any], number: int) -> bool:
+def _holds_documents(content: dict[str, Any], change_number: int) -> bool:
     """Return whether these are texts or counts with a label each."""
     if content.keys() != {"documents", "labels"}:
         return False
@@ -224,17 +224,17 @@ def _holds_documents(content: dict[str, Any], number: int) -> bool:
 
 def _holds_labels(*names: str) -> Callable[[dict[str, Any], int], bool]:
     """Return the check for actions on classes."""
-    return lambda content, number: (
+    return lambda content, change_number: (
         content.keys() == set(names) and all(map(_is_label, content.values()))
     )
 
 
-def _holds_earlier_changes(content: dict[str, Any], number: int) -> bool:
+def _holds_earlier_changes(content: dict[str, Any], change_number: int) -> bool:
     """Return whether these are numbers of changes before this one."""
     changes = content.get("changes")
     if len(content) != 1 or not isinstance(changes, list):
         return False
-    return all(is_counter(change) and change < number for change in changes)
+    return all(is_counter(change) and change < change_number for change in changes)
 
 
 _ACTIONS: dict[str, Callable[[dict[str, Any], int], bool]] = {

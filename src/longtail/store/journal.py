@@ -312,8 +312,9 @@ class Journal:
         Header or None
             None where another process made a change meanwhile; nothing was replaced.
         """
-        number = header.next_number + n_used  # a number that may be in a file is never used again
-        pending = replace(header, pending=read_checksum(beside), next_number=number)
+        # A number that may be in a file is never used again.
+        used = header.next_number + n_used
+        pending = replace(header, pending=read_checksum(beside), next_number=used)
         connection = self._connect()
         with self._unchanged_on_failure("The model was not replaced"):
             write_header(connection, pending)

@@ -53,31 +53,39 @@ class Header:
         return hashlib.sha256(json.dumps(fields).encode()).digest()
 
 
-def seed(model: str, row: int, number: int) -> bytes:
+def seed(model: str, row: int, change_number: int) -> bytes:
     """Return what the first row's checksum covers in place of a row before."""
-    return hashlib.sha256(f"longtail journal {model} {row} {number}".encode()).digest()
+    return hashlib.sha256(f"longtail journal {model} {row} {change_number}".encode()).digest()
 
 
 def new_header(model: str, before: Header | None) -> Header:
     """Return the header of a journal without rows; numbers of rows and changes go on."""
     row = before.end_row if before else 0
-    number = before.next_number if before else 1
-    start = seed(model, row, number)
-    return Header(model, None, before.converted if before else None, number, row, start, row, start)
+    change_number = before.next_number if before else 1
+    start = seed(model, row, change_number)
+    return Header(
+        model, None, before.converted if before else None, change_number, row, start, row, start
+    )
 
 
 def _chain(
-    previous: bytes, row: int, number: int, moment: str, by: str | None, action: str, data: bytes
+    previous: bytes,
+    row: int,
+    change_number: int,
+    moment: str,
+    by: str | None,
+    action: str,
+    data: bytes,
 ) -> bytes:
     """Return the checksum of a row and, through the one before, of all before it."""
-    head = json.dumps([row, number, moment, by, action]).encode("ascii")
+    head = json.dumps([row, change_number, moment, by, action]).encode("ascii")
     return hashlib.sha256(previous + head + b"\n" + data).digest()
 
 
 def insert(
     connection: sqlite3.Connection,
     header: Header,
-    number: int,
+    change_number: int,
     moment: str,
     by: str | None,
     action: str,
@@ -87,12 +95,12 @@ def insert(
     row, last = header.end_row, header.last
     for data in rows:
         row += 1
-        last = _chain(last, row, number, moment, by, action, data)
+        last = _chain(last, row, change_number, moment, by, action, data)
         connection.execute(
             "INSERT INTO records VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (row, number, moment, by, action, data, last),
+            (row, change_number, moment, by, action, data, last),
         )
-    return replace(header, end_row=row, last=last, next_number=number + 1)
+    return replace(header, end_row=row, last=last, next_number=change_number + 1)
 
 
 def write_header(connection: sqlite3.Connection, header: Header) -> None:
@@ -135,21 +143,21 @@ def read_changes(
         raise ModelFileError(path, "was replaced or cut short while the model was open")
     changes: list[Change] = []
     batches: list[dict[str, Any]] = []
-    number = 0
+    change_number = 0
     query = "SELECT * FROM records WHERE row > ? ORDER BY row"
     for found in connection.execute(query, (row,)):
         change, last = _check_row(path, found, row + 1, last)
         row += 1
-        if change.number == number and _continues(change, changes[-1]):
+        if change.number == change_number and _continues(change, changes[-1]):
             batches.extend(change.batches)
             continue
-        if change.number <= number:
-            raise ModelFileError(path, f"record {change.number} comes after record {number}")
+        if change.number <= change_number:
+            raise ModelFileError(path, f"record {change.number} comes after record {change_number}")
         _set_batches(changes, batches)
         changes.append(change)
-        number, batches = change.number, list(change.batches)
+        change_number, batches = change.number, list(change.batches)
     _set_batches(changes, batches)
-    if (row, last) != (header.end_row, header.last) or number >= header.next_number:
+    if (row, last) != (header.end_row, header.last) or change_number >= header.next_number:
         raise ModelFileError(
             path, f"is cut off: its last record should be row {header.end_row}; it is row {row}"
         )
@@ -181,10 +189,10 @@ def _check_row(
     path: Path, found: tuple[Any, ...], expected: int, last: bytes
 ) -> tuple[Change, bytes]:
     """Return what a row holds and its checksum, once all of it is right."""
-    row, number, moment, by, action, data, checksum = found
-    what = f"record {number}" if is_counter(number) else f"row {expected}"
+    row, change_number, moment, by, action, data, checksum = found
+    what = f"record {change_number}" if is_counter(change_number) else f"row {expected}"
     typed = (
-        is_counter(number)
+        is_counter(change_number)
         and isinstance(moment, str)
         and isinstance(by, str | None)
         and isinstance(action, str)
@@ -192,7 +200,7 @@ def _check_row(
     )
     if row != expected or not typed:
         raise ModelFileError(path, f"{what} is missing, or lacks its time, author or action")
-    if _chain(last, row, number, moment, by, action, data) != checksum:
+    if _chain(last, row, change_number, moment, by, action, data) != checksum:
         raise ModelFileError(
             path,
             f"{what} is damaged, or not the one that was written there: "
@@ -202,6 +210,6 @@ def _check_row(
         content = decode_row(data)
     except ValueError as error:
         raise ModelFileError(path, f"{what} {error}") from None
-    if not check_content(action, content, number):
+    if not check_content(action, content, change_number):
         raise ModelFileError(path, f"{what} has an unknown action, or what it needs is missing")
-    return Change(number, moment, by, action, (content,)), checksum
+    return Change(change_number, moment, by, action, (content,)), checksum

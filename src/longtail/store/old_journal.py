@@ -108,16 +108,16 @@ def _read(path: Path, file: BinaryIO) -> OldLog | None:
     if not known or not is_counter(header["first"]) or not is_checksum(header["model"]):
         raise ModelFileError(path, "the header is not that of a change log of format 1")
     changes: list[Change] = []
-    number, folded_into = header["first"], None
-    while line := _next_line(path, file, f"record {number}"):
-        record, checksum = _parse(path, line, f"record {number}", checksum)
+    change_number, folded_into = header["first"], None
+    while line := _next_line(path, file, f"record {change_number}"):
+        record, checksum = _parse(path, line, f"record {change_number}", checksum)
         folded_into = None
         if record.get("action") == "compact" and is_checksum(record.get("into")):
             folded_into = record["into"]
         else:
-            changes.append(_to_change(path, record, number))
-        number += 1
-    return OldLog(header["model"], folded_into, changes, number, checksum)
+            changes.append(_to_change(path, record, change_number))
+        change_number += 1
+    return OldLog(header["model"], folded_into, changes, change_number, checksum)
 
 
 def _next_line(path: Path, file: BinaryIO, what: str) -> bytes:
@@ -155,13 +155,15 @@ def _parse(path: Path, line: bytes, what: str, previous: str) -> tuple[dict[str,
     return value, checksum
 
 
-def _to_change(path: Path, record: dict[str, Any], number: int) -> Change:
+def _to_change(path: Path, record: dict[str, Any], change_number: int) -> Change:
     """Return the change that a record holds."""
-    if not record.keys() >= _ENVELOPE or record["number"] != number:
-        raise ModelFileError(path, f"record {number} lacks its number, time, author or action")
+    if not record.keys() >= _ENVELOPE or record["number"] != change_number:
+        raise ModelFileError(
+            path, f"record {change_number} lacks its number, time, author or action"
+        )
     content = {name: record[name] for name in record.keys() - _ENVELOPE}
     time, by, action = record["time"], record["by"], record["action"]
     named = isinstance(time, str) and isinstance(by, str | None) and isinstance(action, str)
-    if not named or not check_content(action, content, number):
-        raise ModelFileError(path, f"record {number} is not a change that can be made")
-    return Change(number, time, by, action, (content,))
+    if not named or not check_content(action, content, change_number):
+        raise ModelFileError(path, f"record {change_number} is not a change that can be made")
+    return Change(change_number, time, by, action, (content,))

@@ -297,12 +297,12 @@ def _choose_undone(changes: list[Change], n: int, numbers: Sequence[int] | None)
         if n > len(done):
             raise ValueError(f"there are {len(done)} change(s) in effect to undo; got n={n}.")
         return done[-int(n) :]
-    wanted = sorted({int(number) for number in numbers})
-    for number in wanted:
-        if number not in known:
-            raise ValueError(f"there is no change {number} in the journal of this model.")
-        if not known[number].in_effect:
-            raise ValueError(f"change {number} is undone already.")
+    wanted = sorted({int(change_number) for change_number in numbers})
+    for change_number in wanted:
+        if change_number not in known:
+            raise ValueError(f"there is no change {change_number} in the journal of this model.")
+        if not known[change_number].in_effect:
+            raise ValueError(f"change {change_number} is undone already.")
     if not wanted:
         raise ValueError("numbers must have one number at least.")
     return wanted
