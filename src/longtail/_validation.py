@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -131,9 +132,38 @@ def check_no_missing_label(y: ArrayLike) -> None:
         )
 
 
+def check_labels_survive(y: ArrayLike) -> None:
+    """Refuse a list of labels that numpy would change: trailing NULs, integers beyond 2^53.
+
+    A string array drops NUL characters at the end, and integers beside floats become floats, so
+    that several labels would run together.
+    """
+    if y is None or hasattr(y, "dtype") or not isinstance(y, Iterable) or isinstance(y, str):
+        return
+    kind = np.asarray(y).dtype.kind
+    for label in y:
+        if kind == "U" and isinstance(label, str) and label.endswith("\0"):
+            problem = "ends with a NUL character, which numpy drops. Leave that out"
+        elif kind == "f" and isinstance(label, numbers.Integral) and int(float(label)) != label:
+            problem = "is not exact as a float. Give integers alone, or strings"
+        else:
+            continue
+        raise ValueError(f"y must hold labels that numpy keeps as they are; {label!r} {problem}.")
+
+
 def check_same_kind(y: NDArray[Any], classes: NDArray[Any]) -> None:
-    """Refuse to mix numbers and strings, which would turn every label into a string."""
+    """Refuse to mix labels of types that numpy would join into a third, changing them."""
     numeric = "iufb"
+    if y.dtype.kind in numeric and classes.dtype.kind in numeric:
+        common = np.result_type(y, classes)
+        for labels in (y, classes):
+            if common.kind == "f" and labels.dtype.kind in "iu" and len(labels):
+                largest = max(abs(int(labels.min())), abs(int(labels.max())))
+                if largest > 2**53:
+                    raise ValueError(
+                        f"y has labels of type {y.dtype}, the model's classes are {classes.dtype}; "
+                        f"{largest} is not exact in a type for both. Use labels of one type."
+                    )
     if (y.dtype.kind in numeric) != (classes.dtype.kind in numeric):
         raise ValueError(
             f"y has labels such as {y[0]!r}, but the model's classes are such as {classes[0]!r}; "

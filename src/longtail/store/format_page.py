@@ -71,7 +71,7 @@ def _condition(spec: ArraySpec) -> str:
         parts.append(f"{'-1' if spec.low == -1 else '0'} to {spec.ids} - 1")
     elif spec.offsets:
         parts.append(f"from 0 to {spec.offsets}" + ("" if spec.order else ", never falling"))
-    else:
+    elif spec.dtypes != "b1":
         low = f"at least {spec.low:g}" if spec.low > -LARGEST_FLOAT else ""
         high = f"at most {spec.high:g}" if spec.high < LARGEST_FLOAT else ""
         parts += [text for text in (low, high) if text]

@@ -109,7 +109,7 @@ class TextsSpec:
         n_bytes = f"n_bytes of {self.name}"
         utf8, offsets = f"{self.name}.utf8", f"{self.name}.offsets"
         return (
-            ArraySpec(utf8, "u1", n_bytes, f"{self.meaning}, as UTF-8", 0, 255),
+            ArraySpec(utf8, "u1", n_bytes, f"{self.meaning}, as UTF-8"),
             ArraySpec(offsets, "i8", f"{self.size} + 1", "where each begins", offsets=n_bytes),
         )
 
@@ -186,10 +186,10 @@ INDEX = (
         "index/indptr", "i8", "n_terms + 1", "where the postings of each term begin",
         offsets="n_postings",
     ),
-    ArraySpec("index/quantized", "u2", "n_postings", "quantized weights of the postings", 0),
+    ArraySpec("index/quantized", "u2", "n_postings", "quantized weights of the postings"),
     ArraySpec(
         "index/dense_rows", "u1", "n_dense_rows, n_classes",
-        "quantized weights of terms that many classes have", 0, BYTE_LEVELS,
+        "quantized weights of terms that many classes have", high=BYTE_LEVELS,
     ),
     ArraySpec(
         "index/dense_row_ids", "i4", "n_terms", "dense row of each term; -1 for postings", -1,
@@ -249,7 +249,7 @@ DOUBLE_SAMPLING = (
 )
 
 TEXT = (
-    ArraySpec("vocabulary/utf8", "u1", "n_bytes", "the terms, one after the other", 0),
+    ArraySpec("vocabulary/utf8", "u1", "n_bytes", "the terms, one after the other"),
     ArraySpec(
         "vocabulary/offsets", "i8", "n_terms + 1", "where each begins", offsets="n_bytes",
         order="rising",
@@ -258,7 +258,7 @@ TEXT = (
               "documents with each term when it entered", 1, LARGEST_SIZE),
     ArraySpec("added/class_ids", "i8", "n_added", "class of each document added with late terms",
               ids="n_classes", optional=True),
-    ArraySpec("added/hashes", "u8", "n_added, 2", "128-bit hash of its counts", 0,
+    ArraySpec("added/hashes", "u8", "n_added, 2", "128-bit hash of its counts",
               order="not falling", optional=True),
 )  # fmt: skip
 
@@ -293,6 +293,7 @@ PARAMETERS = {
     "LongTailClassifier": (
         ValueSpec("candidates", "integer", "classes that are reranked", 1, LARGEST_SIZE),
         ValueSpec("C", "number", "weight of the loss", above=0),
+        ValueSpec("calibrate", "boolean", "whether documents are held out", optional=True),
         _RANDOM_STATE,
     ),
     "DoubleSamplingClassifier": (

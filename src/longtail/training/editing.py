@@ -11,7 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from longtail._validation import check_documents_left, check_same_kind, find_label
+from longtail._validation import (
+    check_documents_left,
+    check_labels_survive,
+    check_same_kind,
+    find_label,
+)
 from longtail.sparse import CountMatrix, Integers
 from longtail.statistics.classes import ClassStatistics
 
@@ -88,6 +93,7 @@ def rename_class(
 ) -> ClassEdit:
     """Give a class another label."""
     class_id = find_label(classes, old)
+    check_labels_survive([new])
     check_same_kind(np.asarray([new]), classes)
     if np.any(classes == new):
         raise ValueError(

@@ -1,0 +1,163 @@
+"""The schema covers every field and parameter, and the format page says what it says."""
+
+import dataclasses
+import inspect
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import longtail
+from longtail import DoubleSamplingClassifier, LongTailClassifier, TextClassifier
+from longtail.exceptions import ModelFileError
+from longtail.store import open_model, pack_texts, write_model
+from longtail.store.format_page import format_tables
+from longtail.store.schema import PARAMETERS, SCHEMAS
+from longtail.store.state_io import _STATES
+from tests.conftest import make_problem
+
+PAGE = Path(__file__).parents[2] / "docs" / "model-format.md"
+GOLDEN = Path(__file__).parent / "golden"
+# Of a machine or a session, not of a model; the classifier has parameters of its own.
+NOT_SAVED = {"n_jobs", "verbose", "classifier"}
+# Computed from the rest, or known only to the process that fitted the model.
+DERIVED = {"classes", "current_corpus", "sample", "delta"}
+
+
+def test_the_format_page_is_written_from_the_schema():
+    """To bring it up to date: python -m tests.persistence.test_schema."""
+    _, _, rest = PAGE.read_text().partition("<!-- schema -->\n")
+    assert rest.partition("<!-- end of schema -->")[0] == format_tables()
+
+
+@pytest.mark.parametrize(
+    "estimator", [LongTailClassifier, DoubleSamplingClassifier, TextClassifier]
+)
+def test_every_constructor_parameter_is_saved_or_left_out_on_purpose(estimator):
+    names = set(inspect.signature(estimator).parameters)
+    assert {spec.name for spec in PARAMETERS[estimator.__name__]} == names - NOT_SAVED
+
+
+@pytest.mark.parametrize("kind", SCHEMAS)
+def test_every_field_of_a_state_is_saved_or_derived(kind):
+    saved = {spec.name.split("/")[0] for spec in SCHEMAS[kind].arrays}
+    assert saved == {field.name for field in dataclasses.fields(_STATES[kind])} - DERIVED
+
+
+def test_the_number_of_threads_is_not_in_a_file(tmp_path):
+    problem = make_problem()
+    LongTailClassifier(n_jobs=2, random_state=0).fit(problem.X, problem.y).save(tmp_path / "model")
+    assert "n_jobs" not in open_model(tmp_path / "model").parameters["estimators"].popitem()[1]
+    assert longtail.load(tmp_path / "model").n_jobs is None
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        np.arange(7, dtype=np.int8) - 3,
+        np.arange(7, dtype=np.uint64) + 2**63,
+        np.array([2**53 + i for i in range(7)]),
+        np.arange(7.0, dtype=np.float32),
+        np.array([f"class {i}" for i in range(7)]),
+        np.array([f"class {i}" for i in range(7)], dtype=object),
+        np.array(["x", "x\0", "y", "z", "é", "熊", "\ud800"], dtype=object),
+    ],
+    ids=lambda labels: f"{labels.dtype.kind}{labels.dtype.itemsize}",
+)
+def test_labels_keep_their_type(labels, tmp_path):
+    problem = make_problem()
+    classifier = LongTailClassifier(random_state=0).fit(problem.X, problem.y)
+    classifier._state = dataclasses.replace(classifier._state, classes=labels)
+    classifier.save(tmp_path / "model")
+    found = longtail.load(tmp_path / "model").classes_
+    assert found.dtype == labels.dtype
+    assert found.tolist() == labels.tolist()
+
+
+@pytest.mark.parametrize(
+    "labels", [["x", "x\0"], ["x\0", "y"], [2**53 + 1, 0.5], [2**63 + 1, -1]], ids=repr
+)
+def test_labels_that_numpy_would_change_are_refused(labels):
+    with pytest.raises(ValueError, match="labels that numpy keeps as they are"):
+        LongTailClassifier(random_state=0).fit(np.eye(2), labels)
+
+
+def test_labels_of_two_types_do_not_run_together():
+    problem = make_problem()
+    classifier = LongTailClassifier(random_state=0).fit(problem.X, problem.y + 2**60)
+    for y in (np.array([1.0]), np.array([2**63 + 5], np.uint64)):
+        with pytest.raises(ValueError, match="is not exact in a type for both"):
+            classifier.partial_fit(problem.X[:1], y)
+    with pytest.raises(ValueError, match="ends with a NUL"):
+        LongTailClassifier(random_state=0).fit(problem.X, problem.y.astype(str)).rename_class(
+            "0", "x\0"
+        )
+
+
+def with_labels(arrays, texts, name="classes.text"):
+    kept = {key: array for key, array in arrays.items() if not key.startswith("classes")}
+    return kept | pack_texts(name, texts)
+
+
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [
+        (sorted(f"{i:02}" for i in range(24))[::-1], "not sorted"),
+        (["a"] * 24, "not sorted, or one twice"),
+        ([f"{i:02}" for i in range(23)] + ["99\0"], "ends with a NUL"),
+        ([f"{i:02}" for i in range(23)], "must have the shape"),
+    ],
+)
+def test_wrong_labels_are_refused(texts, message, tmp_path):
+    file = open_model(GOLDEN / "format_2_long_tail.longtail")
+    write_model(tmp_path / "bad", file.kind, file.parameters, with_labels(file.arrays, texts))
+    with pytest.raises(ModelFileError, match=message):
+        longtail.load(tmp_path / "bad")
+
+
+LOAD = """
+import resource, sys
+import longtail
+longtail.load(sys.argv[1])
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+classes = longtail.load(sys.argv[2]).classes_
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before, classes.dtype, len(classes[-1]))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="ru_maxrss is in kB on Linux")
+def test_one_long_label_does_not_make_all_of_them_long(tmp_path):
+    """As fixed-width strings these labels would take 24 x 4 x 10 MB."""
+    plain = GOLDEN / "format_2_long_tail.longtail"
+    file = open_model(plain)
+    texts = [f"{i:02}" for i in range(23)] + ["z" * 10_000_000]
+    write_model(tmp_path / "m", file.kind, file.parameters, with_labels(file.arrays, texts))
+    source = str(Path(longtail.__file__).parents[1])
+    run = [sys.executable, "-c", LOAD, str(plain), str(tmp_path / "m")]
+    environment = {"PYTHONPATH": source, "PATH": "/usr/bin:/bin"}
+    output = subprocess.run(run, env=environment, check=True, capture_output=True, text=True)
+    grown, dtype, length = output.stdout.split()
+    assert (dtype, length) == ("object", "10000000")
+    assert int(grown) < 10 * 10_000_000 / 1024 + 50_000
+
+
+def test_what_cannot_be_loaded_cannot_be_saved(tmp_path):
+    problem = make_problem()
+    classifier = LongTailClassifier(random_state=0).fit(problem.X, problem.y)
+    with pytest.raises(ValueError, match="cannot be saved: it has a wrong candidates: 'many'"):
+        classifier.set_params(candidates="many").save(tmp_path / "model")
+    assert not (tmp_path / "model").exists()
+    classifier.set_params(candidates=5)
+    classifier._state = dataclasses.replace(
+        classifier._state, term_weights=np.full_like(classifier._state.term_weights, np.nan)
+    )
+    with pytest.raises(ValueError, match="array 'term_weights' must be from 0"):
+        classifier.save(tmp_path / "model")
+
+
+if __name__ == "__main__":
+    start, _, rest = PAGE.read_text().partition("<!-- schema -->\n")
+    end = rest.partition("<!-- end of schema -->")[2]
+    PAGE.write_text(f"{start}<!-- schema -->\n{format_tables()}<!-- end of schema -->{end}")
