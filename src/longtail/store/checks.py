@@ -178,6 +178,7 @@ def check_value(spec: ValueSpec, value: Any) -> None:
         "boolean": isinstance(value, bool),
         "integer": is_integer,
         "number": is_integer or isinstance(value, float),
+        "float": is_integer or isinstance(value, float),
         "pair": isinstance(value, list) and [type(item) for item in value] == [int, int],
     }[spec.kind]
     numbers = value if spec.kind == "pair" else [value]
@@ -198,8 +199,8 @@ def describe(spec: ValueSpec) -> str:
     """Return in words what a value must be."""
     if spec.kind == "boolean":
         return " or ".join(str(value).lower() for value in spec.among or (True, False))
-    kind = {"integer": "an integer", "number": "a number", "pair": "two integers, ascending"}
-    text = kind[spec.kind]
+    words = {"integer": "an integer", "pair": "two integers, ascending"}
+    text = words.get(spec.kind, "a number")
     if spec.among:
         text += " among " + ", ".join(map(str, spec.among))
     elif spec.above is not None:

@@ -79,12 +79,12 @@ class ArraySpec:
 class ValueSpec:
     """What a single value of a file must be: a parameter of an estimator, or a number of a state.
 
-    `kind` is "boolean", "integer", "number" or "pair" (None or two integers, least first); None is
-    accepted where `nullable`. `above` is a bound that is not reached.
+    `kind` is "boolean", "integer", "number" (integers stay so), "float" or "pair" (two integers,
+    least first); None is accepted where `nullable`. `above` is a bound that is not reached.
     """
 
     name: str
-    kind: Literal["boolean", "integer", "number", "pair"]
+    kind: Literal["boolean", "integer", "number", "float", "pair"]
     meaning: str
     low: float = -LARGEST_FLOAT
     high: float = LARGEST_FLOAT
@@ -267,8 +267,8 @@ STATE_VALUES = (
         "statistics/count_bits", "integer", "unit of the counts", among=(0, FRACTION_BITS)
     ),
     ValueSpec("corpus/n_documents", "integer", "documents of the last fit", 0, LARGEST_SIZE),
-    ValueSpec("corpus/length", "number", "occurrences of all terms at the last fit", 0),
-    ValueSpec("corpus/mean_class_length", "number", "the same for each class", 0),
+    ValueSpec("corpus/length", "float", "occurrences of all terms at the last fit", 0),
+    ValueSpec("corpus/mean_class_length", "float", "the same for each class", 0),
 )  # fmt: skip
 LONG_TAIL_VALUES = (
     ValueSpec(
@@ -292,23 +292,23 @@ _RANDOM_STATE = ValueSpec("random_state", "integer", "seed", 0, 2**32 - 1, nulla
 PARAMETERS = {
     "LongTailClassifier": (
         ValueSpec("candidates", "integer", "classes that are reranked", 1, LARGEST_SIZE),
-        ValueSpec("C", "number", "weight of the loss", above=0),
+        ValueSpec("C", "float", "weight of the loss", above=0),
         ValueSpec("calibrate", "boolean", "whether documents are held out", optional=True),
         _RANDOM_STATE,
     ),
     "DoubleSamplingClassifier": (
-        ValueSpec("examples_per_class", "number", "π", above=0),
+        ValueSpec("examples_per_class", "float", "π", above=0),
         ValueSpec("adversaries", "integer", "κ", 1, LARGEST_SIZE),
         ValueSpec("candidates", "integer", "q", 1, LARGEST_SIZE),
-        ValueSpec("C", "number", "weight of the loss", above=0),
+        ValueSpec("C", "float", "weight of the loss", above=0),
         _RANDOM_STATE,
     ),
     "TextClassifier": (
         ValueSpec("ngrams", "integer", "words, or pairs as well", among=(1, 2)),
         ValueSpec("char_ngrams", "pair", "lengths", 2, 1024, nullable=True),
-        ValueSpec("min_df", "integer", "documents of a word", 1, LARGEST_SIZE),
-        ValueSpec("ngram_min_df", "integer", "documents of an n-gram", 1, LARGEST_SIZE),
-        ValueSpec("ngram_weight", "number", "what an n-gram counts", above=0, high=2.0**32),
+        ValueSpec("min_df", "number", "documents of a word", 0, LARGEST_SIZE),
+        ValueSpec("ngram_min_df", "number", "documents of an n-gram", 0, LARGEST_SIZE),
+        ValueSpec("ngram_weight", "float", "what an n-gram counts", above=0, high=2.0**32),
         ValueSpec("fold_accents", "boolean", "whether é counts as e"),
         ValueSpec("stem", "boolean", "whether plural endings go"),
         ValueSpec("remember_documents", "boolean", "whether all are hashed", optional=True),

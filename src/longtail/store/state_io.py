@@ -255,8 +255,8 @@ def _build(contents: _Contents, sizes: Sizes, classes: NDArray[Any]) -> SavedMod
 
 
 def _as_given(spec: ValueSpec, value: Any) -> Any:
-    """Return a parameter as a constructor takes it; kernels are compiled for floats alone."""
-    if spec.kind == "number":
+    """Return a value as constructors take it; kernels are compiled for floats, not for integers."""
+    if spec.kind == "float":
         return float(value)
     return tuple(value) if isinstance(value, list) else value
 
@@ -280,8 +280,9 @@ def _group(contents: _Contents, schema: Schema, sizes: Sizes) -> dict[str, Any]:
     for spec in _part_specs(contents.kind, schema):
         if spec.name in contents.arrays:
             put(spec.name, _narrow(spec, contents.arrays[spec.name], sizes))
-    for name, value in contents.values.items():
-        put(name, value)
+    for value in _value_specs(contents.kind, schema):
+        if value.name in contents.values:
+            put(value.name, _as_given(value, contents.values[value.name]))
     for name, source in schema.shared.items():
         if name.split("/")[0] in grouped:
             put(name, grouped["statistics"][source.split("/")[1]])
