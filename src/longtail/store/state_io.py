@@ -12,23 +12,16 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, NamedTuple, get_args, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
 
 from longtail.retrieval.index import build_index
 from longtail.retrieval.pruning import QueryPruning
-from longtail.store.checks import (
-    Sizes,
-    check_contents,
-    check_rules,
-    check_structure,
-    check_texts,
-    check_value,
-)
-from longtail.store.container import ModelFile, open_model, write_model
-from longtail.store.format_1 import translate_format_1
+from longtail.store.checks import Sizes
+from longtail.store.container import open_model, write_model
+from longtail.store.contents import Contents, check_all, part_specs, read_contents, value_specs
 from longtail.store.manifest import Array
 from longtail.store.schema import (
     FEATURE_NAMES_IN,
@@ -37,24 +30,19 @@ from longtail.store.schema import (
     PARAMETERS,
     SCHEMAS,
     STRING_LABELS,
-    TEXT,
-    TEXT_VALUES,
     ArraySpec,
     Schema,
     ValueSpec,
 )
-from longtail.store.strict_json import FaultError, shown
+from longtail.store.strict_json import FaultError
 from longtail.store.texts import pack_texts, unpack_texts
 from longtail.training.double_sampling import DoubleSamplingState, derive_state
 from longtail.training.long_tail import LongTailState
 
-TEXT_KIND = "TextClassifier"
-_DEFAULT_KIND = "LongTailClassifier"  # of the classifier in a `TextClassifier`
 _STATES: dict[str, type] = {
     "LongTailClassifier": LongTailState,
     "DoubleSamplingClassifier": DoubleSamplingState,
 }
-_TEXTS = (STRING_LABELS, OBJECT_LABELS, FEATURE_NAMES_IN)
 # As fixed-width strings, labels may take so much more memory than in a file; else they are objects.
 _LARGEST_EXPANSION = 16
 
@@ -91,16 +79,6 @@ class SavedModel:
         return next(kind for kind in self.parameters if kind in SCHEMAS)
 
 
-class _Contents(NamedTuple):
-    """Names, arrays and values of a file, in the words of the newest format."""
-
-    kind: str
-    counts_kind: str
-    parameters: Mapping[str, Mapping[str, Any]]
-    arrays: dict[str, Array]
-    values: Mapping[str, Any]
-
-
 # ---- saving
 
 
@@ -116,30 +94,30 @@ def save_state(path: str | os.PathLike[str], model: SavedModel) -> None:
     """
     contents = _pack(model)
     try:
-        _check(contents)
+        check_all(contents)
     except FaultError as fault:
         raise ValueError(f"this model cannot be saved: it {fault}.") from None
     header = {"estimators": contents.parameters, "values": contents.values}
     write_model(path, contents.kind, header, contents.arrays)
 
 
-def _pack(model: SavedModel) -> _Contents:
+def _pack(model: SavedModel) -> Contents:
     """Return what the schema has names for, found in the model by these names."""
     schema = SCHEMAS[model.counts_kind]
     arrays = _pack_labels(model.state.classes)
     if model.feature_names is not None:
         arrays |= pack_texts(FEATURE_NAMES_IN.name, model.feature_names.tolist())
-    for array in _part_specs(model.kind, schema):
+    for array in part_specs(model.kind, schema):
         found = _find(array.name, model)
         if found is not None:
             arrays[array.name] = found
-    values = {value.name: _find(value.name, model) for value in _value_specs(model.kind, schema)}
+    values = {value.name: _find(value.name, model) for value in value_specs(model.kind, schema)}
     parameters = {
         kind: {spec.name: _as_stored(spec, given[spec.name]) for spec in PARAMETERS[kind]}
         for kind, given in model.parameters.items()
     }
     stored = {name: _as_plain(value) for name, value in values.items() if value is not None}
-    return _Contents(model.kind, model.counts_kind, parameters, arrays, stored)
+    return Contents(model.kind, model.counts_kind, parameters, arrays, stored)
 
 
 def _find(name: str, model: SavedModel) -> Any:
@@ -201,35 +179,15 @@ def load_state(path: str | os.PathLike[str], *, verify: bool = True) -> SavedMod
     """
     file = open_model(path, verify=verify)
     try:
-        contents = _read(file)
-        sizes = _check(contents)
+        contents = read_contents(file)
+        sizes = check_all(contents)
         classes = _unpack_labels(contents.arrays)
         return _build(contents, sizes, classes)
     except FaultError as fault:
         raise file.error(str(fault)) from None
 
 
-def _read(file: ModelFile) -> _Contents:
-    """Return the contents of a file in the words of the newest format."""
-    kinds = sorted([*SCHEMAS, TEXT_KIND])
-    if file.kind not in kinds:
-        raise FaultError(f"holds a {file.kind!r}, which is none of {kinds}")
-    header, arrays = file.parameters, file.arrays
-    if file.format_number == 1:
-        header, arrays = translate_format_1(file.kind, header, arrays)
-    if header.keys() != {"estimators", "values"} or not all(
-        isinstance(part, dict) for part in header.values()
-    ):
-        raise FaultError(f"has wrong parameters: {shown(header)}")
-    estimators: dict[str, Any] = header["estimators"]
-    inner = [kind for kind in estimators if kind in SCHEMAS]
-    expected = {file.kind, *inner}
-    if estimators.keys() != expected or len(inner) != 1 or (file.kind not in (TEXT_KIND, *inner)):
-        raise FaultError(f"has the parameters of {shown(sorted(estimators))}, not of {file.kind}")
-    return _Contents(file.kind, inner[0], estimators, dict(arrays), header["values"])
-
-
-def _build(contents: _Contents, sizes: Sizes, classes: NDArray[Any]) -> SavedModel:
+def _build(contents: Contents, sizes: Sizes, classes: NDArray[Any]) -> SavedModel:
     """Build the state from checked contents; what can be derived and is missing is computed."""
     schema = SCHEMAS[contents.counts_kind]
     hints = get_type_hints(_STATES[contents.counts_kind])
@@ -266,7 +224,7 @@ def _part_class(hint: Any) -> Any:
     return next((part for part in get_args(hint) if part is not type(None)), hint)
 
 
-def _group(contents: _Contents, schema: Schema, sizes: Sizes) -> dict[str, Any]:
+def _group(contents: Contents, schema: Schema, sizes: Sizes) -> dict[str, Any]:
     """Return arrays and values by the first word of their names."""
     grouped: dict[str, Any] = {}
 
@@ -277,10 +235,10 @@ def _group(contents: _Contents, schema: Schema, sizes: Sizes) -> dict[str, Any]:
         else:
             grouped[first] = value
 
-    for spec in _part_specs(contents.kind, schema):
+    for spec in part_specs(contents.kind, schema):
         if spec.name in contents.arrays:
             put(spec.name, _narrow(spec, contents.arrays[spec.name], sizes))
-    for value in _value_specs(contents.kind, schema):
+    for value in value_specs(contents.kind, schema):
         if value.name in contents.values:
             put(value.name, _as_given(value, contents.values[value.name]))
     for name, source in schema.shared.items():
@@ -356,71 +314,3 @@ _COMPLETE: dict[str, Callable[[dict[str, Any]], Any]] = {
     "LongTailClassifier": _complete_long_tail,
     "DoubleSamplingClassifier": _complete_double_sampling,
 }
-
-
-# ---- checking
-
-
-def _part_specs(kind: str, schema: Schema) -> tuple[ArraySpec, ...]:
-    """Return the arrays that are parts of the model, in the order of the checks."""
-    return (*schema.arrays, *TEXT) if kind == TEXT_KIND else schema.arrays
-
-
-def _value_specs(kind: str, schema: Schema) -> tuple[ValueSpec, ...]:
-    """Return the values that are parts of the model."""
-    return (*schema.values, *TEXT_VALUES) if kind == TEXT_KIND else schema.values
-
-
-def _check(contents: _Contents) -> Sizes:
-    """Check everything against the schema; return the sizes.
-
-    Raises
-    ------
-    FaultError
-        What is wrong.
-    """
-    schema, arrays = SCHEMAS[contents.counts_kind], contents.arrays
-    specs = _part_specs(contents.kind, schema)
-    texts = [spec for spec in _TEXTS if f"{spec.name}.utf8" in arrays]
-    all_specs = (*specs, NUMERIC_LABELS, *(array for text in texts for array in text.arrays))
-    sizes = check_structure(all_specs, arrays)
-    if (NUMERIC_LABELS.name in arrays) + len(texts) - (FEATURE_NAMES_IN in texts) != 1:
-        raise FaultError("has no labels, or more than one kind of them")
-    for kind, given in contents.parameters.items():
-        _check_values(f"parameters of {kind}", PARAMETERS[kind], given)
-    _check_values("values", _value_specs(contents.kind, schema), contents.values)
-    if contents.values.get("text/is_default") and contents.counts_kind != _DEFAULT_KIND:
-        raise FaultError(f"has a {contents.counts_kind}, which is not the default classifier")
-    _check_derived(schema, contents)
-    # Offsets first: other arrays are checked row by row.
-    for spec in sorted(all_specs, key=lambda spec: not spec.offsets):
-        if spec.name in arrays:
-            check_contents(spec, arrays, sizes)
-    for text in texts:
-        check_texts(text, arrays)
-    check_rules(arrays, contents.values)
-    return sizes
-
-
-def _check_values(what: str, specs: tuple[ValueSpec, ...], given: Any) -> None:
-    """Check values that are no arrays: their names, then each."""
-    names = {spec.name for spec in specs}
-    if not isinstance(given, Mapping) or not given.keys() <= names:
-        raise FaultError(f"has wrong {what}: {shown(given)}; the names are {sorted(names)}")
-    for spec in specs:
-        if spec.name in given:
-            check_value(spec, given[spec.name])
-        elif not spec.optional:
-            raise FaultError(f"has no {spec.name} among its {what}")
-
-
-def _check_derived(schema: Schema, contents: _Contents) -> None:
-    """Check that what can be derived is there as a whole or not at all."""
-    for group in (*schema.derived, ("added",)):
-        known = [spec.name for spec in _part_specs(contents.kind, schema)]
-        known += [spec.name for spec in _value_specs(contents.kind, schema)]
-        names = [name for name in known if name.split("/")[0] in group]
-        present = [name in contents.arrays or name in contents.values for name in names]
-        if any(present) and not all(present):
-            missing = [name for name, here in zip(names, present, strict=True) if not here]
-            raise FaultError(f"has no {missing[0]!r} beside the rest of {', '.join(group)}")

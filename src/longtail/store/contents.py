@@ -1,0 +1,135 @@
+"""What a file of an estimator holds, in the words of the newest format, and all checks of it.
+
+In: an opened file, or what is about to be saved. Out: `Contents` and their sizes, or a `FaultError`
+that says what is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from longtail.store.checks import (
+    Sizes,
+    check_contents,
+    check_rules,
+    check_structure,
+    check_texts,
+    check_value,
+)
+from longtail.store.container import ModelFile
+from longtail.store.format_1 import translate_format_1
+from longtail.store.manifest import Array
+from longtail.store.schema import (
+    FEATURE_NAMES_IN,
+    NUMERIC_LABELS,
+    OBJECT_LABELS,
+    PARAMETERS,
+    SCHEMAS,
+    STRING_LABELS,
+    TEXT,
+    TEXT_VALUES,
+    ArraySpec,
+    Schema,
+    ValueSpec,
+)
+from longtail.store.strict_json import FaultError, shown
+
+TEXT_KIND = "TextClassifier"
+_DEFAULT_KIND = "LongTailClassifier"  # of the classifier in a `TextClassifier`
+_TEXTS = (STRING_LABELS, OBJECT_LABELS, FEATURE_NAMES_IN)
+
+
+class Contents(NamedTuple):
+    """Names, arrays and values of a file, in the words of the newest format."""
+
+    kind: str
+    counts_kind: str
+    parameters: Mapping[str, Mapping[str, Any]]
+    arrays: dict[str, Array]
+    values: Mapping[str, Any]
+
+
+def read_contents(file: ModelFile) -> Contents:
+    """Return the contents of a file in the words of the newest format."""
+    kinds = sorted([*SCHEMAS, TEXT_KIND])
+    if file.kind not in kinds:
+        raise FaultError(f"holds a {file.kind!r}, which is none of {kinds}")
+    header, arrays = file.parameters, file.arrays
+    if file.format_number == 1:
+        header, arrays = translate_format_1(file.kind, header, arrays)
+    if header.keys() != {"estimators", "values"} or not all(
+        isinstance(part, dict) for part in header.values()
+    ):
+        raise FaultError(f"has wrong parameters: {shown(header)}")
+    estimators: dict[str, Any] = header["estimators"]
+    inner = [kind for kind in estimators if kind in SCHEMAS]
+    expected = {file.kind, *inner}
+    if estimators.keys() != expected or len(inner) != 1 or (file.kind not in (TEXT_KIND, *inner)):
+        raise FaultError(f"has the parameters of {shown(sorted(estimators))}, not of {file.kind}")
+    return Contents(file.kind, inner[0], estimators, dict(arrays), header["values"])
+
+
+def part_specs(kind: str, schema: Schema) -> tuple[ArraySpec, ...]:
+    """Return the arrays that are parts of the model, in the order of the checks."""
+    return (*schema.arrays, *TEXT) if kind == TEXT_KIND else schema.arrays
+
+
+def value_specs(kind: str, schema: Schema) -> tuple[ValueSpec, ...]:
+    """Return the values that are parts of the model."""
+    return (*schema.values, *TEXT_VALUES) if kind == TEXT_KIND else schema.values
+
+
+def check_all(contents: Contents) -> Sizes:
+    """Check everything against the schema; return the sizes.
+
+    Raises
+    ------
+    FaultError
+        What is wrong.
+    """
+    schema, arrays = SCHEMAS[contents.counts_kind], contents.arrays
+    specs = part_specs(contents.kind, schema)
+    texts = [spec for spec in _TEXTS if f"{spec.name}.utf8" in arrays]
+    all_specs = (*specs, NUMERIC_LABELS, *(array for text in texts for array in text.arrays))
+    sizes = check_structure(all_specs, arrays)
+    if (NUMERIC_LABELS.name in arrays) + len(texts) - (FEATURE_NAMES_IN in texts) != 1:
+        raise FaultError("has no labels, or more than one kind of them")
+    for kind, given in contents.parameters.items():
+        _check_values(f"parameters of {kind}", PARAMETERS[kind], given)
+    _check_values("values", value_specs(contents.kind, schema), contents.values)
+    if contents.values.get("text/is_default") and contents.counts_kind != _DEFAULT_KIND:
+        raise FaultError(f"has a {contents.counts_kind}, which is not the default classifier")
+    _check_derived(schema, contents)
+    # Offsets first: other arrays are checked row by row.
+    for spec in sorted(all_specs, key=lambda spec: not spec.offsets):
+        if spec.name in arrays:
+            check_contents(spec, arrays, sizes)
+    for text in texts:
+        check_texts(text, arrays)
+    check_rules(arrays, contents.values)
+    return sizes
+
+
+def _check_values(what: str, specs: tuple[ValueSpec, ...], given: Any) -> None:
+    """Check values that are no arrays: their names, then each."""
+    names = {spec.name for spec in specs}
+    if not isinstance(given, Mapping) or not given.keys() <= names:
+        raise FaultError(f"has wrong {what}: {shown(given)}; the names are {sorted(names)}")
+    for spec in specs:
+        if spec.name in given:
+            check_value(spec, given[spec.name])
+        elif not spec.optional:
+            raise FaultError(f"has no {spec.name} among its {what}")
+
+
+def _check_derived(schema: Schema, contents: Contents) -> None:
+    """Check that what can be derived is there as a whole or not at all."""
+    for group in (*schema.derived, ("added",)):
+        known = [spec.name for spec in part_specs(contents.kind, schema)]
+        known += [spec.name for spec in value_specs(contents.kind, schema)]
+        names = [name for name in known if name.split("/")[0] in group]
+        present = [name in contents.arrays or name in contents.values for name in names]
+        if any(present) and not all(present):
+            missing = [name for name, here in zip(names, present, strict=True) if not here]
+            raise FaultError(f"has no {missing[0]!r} beside the rest of {', '.join(group)}")
