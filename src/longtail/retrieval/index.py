@@ -123,20 +123,6 @@ class InvertedIndex:
             raise ValueError("an index does not fit its classes and terms.")
 
 
-# What a model file holds of an index; classes are passed over only until it is built anew.
-INDEX_PARTS = {
-    "indptr": "indptr",
-    "classes": "classes",
-    "quantized": "words",
-    "dense_row_ids": "rows",
-    "zero_points": "lows",
-    "scales": "steps",
-    "dense_rows": "bytes",
-    "length_weights": "slopes",
-    "biases": "constants",
-}
-
-
 def build_index(scorer: LinearScorer, n_terms: int, n_jobs: int | None = None) -> InvertedIndex:
     """Turn a linear scorer into an inverted index."""
     n_classes = len(scorer.biases)

@@ -30,7 +30,7 @@ from longtail.scoring.weighting import (
     Profile,
     WeightedDocuments,
 )
-from longtail.sparse import Floats, Integers, check_csr, gather_rows, offsets_from_lengths
+from longtail.sparse import Floats, Integers, gather_rows, offsets_from_lengths
 
 PAIRS_PER_CLASS = 1 / 8  # from here on it pays to spread a class out over all terms (measured)
 
@@ -250,10 +250,6 @@ class ClassResiduals:
             np.zeros(0, np.float32),
             np.zeros(n_classes),
         )
-
-    def validate(self, n_classes: int, n_terms: int) -> None:
-        """Check that every position scoring will follow exists; a file may have broken it."""
-        check_csr(self.indptr, self.indices, self.weights, n_classes, n_terms)
 
     @cached_property
     def as_scorer(self) -> LinearScorer:
