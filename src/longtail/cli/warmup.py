@@ -78,8 +78,9 @@ def _list_calls(folder: Path) -> Iterator[Callable[[], Any]]:
     # Counts of other types have kernels of their own.
     yield lambda: _use(fitted["counts"], X.astype("int64"), y, folder)
     yield lambda: fitted["counts"].fit(X.astype("int32"), y)
-    yield lambda: fitted["paper"].fit(X.astype("float32"), y).predict(X.astype("float32"))
-    yield lambda: fitted["counts"].fit(X.astype("float32"), y).predict(X.astype("float32"))
+    single = X.astype("float32")
+    yield lambda: _use(fitted["paper"].fit(single, y), single, y, folder)
+    yield lambda: _use(fitted["counts"].fit(single, y), single, y, folder)
     yield lambda: fitted["text"].set_params(char_ngrams=(3, 4)).fit(texts, labels)
 
 
