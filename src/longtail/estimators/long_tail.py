@@ -29,6 +29,7 @@ from longtail.training.config import FitConfig
 from longtail.training.editing import ClassEdit
 from longtail.training.long_tail import LongTailState, fit_long_tail
 from longtail.training.sampling import draw_seed
+from longtail.training.self_check import SelfCheck
 
 RESIDUAL = "residual"  # the last feature of an explanation: what the class has learned
 DENSE_CLASSES = 1_000  # up to here probabilities and decisions are dense arrays
@@ -93,6 +94,8 @@ class LongTailClassifier(_LongTailEdits):
         Weight of each feature of the shared scorer.
     term_weights_ : ndarray of shape (n_terms,)
         Learned factor of each term.
+    self_check_ : SelfCheck
+        How the model and its simpler selves fared on held-out documents, and what was kept.
 
     Examples
     --------
@@ -128,6 +131,12 @@ class LongTailClassifier(_LongTailEdits):
         """Weight of each feature; the class's residual counts as it is."""
         weights = [*self._fitted().feature_weights.tolist(), 1.0]
         return dict(zip(self._feature_names, weights, strict=True))
+
+    @property
+    def self_check_(self) -> SelfCheck:
+        """What held-out documents showed: figures of the model and of its simpler selves."""
+        check: SelfCheck = self._fitted().check
+        return check
 
     @property
     def term_weights_(self) -> Floats:
@@ -263,6 +272,14 @@ class LongTailClassifier(_LongTailEdits):
             n_jobs=self.n_jobs,
             calibrate=bool(self.calibrate),
         )
+
+    def _facts(self) -> dict[str, str]:
+        figures = self._fitted().check.summary()
+        shown = {
+            name: value if isinstance(value, str) else f"{value:.3g}"
+            for name, value in figures.items()
+        }
+        return super()._facts() | {f"held-out {name}": value for name, value in shown.items()}
 
     def _fit_state(
         self, counts: CountMatrix, class_ids: Integers, classes: NDArray[Any], on_stage: Any

@@ -14,6 +14,8 @@ from longtail.scoring.weighting import WeightedDocuments
 from longtail.sparse import Integers, count_terms, index_dtype
 from longtail.statistics.classes import ClassStatistics
 
+WHOLE_QUERY = 1 << 30  # postings per class: more than the terms of any document
+
 
 @dataclass(frozen=True)
 class QueryPruning:
@@ -34,10 +36,13 @@ class QueryPruning:
     posting_budget: int
 
     @classmethod
-    def of(cls, statistics: ClassStatistics) -> QueryPruning:
-        """Count the classes of each term, and allow one posting a class."""
-        counts = count_terms(statistics.indices, statistics.n_terms)
-        return cls(counts.astype(index_dtype(statistics.n_classes)), statistics.n_classes)
+    def of(cls, statistics: ClassStatistics, postings_per_class: int = WHOLE_QUERY) -> QueryPruning:
+        """Count the classes of each term, and allow some postings per class."""
+        frequencies = count_terms(statistics.indices, statistics.n_terms)
+        return cls(
+            frequencies.astype(index_dtype(statistics.n_classes)),
+            postings_per_class * statistics.n_classes,
+        )
 
     def prune(
         self, documents: WeightedDocuments, document_ids: Integers, n_jobs: int | None = None
@@ -46,6 +51,8 @@ class QueryPruning:
 
         The weights of other documents are undefined.
         """
+        if self.posting_budget >= WHOLE_QUERY:
+            return documents
         rows = documents.rows
         weights, totals = np.empty_like(documents.weights), np.empty_like(documents.totals)
         parallel_for(

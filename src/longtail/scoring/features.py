@@ -48,10 +48,14 @@ SCORE_FEATURES: tuple[Feature, ...] = (
     Feature("saturation", "idf_t s_ct / (s_ct + 0.3)", "how firmly the class has the term"),
 )
 
+SIZE = kernels.SIZE  # column of that feature
+
 SCORE_FEATURE_NAMES: tuple[str, ...] = tuple(feature.name for feature in SCORE_FEATURES)
 
 # To find the first candidates, before anything is learned: the cosine, kinder to large classes.
 FIRST_FEATURE_WEIGHTS: Floats = np.array([0.0, 0.0, 0.0, 0.0, 1.0, 0.0])
+# Nearest centroid, a scorer to compare with.
+CENTROID_FEATURE_WEIGHTS: Floats = np.array([1.0, 0.0, 0.0, 0.0, 0.0, 0.0])
 
 # A document left out makes its true class smaller. Where classes are of equal size that alone tells
 # its true class, so the weight of the size would grow without end, and a small new class would

@@ -31,6 +31,16 @@ class FitConfig:
     n_sampled, n_listed, n_negatives : int
         Documents that the term weights and, of these, the feature weights are learned on; negatives
         of each.
+    n_uniform : int
+        Of the negatives of a document whose true class scores below all of them, how many are
+        drawn from all classes instead.
+    residual_cost : float
+        Multiplies `C`: residuals are learned a little too large, and the mixture of scorer and
+        residuals, learned on held-out documents, takes back what is too much.
+    self_check : bool
+        Whether the learned parts are compared with simpler ones on held-out documents.
+    max_checked : int
+        Documents on which scorers and posting budgets are compared.
     min_listed : int
         With fewer documents the feature weights stay at their defaults.
     held_out_share, max_held_out : float, int
@@ -50,6 +60,10 @@ class FitConfig:
     n_sampled: int = 40_000
     n_listed: int = 10_000
     n_negatives: int = 20
+    n_uniform: int = 10
+    residual_cost: float = 2.0
+    self_check: bool = True
+    max_checked: int = 2_000
     min_listed: int = 10
     held_out_share: float = 0.15
     max_held_out: int = 15_000

@@ -22,8 +22,9 @@ from longtail.sparse import CountMatrix, Integers
 from longtail.statistics.classes import ClassStatistics, check_total
 from longtail.training.config import FitConfig
 from longtail.training.editing import ClassEdit, edit_documents, sum_labelled
-from longtail.training.long_tail import LongTailState, ScoredClasses, learn_residuals
+from longtail.training.long_tail import LongTailState
 from longtail.training.negatives import mine_hard_negatives
+from longtail.training.scored_classes import ScoredClasses, learn_residuals
 
 DELTA_CAPACITY = 256  # classes taught before the index is built anew
 
@@ -148,7 +149,7 @@ def refine(
             state,
             corpus=state.statistics.corpus,
             collection_model=estimate_collection_model(state.statistics),
-            pruning=QueryPruning.of(state.statistics),
+            pruning=QueryPruning.of(state.statistics, state.check.postings_per_class),
         ),
         n_jobs,
     )
@@ -167,6 +168,7 @@ def refine(
         )
         scored = ScoredClasses(state.profile(), state.feature_weights, state.scorer)
         learned = learn_residuals(documents, lists, scored, config, class_mask=state.stale)
+        learned = state.check.kept_mixture.scale(learned)
         state = replace(state, residuals=state.residuals.replace_classes(learned, state.stale))
     return replace(state, stale=np.zeros_like(state.stale))
 

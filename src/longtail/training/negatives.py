@@ -35,16 +35,26 @@ class ClassLists:
         The true class in column 0.
     left_out : ndarray of shape (M,)
         The class that must forget the document before it is scored; -1 for none.
+    reached : ndarray of shape (M,), bool
+        Whether the true class would be among the candidates.
+    log_multiplicities : ndarray of shape (M, 1 + n_negatives), float32
+        Logarithm of how many classes each class stands for in the softmax over its list.
     """
 
     document_ids: Integers
     classes: NDArray[Any]
     left_out: Integers
+    reached: NDArray[np.bool_]
+    log_multiplicities: NDArray[np.float32]
 
     def __getitem__(self, selection: Any) -> ClassLists:
         """Return the lists of some documents."""
         return ClassLists(
-            self.document_ids[selection], self.classes[selection], self.left_out[selection]
+            self.document_ids[selection],
+            self.classes[selection],
+            self.left_out[selection],
+            self.reached[selection],
+            self.log_multiplicities[selection],
         )
 
     def __len__(self) -> int:
@@ -58,7 +68,7 @@ def mine_hard_negatives(
     true_classes: Integers,
     scorer: LinearScorer,
     index: InvertedIndex,
-    pruning: QueryPruning,
+    pruning: QueryPruning | None,
     n_negatives: int,
     n_jobs: int | None = None,
 ) -> NDArray[Any]:
@@ -76,8 +86,8 @@ def mine_hard_negatives(
         Of all classes.
     index : InvertedIndex
         Of that scorer.
-    pruning : QueryPruning
-        Which terms search.
+    pruning : QueryPruning or None
+        Which terms search; all where it is None.
     n_negatives : int
         How many; capped at the number of other classes.
     n_jobs : int or None

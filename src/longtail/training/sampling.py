@@ -121,6 +121,27 @@ def draw_pairs(
     return PairSample(documents, classes)
 
 
+def draw_uniform_negatives(
+    y: Integers,
+    document_ids: Integers,
+    n_classes: int,
+    n_drawn: int,
+    seed: int,
+    n_jobs: int | None = None,
+) -> NDArray[Any]:
+    """Draw some classes for each document, uniformly, without replacement, never its own."""
+    labels = np.ascontiguousarray(y, np.int64)  # one type, so that the kernel is compiled once
+    classes = np.empty((len(document_ids), 1 + n_drawn), index_dtype(n_classes))
+    parallel_for(
+        lambda first, last: kernels.fill_adversaries(
+            labels, document_ids, n_classes, seed, first, last, classes
+        ),
+        uniform_work(len(document_ids)),
+        n_jobs,
+    )
+    return classes[:, 1:]
+
+
 def hold_out(y: Integers, n_classes: int, most: int, seed: int) -> Integers:
     """Draw at most `most` documents to keep aside, uniformly; no class loses its last document."""
     keys = _document_keys(len(y), seed)

@@ -6,13 +6,12 @@ sampled document is left out of its class, so that the classes look to it as to 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from longtail._kernels.types import Contributions
 from longtail.retrieval.index import build_index
-from longtail.retrieval.pruning import QueryPruning
 from longtail.scoring.features import (
     DEFAULT_FEATURE_WEIGHTS,
     FEATURE_WEIGHT_BOUNDS,
@@ -34,6 +33,7 @@ from longtail.statistics.classes import ClassStatistics
 from longtail.training.config import FitConfig
 from longtail.training.listwise import fit_feature_weights, fit_term_weights
 from longtail.training.negatives import ClassLists, draw_random_negatives, mine_hard_negatives
+from longtail.training.sampling import draw_uniform_negatives
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +59,6 @@ def fit_shared_weights(
     counts: CountMatrix,
     class_ids: Integers,
     statistics: ClassStatistics,
-    pruning: QueryPruning,
     sample: Integers,
     config: FitConfig,
 ) -> SharedWeights:
@@ -68,18 +67,15 @@ def fit_shared_weights(
     profile = Profile.of(statistics, statistics.corpus, collection_model)
     idf = statistics.corpus.idf
     documents = weight_documents(counts, idf, config.n_jobs)
-    lists = _draw_lists(
-        documents, sample, class_ids, profile, FIRST_FEATURE_WEIGHTS, pruning, config
-    )
+    lists = _draw_lists(documents, sample, class_ids, profile, FIRST_FEATURE_WEIGHTS, config)
     feature_weights = _fit_features(documents, lists, profile, config)
     term_weights = _fit_terms(counts, documents, lists, profile, feature_weights, config)
     del documents  # as large as what replaces them
     documents = weight_documents(counts, idf * term_weights, config.n_jobs)
     feature_weights = _fit_features(documents, lists, profile, config)
     # Once more with the candidates that the scorer itself draws, as prediction will.
-    lists = _draw_lists(
-        documents, sample[: config.n_listed], class_ids, profile, feature_weights, pruning, config
-    )
+    listed = sample[: config.n_listed]
+    lists = _draw_lists(documents, listed, class_ids, profile, feature_weights, config)
     feature_weights = _fit_features(documents, lists, profile, config)
     return SharedWeights(collection_model, term_weights, feature_weights)
 
@@ -90,19 +86,14 @@ def _draw_lists(
     class_ids: Integers,
     profile: Profile,
     feature_weights: Floats,
-    pruning: QueryPruning,
     config: FitConfig,
 ) -> ClassLists:
-    """Return each sampled document's true class and the highest-scored others.
-
-    Documents whose true class would not be among the candidates are left out: no weights can help
-    them.
-    """
+    """Return each sampled document's true class and the highest-scored others, by all its terms."""
     true_classes = class_ids[sample]
     scorer = build_scorer(profile, feature_weights, config.n_jobs)
     index = build_index(scorer, profile.statistics.n_terms, config.n_jobs)
     classes = mine_hard_negatives(
-        documents, sample, true_classes, scorer, index, pruning, config.n_negatives, config.n_jobs
+        documents, sample, true_classes, scorer, index, None, config.n_negatives, config.n_jobs
     )
     negatives = np.ascontiguousarray(classes[:, 1:])
     scores = score_pairs(documents, negatives, scorer, config.n_jobs, document_ids=sample)
@@ -112,16 +103,51 @@ def _draw_lists(
     if config.negatives == "random":
         classes = draw_random_negatives(classes, profile.statistics.n_classes, config.seed)
     left_out = true_classes if config.leave_one_out else np.full_like(true_classes, -1)
-    return ClassLists(sample, classes, left_out)[true_scores >= scores.min(axis=1)]
+    reached = true_scores >= scores.min(axis=1)
+    return _draw_for_unreached(
+        ClassLists(sample, classes, left_out, reached, np.zeros(classes.shape, np.float32)),
+        class_ids,
+        profile.statistics.n_classes,
+        config,
+    )
+
+
+def _draw_for_unreached(
+    lists: ClassLists, class_ids: Integers, n_classes: int, config: FitConfig
+) -> ClassLists:
+    """Replace half of the negatives of documents whose true class scores below all of them.
+
+    Against the highest alone such a document would teach that high scores are a bad sign. Uniform
+    negatives, each standing for (K - 1) / `n_uniform` classes, make the softmax over the list an
+    estimate of the softmax over all classes.
+    """
+    unreached = np.flatnonzero(~lists.reached)
+    n_uniform = config.n_uniform
+    if not len(unreached) or not lists.classes.shape[1] < n_classes:
+        return lists
+    drawn = draw_uniform_negatives(
+        class_ids, lists.document_ids[unreached], n_classes, n_uniform, config.seed, config.n_jobs
+    )
+    kept = lists.classes[unreached, :-n_uniform]
+    multiplicities = np.full(drawn.shape, np.log((n_classes - 1) / n_uniform), np.float32)
+    for column in range(1, kept.shape[1]):  # a class that is in the list as itself counts once
+        multiplicities[drawn == kept[:, column : column + 1]] = -np.inf
+    classes, log_multiplicities = lists.classes.copy(), lists.log_multiplicities.copy()
+    classes[unreached, -n_uniform:] = drawn
+    log_multiplicities[unreached, -n_uniform:] = multiplicities
+    return replace(lists, classes=classes, log_multiplicities=log_multiplicities)
 
 
 def _fit_features(
     documents: WeightedDocuments, lists: ClassLists, profile: Profile, config: FitConfig
 ) -> Floats:
-    """Learn the six weights, or keep the defaults where there is nothing to learn from."""
-    if config.features == "default" or len(lists) < config.min_listed:
+    """Learn the six weights on the documents that are reached: their candidates are ranked by them.
+
+    Where there is nothing to learn from the weights keep their defaults.
+    """
+    listed = lists[np.flatnonzero(lists.reached)[: config.n_listed]]
+    if config.features == "default" or len(listed) < config.min_listed:
         return DEFAULT_FEATURE_WEIGHTS
-    listed = lists[: config.n_listed]
     features = score_features(
         documents, listed.document_ids, listed.classes, listed.left_out, profile, config.n_jobs
     )
@@ -146,7 +172,7 @@ def _fit_terms(
 
     def contributions_of(block: slice) -> Contributions:
         listed = lists[block]
-        return term_contributions(
+        contributions = term_contributions(
             documents,
             listed.document_ids,
             listed.classes,
@@ -155,5 +181,7 @@ def _fit_terms(
             feature_weights,
             config.n_jobs,
         )
+        biases = contributions.biases + listed.log_multiplicities
+        return replace(contributions, biases=biases)
 
     return fit_term_weights(counts, lists.document_ids, contributions_of)

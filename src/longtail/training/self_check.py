@@ -1,0 +1,225 @@
+"""A fit that checks itself: what was learned against its simpler selves, on held-out documents.
+
+In: the classes of held-out documents, and what each self finds and predicts. Out: a `SelfCheck`:
+which self is kept, how far the search goes, how much the residuals count, and the figures, which
+stay in the model. The rules:
+
+- A simpler scorer replaces the learned one if it puts more of the documents into the true class, by
+  more than one standard error of the difference, at no lower macro F1.
+- The search follows the fewest postings per class that lose at most one in a hundred of the classes
+  that the whole query finds.
+- Of the scorer alone, the scorer with its residuals, and a learned mixture of both, the one with
+  the highest sum of accuracy and macro F1 is kept, the simplest where they tie.
+
+No class gives its last document away, so of a class of n documents (n - 1) / n can be held out:
+each held-out document counts n / (n - 1) times, or small classes would count too little.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from longtail.metrics.classes import FREQUENCY_BANDS
+from longtail.retrieval.pruning import WHOLE_QUERY
+from longtail.scoring.linear import ClassResiduals
+from longtail.sparse import Floats, Integers
+from longtail.training.listwise import fit_feature_weights
+
+SCORERS = ("nearest centroid", "default feature weights", "no term weights", "learned")
+RESIDUALS = ("none", "as learned", "mixture")
+FIGURES = ("accuracy", "macro_f1", "recall", *(name for name, _, _ in FREQUENCY_BANDS))
+BUDGETS = (1, 4, 16)  # postings per class, beside the whole query
+MAX_LOST_RECALL = 0.01  # as a share of what the whole query finds
+MIN_MIXED = 200  # with fewer documents the mixture is not learned
+MIXTURE_DECAY = 1e-4  # two numbers from thousands of documents hardly need a penalty
+
+
+@dataclass(frozen=True, eq=False)
+class Figures:
+    """How one self fares on held-out documents: shares between 0 and 1, NaN where none count."""
+
+    accuracy: float
+    macro_f1: float
+    recall: float
+    by_band: tuple[float, ...]
+    hits: Floats
+
+    @property
+    def row(self) -> tuple[float, ...]:
+        """In the order of `FIGURES`."""
+        return self.accuracy, self.macro_f1, self.recall, *self.by_band
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """How much the weights and the biases of the residuals count."""
+
+    weights: float = 1.0
+    biases: float = 1.0
+
+    def mix(self, parts: Floats) -> Floats:
+        """Return scores of pairs from score, residual and its bias, shape (..., 3)."""
+        return np.asarray(parts @ np.array([1.0, self.weights, self.biases]))
+
+    def scale(self, residuals: ClassResiduals) -> ClassResiduals:
+        """Return residuals as they count."""
+        if self.weights == self.biases == 0.0:
+            return ClassResiduals.none(len(residuals.biases))
+        return replace(
+            residuals,
+            weights=residuals.weights * np.float32(self.weights),
+            biases=residuals.biases * self.biases,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class SelfCheck:
+    """What the held-out documents showed; without rows where none were held out.
+
+    Attributes
+    ----------
+    scorer_figures : ndarray of shape (4, 8) or (0, 8), float64
+        Of each of `SCORERS` alone, in the order of `FIGURES`.
+    recalls : ndarray of shape (4,) or (0,), float64
+        Share of true classes among the candidates, by each of `BUDGETS` and by the whole query.
+    residual_figures : ndarray of shape (3, 8) or (0, 8), float64
+        Of each of `RESIDUALS`.
+    mixture : ndarray of shape (2,), float64
+        How much weights and biases of the residuals count.
+    choices : ndarray of shape (3,), int64
+        Row of the scorer that is kept, postings per class, row of the residuals that are kept.
+    """
+
+    scorer_figures: Floats
+    recalls: Floats
+    residual_figures: Floats
+    mixture: Floats
+    choices: Integers
+
+    @classmethod
+    def none(cls) -> SelfCheck:
+        """Return that of a fit without held-out documents: everything learned, whole queries."""
+        nothing = np.zeros((0, len(FIGURES)))
+        choices = np.array([len(SCORERS) - 1, WHOLE_QUERY, RESIDUALS.index("as learned")], np.int64)
+        return cls(nothing, np.zeros(0), nothing, np.ones(2), choices)
+
+    @property
+    def postings_per_class(self) -> int:
+        """How far the search goes."""
+        return int(self.choices[1])
+
+    @property
+    def kept_mixture(self) -> Mixture:
+        """How much the residuals count."""
+        return Mixture(*self.mixture.tolist())
+
+    def summary(self) -> dict[str, float | str]:
+        """Return the choices, and how the model that was kept fares on held-out documents."""
+        choices: dict[str, float | str] = {
+            "scorer": SCORERS[self.choices[0]],
+            "residuals": RESIDUALS[self.choices[2]],
+            "postings per class": "all"
+            if self.postings_per_class >= WHOLE_QUERY
+            else float(self.postings_per_class),
+        }
+        if len(self.residual_figures):
+            kept = self.residual_figures[self.choices[2]]
+            choices |= dict(zip(FIGURES, kept.tolist(), strict=True))
+        return choices
+
+
+def count_weights(true_classes: Integers, class_sizes: Integers) -> Floats:
+    """Return how many documents each held-out one stands for; sizes are those with all documents."""
+    sizes = class_sizes[true_classes].astype(np.float64)
+    return sizes / np.maximum(sizes - 1.0, 1.0)
+
+
+def measure_self(
+    true_classes: Integers, candidates: Integers, class_sizes: Integers, weights: Floats
+) -> Figures:
+    """Count what is found among ranked candidates, and what is correct in their first column."""
+    if not len(true_classes):
+        nothing = (np.nan,) * len(FREQUENCY_BANDS)
+        return Figures(np.nan, np.nan, np.nan, nothing, np.zeros(0))
+    correct = candidates[:, 0] == true_classes
+    found = (candidates == true_classes[:, None]).any(axis=1)
+    sizes = class_sizes[true_classes]
+    bands = [(sizes >= low) & (sizes <= (high or np.inf)) for _, low, high in FREQUENCY_BANDS]
+    return Figures(
+        accuracy=float(np.average(correct, weights=weights)),
+        macro_f1=weighted_macro_f1(true_classes, candidates[:, 0], weights),
+        recall=float(np.average(found, weights=weights)),
+        by_band=tuple(float(correct[band].mean()) if band.any() else np.nan for band in bands),
+        hits=correct * weights,
+    )
+
+
+def weighted_macro_f1(true_classes: Integers, predicted: Integers, weights: Floats) -> float:
+    """Return the mean F1 of the true classes, each weighted as its documents are on average."""
+    n_classes = int(max(true_classes.max(), predicted.max())) + 1
+    correct = true_classes == predicted
+    hits = np.bincount(true_classes, weights * correct, n_classes)
+    actual = np.bincount(true_classes, weights, n_classes)
+    claimed = np.bincount(predicted, weights, n_classes)
+    present = np.flatnonzero(actual > 0)
+    f1 = 2.0 * hits[present] / (actual[present] + claimed[present])
+    return float(np.average(f1, weights=actual[present] / np.bincount(true_classes)[present]))
+
+
+def choose_scorer(figures: Sequence[Figures]) -> int:
+    """Return the row of the scorer to keep; the learned one is the last."""
+    kept, learned, best_lead = len(figures) - 1, figures[-1], 0.0
+    for row, simpler in enumerate(figures[:-1]):
+        gains = simpler.hits - learned.hits
+        lead = float(gains.sum())
+        is_ahead = lead > np.sqrt(np.sum(gains**2)) and simpler.macro_f1 >= learned.macro_f1
+        if is_ahead and lead > best_lead:
+            kept, best_lead = row, lead
+    return kept
+
+
+def choose_budget(recalls: Sequence[float], whole_query_recall: float) -> int:
+    """Return the fewest postings per class that find enough."""
+    for budget, recall in zip(BUDGETS, recalls, strict=True):
+        if recall >= (1.0 - MAX_LOST_RECALL) * whole_query_recall:
+            return budget
+    return WHOLE_QUERY
+
+
+def choose_residuals(figures: Sequence[Figures]) -> int:
+    """Return the row of the mixture to keep; simpler ones come first."""
+    return int(np.argmax([entry.accuracy + entry.macro_f1 for entry in figures]))
+
+
+def fit_mixture(parts: Floats, correct: NDArray[np.bool_], weights: Floats) -> Mixture:
+    """Learn the mixture under which the true class wins a softmax over the candidates.
+
+    Parameters
+    ----------
+    parts : ndarray of shape (n_documents, q, 3)
+        Score, residual without its bias, and bias of each candidate.
+    correct : ndarray of shape (n_documents, q), bool
+        Which candidate is the true class.
+    weights : ndarray of shape (n_documents,)
+        What each document counts.
+
+    Returns
+    -------
+    Mixture
+        In units of the score; the plain one where there is too little to learn from.
+    """
+    found = np.flatnonzero(correct.any(axis=1))
+    if len(found) < MIN_MIXED or parts.shape[1] < 2:
+        return Mixture()
+    true_first = np.argsort(~correct[found], axis=1, kind="stable")
+    lists = np.take_along_axis(parts[found], true_first[:, :, None], axis=1)
+    score, residual, bias = fit_feature_weights(
+        lists.astype(np.float32), MIXTURE_DECAY, [(0.0, np.inf)] * 3, weights[found]
+    ).tolist()
+    if not score > 0.0:
+        return Mixture()
+    return Mixture(residual / score, bias / score)
