@@ -75,9 +75,7 @@ def check_precision(precision: float) -> None:
     """Refuse anything but a number between 0 and 1."""
     is_number = isinstance(precision, numbers.Real) and not isinstance(precision, bool)
     if not is_number or not 0.0 < precision < 1.0:
-        raise ValueError(
-            f"precision must be a number between 0 and 1, such as 0.9; got {precision!r}."
-        )
+        raise ValueError(f"precision must be between 0 and 1, such as 0.9; got {precision!r}.")
 
 
 def check_documents_left(n_documents: int) -> None:

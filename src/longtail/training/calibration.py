@@ -3,12 +3,13 @@
 In: scores of held-out documents for their candidates, and which candidate was correct. Out: a
 Calibrator. A candidate's log odds in the softmax over all candidates order predictions well but are
 off as a probability; a monotone map, fitted on held-out documents for the best candidate and
-another for the rest, calibrates them. What a row lacks of 1 is the probability of no candidate.
+another for the rest, corrects them. A row sums to at most 1; the rest is the probability that
+no candidate is the true class.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +42,8 @@ class Calibrator:
         Of the best candidate of each held-out document, highest first.
     held_out_correct : ndarray of shape (n_held_out,), bool
         Whether it was the true class.
+    held_out_counts : ndarray of shape (n_held_out,), float64
+        How many documents each of them stands for; 1 each where none are given.
     """
 
     top_log_odds: Floats
@@ -49,13 +52,13 @@ class Calibrator:
     other_probabilities: Floats
     held_out_log_odds: Floats
     held_out_correct: NDArray[np.bool_]
-    held_out_counts: Floats
+    held_out_counts: Floats = field(default_factory=lambda: np.zeros(0))
 
     @classmethod
     def identity(cls) -> Calibrator:
         """Return the calibrator that leaves the softmax as it is."""
         nothing = np.zeros(0)
-        return cls(nothing, nothing, nothing, nothing, nothing, np.zeros(0, np.bool_), nothing)
+        return cls(nothing, nothing, nothing, nothing, nothing, np.zeros(0, np.bool_))
 
 
 def fit_calibrator(
@@ -126,8 +129,11 @@ def find_threshold(calibrator: Calibrator, precision: float) -> Threshold:
     check_precision(precision)
     n_held_out = len(calibrator.held_out_correct)
     counts = np.arange(1, n_held_out + 1)
-    totals = np.cumsum(calibrator.held_out_counts)
-    reached = np.cumsum(calibrator.held_out_correct * calibrator.held_out_counts) / totals
+    stands_for = (
+        calibrator.held_out_counts if len(calibrator.held_out_counts) else np.ones(n_held_out)
+    )
+    totals = np.cumsum(stands_for)
+    reached = np.cumsum(calibrator.held_out_correct * stands_for) / totals
     # The last of many crossings is a lucky one: half a standard error makes up for that (measured).
     margin = 0.5 * np.sqrt(precision * (1.0 - precision) / counts)
     enough = np.flatnonzero(reached >= precision + margin)

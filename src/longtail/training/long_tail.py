@@ -18,7 +18,7 @@ and editing work. Step by step:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -94,9 +94,9 @@ class LongTailState:
     calibrator: Calibrator
     pruning: QueryPruning
     stale: NDArray[np.bool_]
-    check: SelfCheck
     scorer: LinearScorer
     index: InvertedIndex
+    check: SelfCheck = field(default_factory=SelfCheck.none)
     delta: DeltaSegment | None = None
 
     @property

@@ -1,0 +1,182 @@
+"""The rules by which a fit chooses among itself and its simpler selves."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.metrics import f1_score
+
+from longtail import LongTailClassifier
+from longtail.retrieval.pruning import WHOLE_QUERY
+from longtail.scoring.linear import ClassResiduals
+from longtail.sparse import CountMatrix
+from longtail.training import held_out, shared_weights
+from longtail.training.config import FitConfig
+from longtail.training.long_tail import fit_long_tail
+from longtail.training.self_check import (
+    FIGURES,
+    RESIDUALS,
+    SCORERS,
+    Figures,
+    Mixture,
+    SelfCheck,
+    choose_budget,
+    choose_residuals,
+    choose_scorer,
+    count_weights,
+    fit_mixture,
+    measure_self,
+    weighted_macro_f1,
+)
+from tests.conftest import make_problem
+
+
+def figures(accuracy=0.5, macro_f1=0.5, hits=()):
+    return Figures(accuracy, macro_f1, 0.9, (np.nan,) * 5, np.array(hits, float))
+
+
+def test_each_held_out_document_stands_for_those_that_could_not_be():
+    assert count_weights(np.array([0, 1, 2]), np.array([2, 3, 100])).tolist() == [2, 1.5, 100 / 99]
+
+
+def test_figures():
+    true_classes, candidates = np.array([0, 1, 1, 2]), np.array([[0, 1], [1, 0], [0, 1], [0, 1]])
+    counted = measure_self(true_classes, candidates, np.array([1, 7, 200]), np.ones(4))
+    assert counted.accuracy == 0.5
+    assert counted.recall == 0.75
+    assert counted.by_band == pytest.approx([1, np.nan, 0.5, np.nan, 0], nan_ok=True)
+    weighted = measure_self(true_classes, candidates, np.array([1, 7, 200]), np.array([4, 1, 1, 2]))
+    assert weighted.accuracy == 5 / 8
+
+
+def test_macro_f1_without_weights_is_that_of_the_true_classes():
+    rng = np.random.default_rng(0)
+    true_classes, predicted = rng.integers(0, 9, 200), rng.integers(0, 12, 200)
+    expected = f1_score(true_classes, predicted, labels=np.unique(true_classes), average="macro")
+    assert weighted_macro_f1(true_classes, predicted, np.ones(200)) == pytest.approx(expected)
+
+
+def test_a_simpler_scorer_must_be_ahead_by_more_than_noise():
+    learned = figures(hits=[1] * 50 + [0] * 50)
+    little = figures(hits=[0] * 20 + [1] * 30 + [1] * 24 + [0] * 26)
+    clearly = figures(hits=[0] * 5 + [1] * 45 + [1] * 30 + [0] * 20)
+    assert choose_scorer([little, learned]) == 1
+    assert choose_scorer([little, clearly, learned]) == 1
+    worse_in_the_tail = replace(clearly, macro_f1=0.4)
+    assert choose_scorer([worse_in_the_tail, learned]) == 1
+
+
+def test_the_smallest_budget_that_finds_enough():
+    assert choose_budget([0.9, 0.95, 0.99], 0.999) == 16
+    assert choose_budget([0.99, 0.995, 0.999], 0.999) == 1
+    assert choose_budget([0.5, 0.6, 0.7], 0.999) == WHOLE_QUERY
+
+
+def test_the_simplest_of_equal_residuals():
+    assert choose_residuals([figures(), figures(), figures(0.4)]) == 0
+    assert choose_residuals([figures(), figures(), figures(0.6)]) == 2
+
+
+def test_a_mixture_turns_misleading_residuals_down():
+    rng = np.random.default_rng(0)
+    correct = np.zeros((500, 5), np.bool_)
+    correct[np.arange(500), rng.integers(0, 5, 500)] = True
+    parts = rng.normal(size=(500, 5, 3))
+    parts[:, :, 0] += 2 * correct
+    parts[:, :, 2] += correct
+    mixture = fit_mixture(parts, correct, np.ones(500))
+    assert 0 <= mixture.weights < 0.2
+    assert mixture.biases == pytest.approx(0.5, abs=0.15)
+    assert fit_mixture(parts[:10], correct[:10], np.ones(10)) == Mixture()
+
+
+def test_residuals_as_they_count():
+    residuals = ClassResiduals(
+        np.array([0, 1, 2]), np.array([3, 4], np.int32), np.array([2, 4], np.float32), np.ones(2)
+    )
+    scaled = Mixture(0.5, 0.25).scale(residuals)
+    assert scaled.weights.tolist() == [1, 2]
+    assert scaled.biases.tolist() == [0.25, 0.25]
+    assert len(Mixture(0, 0).scale(residuals).weights) == 0
+
+
+# ---- inside a fit
+
+
+def misled(monkeypatch, **weights):
+    """Let the shared weights come out as no data would have them."""
+    original = held_out.check_scorers
+
+    def check(test, learned):
+        return original(test, replace(learned, **weights))
+
+    monkeypatch.setattr("longtail.training.long_tail.check_scorers", check)
+
+
+def test_a_fit_that_learned_nonsense_falls_back_and_says_so(monkeypatch):
+    problem = make_problem(n_documents=1500, n_classes=50, n_terms=150)
+    X, y = problem.X[:1000], problem.y[:1000]
+    sound = LongTailClassifier(random_state=0).fit(X, y)
+    misled(monkeypatch, feature_weights=np.array([-5.0, 0, 0, 0, 0, 0]))
+    rescued = LongTailClassifier(random_state=0).fit(X, y)
+    check = rescued.self_check_
+    assert SCORERS[check.choices[0]] != "learned"
+    assert check.summary()["scorer"] == SCORERS[check.choices[0]]
+    test = problem.X[1000:], problem.y[1000:]
+    assert rescued.score(*test) > sound.score(*test) - 0.05
+
+
+def test_what_a_fit_keeps_is_in_the_model():
+    problem = make_problem(n_documents=600, n_classes=30, n_terms=100)
+    classifier = LongTailClassifier(random_state=0).fit(problem.X, problem.y)
+    check = classifier.self_check_
+    assert check.scorer_figures.shape == (len(SCORERS), len(FIGURES))
+    assert check.residual_figures.shape == (len(RESIDUALS), len(FIGURES))
+    assert check.recalls.shape == (4,)
+    best = check.residual_figures[:, :2].sum(axis=1)
+    assert best[check.choices[2]] == best.max()
+
+
+def test_without_the_check_everything_learned_is_kept(problem):
+    classes, class_ids = np.unique(problem.y, return_inverse=True)
+    state = fit_long_tail(
+        CountMatrix.from_matrix(problem.X), class_ids, classes, FitConfig(self_check=False)
+    )
+    none = SelfCheck.none()
+    assert state.check.choices.tolist() == none.choices.tolist()
+    assert state.pruning.posting_budget == WHOLE_QUERY * len(classes)
+
+
+def test_unreached_documents_get_uniform_negatives():
+    problem = make_problem(n_documents=400, n_classes=60, n_terms=40)
+    counts = CountMatrix.from_matrix(problem.X)
+    captured = []
+    original = shared_weights._draw_for_unreached
+
+    def capture(lists, class_ids, n_classes, config):
+        captured.append((lists, original(lists, class_ids, n_classes, config)))
+        return captured[-1][1]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(shared_weights, "_draw_for_unreached", capture)
+        classes, class_ids = np.unique(problem.y, return_inverse=True)
+        fit_long_tail(counts, class_ids, classes, FitConfig())
+    before, after = captured[0]
+    assert 0 < before.reached.sum() < len(before)
+    same = before.classes == after.classes
+    assert same[before.reached].all()
+    assert not after.log_multiplicities[before.reached].any()
+    unreached = after[np.flatnonzero(~after.reached)]
+    assert not unreached.log_multiplicities[:, :-10].any()
+    drawn, multiplicities = unreached.classes[:, -10:], unreached.log_multiplicities[:, -10:]
+    for row, row_drawn, row_multiplicities in zip(
+        unreached.classes, drawn, multiplicities, strict=True
+    ):
+        assert len(set(row_drawn)) == 10
+        assert row[0] not in row_drawn
+        listed = set(row[1:-10])
+        for class_id, value in zip(row_drawn, row_multiplicities, strict=True):
+            expected = -np.inf if class_id in listed else np.log(59 / 10)
+            assert value == pytest.approx(expected)
