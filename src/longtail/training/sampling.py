@@ -134,7 +134,7 @@ def draw_uniform_negatives(
     classes = np.empty((len(document_ids), 1 + n_drawn), index_dtype(n_classes))
     parallel_for(
         lambda first, last: kernels.fill_adversaries(
-            labels, document_ids, n_classes, seed, first, last, classes
+            labels, document_ids, n_classes, seed, Block(first, last), classes
         ),
         uniform_work(len(document_ids)),
         n_jobs,

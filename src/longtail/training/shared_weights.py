@@ -182,6 +182,6 @@ def _fit_terms(
             config.n_jobs,
         )
         biases = contributions.biases + listed.log_multiplicities
-        return replace(contributions, biases=biases)
+        return contributions._replace(biases=biases)
 
     return fit_term_weights(counts, lists.document_ids, contributions_of)
