@@ -122,8 +122,8 @@ def test_a_fit_that_learned_nonsense_falls_back_and_says_so(monkeypatch):
     misled(monkeypatch, feature_weights=np.array([-5.0, 0, 0, 0, 0, 0]))
     rescued = LongTailClassifier(random_state=0).fit(X, y)
     check = rescued.self_check_
-    assert SCORERS[check.choices[0]] != "learned"
-    assert check.summary()["scorer"] == SCORERS[check.choices[0]]
+    assert SCORERS[check.scorer] != "learned"
+    assert check.summary()["scorer"] == SCORERS[check.scorer]
     test = problem.X[1000:], problem.y[1000:]
     assert rescued.score(*test) > sound.score(*test) - 0.05
 
@@ -136,7 +136,7 @@ def test_what_a_fit_keeps_is_in_the_model():
     assert check.residual_figures.shape == (len(RESIDUALS), len(FIGURES))
     assert check.recalls.shape == (4,)
     best = check.residual_figures[:, :2].sum(axis=1)
-    assert best[check.choices[2]] == best.max()
+    assert best[check.residuals] == best.max()
 
 
 def test_without_the_check_everything_learned_is_kept(problem):
@@ -144,8 +144,10 @@ def test_without_the_check_everything_learned_is_kept(problem):
     state = fit_long_tail(
         CountMatrix.from_matrix(problem.X), class_ids, classes, FitConfig(self_check=False)
     )
-    none = SelfCheck.none()
-    assert state.check.choices.tolist() == none.choices.tolist()
+    assert (state.check.scorer, state.check.residuals) == (
+        SelfCheck().scorer,
+        SelfCheck().residuals,
+    )
     assert state.pruning.posting_budget == WHOLE_QUERY * len(classes)
 
 

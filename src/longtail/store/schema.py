@@ -17,9 +17,11 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from longtail._kernels.quantization import BYTE_LEVELS
+from longtail.retrieval.pruning import WHOLE_QUERY
 from longtail.scoring.features import SCORE_FEATURE_NAMES
 from longtail.scoring.paper import FEATURE_NAMES
 from longtail.sparse import FRACTION_BITS
+from longtail.training.self_check import FIGURES, RESIDUALS, SCORERS
 
 # Far above any weight, sum or score, and so far below the largest float32 that the sums of a search
 # stay finite.
@@ -237,6 +239,15 @@ LONG_TAIL = (
     ArraySpec("calibrator/held_out_log_odds", "f8", "n_held_out",
               "log odds of the best candidates of held-out documents", order="not rising"),
     ArraySpec("calibrator/held_out_correct", "b1", "n_held_out", "whether they were correct", 0, 1),
+    ArraySpec("calibrator/held_out_counts", "f8", "n_held_out",
+              "how many documents each stands for", 0, optional=True),
+    ArraySpec("check/scorer_figures", "f8", f"n_scorers, {len(FIGURES)}",
+              "held-out figures of each scorer; -1 for none", -1, 1, optional=True),
+    ArraySpec("check/recalls", "f8", "n_recalls", "recall by posting budget", 0, 1, optional=True),
+    ArraySpec("check/residual_figures", "f8", f"n_mixtures, {len(FIGURES)}",
+              "held-out figures with and without residuals; -1 for none", -1, 1, optional=True),
+    ArraySpec("check/mixture", "f8", "2", "what weights and biases of the residuals count", 0,
+              optional=True),
 )  # fmt: skip
 
 DOUBLE_SAMPLING = (
@@ -278,6 +289,12 @@ LONG_TAIL_VALUES = (
         "pruning/posting_budget", "integer", "postings that the terms of a query may have", 0,
         LARGEST_COUNT, optional=True,
     ),
+    ValueSpec("check/scorer", "integer", "row of the scorer that is kept", 0, len(SCORERS) - 1,
+              optional=True),
+    ValueSpec("check/residuals", "integer", "row of the residuals that are kept", 0,
+              len(RESIDUALS) - 1, optional=True),
+    ValueSpec("check/postings_per_class", "integer", "how far the search goes", 1, WHOLE_QUERY,
+              optional=True),
 )  # fmt: skip
 DOUBLE_SAMPLING_VALUES = (
     ValueSpec("statistics/sublinear", "boolean", "centroids are of counts", among=(False,)),

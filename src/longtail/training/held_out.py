@@ -67,7 +67,7 @@ def check_scorers(test: HeldOutTest, learned: SharedWeights) -> tuple[SharedWeig
     counts, true_classes = test.counts.gather(document_ids), test.class_ids[document_ids]
     weights = test.count_weights(document_ids)
     if not config.self_check:
-        return learned, SelfCheck.none()
+        return learned, SelfCheck()
     plain = np.ones_like(learned.term_weights)
     selves = (
         replace(learned, term_weights=plain, feature_weights=CENTROID_FEATURE_WEIGHTS),
@@ -97,14 +97,11 @@ def check_scorers(test: HeldOutTest, learned: SharedWeights) -> tuple[SharedWeig
     figures = [find(shared, (None,))[0] for shared in selves]
     kept = choose_scorer(figures)
     recalls = [entry.recall for entry in find(selves[kept], BUDGETS)]
-    none = SelfCheck.none()
-    choices = none.choices.copy()
-    choices[:2] = kept, choose_budget(recalls, figures[kept].recall)
-    return selves[kept], replace(
-        none,
+    return selves[kept], SelfCheck(
         scorer_figures=np.array([entry.row for entry in figures]),
         recalls=np.array([*recalls, figures[kept].recall]),
-        choices=choices,
+        scorer=kept,
+        postings_per_class=choose_budget(recalls, figures[kept].recall),
     )
 
 
@@ -156,13 +153,11 @@ def _choose_mixture(
         for classes, _ in ranked
     ]
     kept = choose_residuals(figures) if test.config.self_check else RESIDUALS.index("as learned")
-    choices = check.choices.copy()
-    choices[2] = kept
     classes, scores = ranked[kept]
     checked = replace(
         check,
         residual_figures=np.array([entry.row for entry in figures]),
         mixture=np.array([mixtures[kept].weights, mixtures[kept].biases]),
-        choices=choices,
+        residuals=kept,
     )
     return checked, fit_calibrator(scores, classes == true_classes[:, None], weights)

@@ -96,7 +96,7 @@ class LongTailState:
     stale: NDArray[np.bool_]
     scorer: LinearScorer
     index: InvertedIndex
-    check: SelfCheck = field(default_factory=SelfCheck.none)
+    check: SelfCheck = field(default_factory=SelfCheck)
     delta: DeltaSegment | None = None
 
     @property
@@ -153,7 +153,7 @@ def fit_long_tail(
     on_stage("shared weights", 0, 0)
     shared = fit_shared_weights(counts, class_ids, statistics, sample, config)
     release_memory()
-    check, calibrator = SelfCheck.none(), Calibrator.identity()
+    check, calibrator = SelfCheck(), Calibrator.identity()
     if len(held_out):
         on_stage("self-check", 0, 0)
         # Sums are exact: what is subtracted can be added again, so that statistics, scorer and

@@ -18,7 +18,7 @@ each held-out document counts n / (n - 1) times, or small classes would count to
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,8 +50,9 @@ class Figures:
 
     @property
     def row(self) -> tuple[float, ...]:
-        """In the order of `FIGURES`."""
-        return self.accuracy, self.macro_f1, self.recall, *self.by_band
+        """In the order of `FIGURES`; -1 stands for NaN, which no file holds."""
+        figures = (self.accuracy, self.macro_f1, self.recall, *self.by_band)
+        return tuple(-1.0 if np.isnan(figure) else figure for figure in figures)
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,10 @@ class Mixture:
         )
 
 
+def _no_figures() -> Floats:
+    return np.zeros((0, len(FIGURES)))
+
+
 @dataclass(frozen=True, eq=False)
 class SelfCheck:
     """What the held-out documents showed; without rows where none were held out.
@@ -83,34 +88,26 @@ class SelfCheck:
     Attributes
     ----------
     scorer_figures : ndarray of shape (4, 8) or (0, 8), float64
-        Of each of `SCORERS` alone, in the order of `FIGURES`.
+        Of each of `SCORERS` alone, in the order of `FIGURES`; -1 where no document counts.
     recalls : ndarray of shape (4,) or (0,), float64
         Share of true classes among the candidates, by each of `BUDGETS` and by the whole query.
     residual_figures : ndarray of shape (3, 8) or (0, 8), float64
         Of each of `RESIDUALS`.
     mixture : ndarray of shape (2,), float64
         How much weights and biases of the residuals count.
-    choices : ndarray of shape (3,), int64
-        Row of the scorer that is kept, postings per class, row of the residuals that are kept.
+    scorer, residuals : int
+        Rows of `SCORERS` and `RESIDUALS` that were kept.
+    postings_per_class : int
+        How far the search goes.
     """
 
-    scorer_figures: Floats
-    recalls: Floats
-    residual_figures: Floats
-    mixture: Floats
-    choices: Integers
-
-    @classmethod
-    def none(cls) -> SelfCheck:
-        """Return that of a fit without held-out documents: everything learned, whole queries."""
-        nothing = np.zeros((0, len(FIGURES)))
-        choices = np.array([len(SCORERS) - 1, WHOLE_QUERY, RESIDUALS.index("as learned")], np.int64)
-        return cls(nothing, np.zeros(0), nothing, np.ones(2), choices)
-
-    @property
-    def postings_per_class(self) -> int:
-        """How far the search goes."""
-        return int(self.choices[1])
+    scorer_figures: Floats = field(default_factory=_no_figures)
+    recalls: Floats = field(default_factory=lambda: np.zeros(0))
+    residual_figures: Floats = field(default_factory=_no_figures)
+    mixture: Floats = field(default_factory=lambda: np.ones(2))
+    scorer: int = len(SCORERS) - 1
+    residuals: int = 1
+    postings_per_class: int = WHOLE_QUERY
 
     @property
     def kept_mixture(self) -> Mixture:
@@ -118,18 +115,17 @@ class SelfCheck:
         return Mixture(*self.mixture.tolist())
 
     def summary(self) -> dict[str, float | str]:
-        """Return the choices, and how the model that was kept fares on held-out documents."""
-        choices: dict[str, float | str] = {
-            "scorer": SCORERS[self.choices[0]],
-            "residuals": RESIDUALS[self.choices[2]],
-            "postings per class": "all"
-            if self.postings_per_class >= WHOLE_QUERY
-            else float(self.postings_per_class),
+        """Return what was kept, and how that fares on held-out documents."""
+        is_whole = self.postings_per_class >= WHOLE_QUERY
+        kept: dict[str, float | str] = {
+            "scorer": SCORERS[self.scorer],
+            "residuals": RESIDUALS[self.residuals],
+            "postings per class": "all" if is_whole else float(self.postings_per_class),
         }
-        if len(self.residual_figures):
-            kept = self.residual_figures[self.choices[2]]
-            choices |= dict(zip(FIGURES, kept.tolist(), strict=True))
-        return choices
+        if self.residuals < len(self.residual_figures):
+            figures = np.where(self.residual_figures >= 0, self.residual_figures, np.nan)
+            kept |= dict(zip(FIGURES, figures[self.residuals].tolist(), strict=True))
+        return kept
 
 
 def count_weights(true_classes: Integers, class_sizes: Integers) -> Floats:
