@@ -6,6 +6,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -78,10 +79,15 @@ def _list_calls(folder: Path) -> Iterator[Callable[[], Any]]:
     # Counts of other types have kernels of their own.
     yield lambda: _use(fitted["counts"], X.astype("int64"), y, folder)
     yield lambda: fitted["counts"].fit(X.astype("int32"), y)
-    single = X.astype("float32")
-    yield lambda: _use(fitted["paper"].fit(single, y), single, y, folder)
-    yield lambda: _use(fitted["counts"].fit(single, y), single, y, folder)
+    for kind in (DoubleSamplingClassifier, LongTailClassifier):
+        for single in (X.astype("float32"), (2 * X).astype("float32")):  # with fractions, without
+            yield partial(_fit_and_use, kind(random_state=0, n_jobs=1), single, y, folder)
     yield lambda: fitted["text"].set_params(char_ngrams=(3, 4)).fit(texts, labels)
+
+
+def _fit_and_use(classifier: Any, X: Any, y: Any, folder: Path) -> None:
+    """Fit on counts of another type."""
+    _use(classifier.fit(X, y), X, y, folder)
 
 
 def _use(classifier: Any, documents: Any, labels: Any, folder: Path) -> None:
