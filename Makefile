@@ -23,6 +23,9 @@ lint: $(VENV)/dev ## style, format, order of the rooms
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
 
+house: $(VENV)/dev ## what the house promises, counted
+	-$(BIN)/python tools/house.py
+
 type: $(VENV)/dev ## static types
 	$(BIN)/mypy
 

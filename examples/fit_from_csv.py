@@ -10,8 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from longtail import TextClassifier, load
-from longtail import metrics
+from longtail import TextClassifier, load, metrics
 from longtail.datasets import load_wordnet
 
 folder = Path(tempfile.mkdtemp())

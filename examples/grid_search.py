@@ -29,7 +29,9 @@ pipeline = Pipeline(
         ("classifier", LongTailClassifier(random_state=0)),
     ]
 )
-search = GridSearchCV(pipeline, {"counts__ngram_range": [(1, 1), (1, 2)], "classifier__C": [1.0, 3.0]}, cv=2)
+search = GridSearchCV(
+    pipeline, {"counts__ngram_range": [(1, 1), (1, 2)], "classifier__C": [1.0, 3.0]}, cv=2
+)
 search.fit(list(texts), list(labels))
 for parameters, score in zip(
     search.cv_results_["params"], search.cv_results_["mean_test_score"], strict=True

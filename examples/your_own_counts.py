@@ -6,8 +6,7 @@ Here the terms are hashed pieces of names, and the classes say what a genus is a
 import numpy as np
 from sklearn.feature_extraction.text import HashingVectorizer
 
-from longtail import LongTailClassifier
-from longtail import metrics
+from longtail import LongTailClassifier, metrics
 from longtail.datasets import load_wordnet
 
 wordnet = load_wordnet()

@@ -25,8 +25,8 @@ __all__ = [
     "load",
 ]
 
-# Public name -> room; loaded on first use, so that `import longtail` costs next to nothing.
-_ROOMS = {
+# Public name -> module; loaded on first use, so that `import longtail` costs next to nothing.
+_MODULES = {
     "DoubleSamplingClassifier": "longtail.estimators",
     "LongTailClassifier": "longtail.estimators",
     "ModelFileError": "longtail.store",
@@ -38,9 +38,9 @@ _ROOMS = {
 
 
 def __getattr__(name: str) -> Any:
-    """Load a public name, or a room, when it is first asked for."""
-    if name in _ROOMS:
-        value = getattr(import_module(_ROOMS[name]), name)
+    """Load a public name, or a module, when it is first asked for."""
+    if name in _MODULES:
+        value = getattr(import_module(_MODULES[name]), name)
         globals()[name] = value
         return value
     try:

@@ -1,4 +1,4 @@
-"""How far a fit is: stages, told to whoever listens, to the `longtail` logger and, if asked, to stderr."""
+"""How far a fit is: its stages go to a listener, the `longtail` logger and, if asked, stderr."""
 
 from __future__ import annotations
 

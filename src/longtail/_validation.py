@@ -182,8 +182,8 @@ def look_up(classes: NDArray[Any], labels: NDArray[Any]) -> Integers:
     """Return the number of each label among sorted classes, or -1."""
     if not len(classes):
         return np.full(len(labels), -1)
-    places = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
-    return np.where(classes[places] == labels, places, -1)
+    positions = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
+    return np.where(classes[positions] == labels, positions, -1)
 
 
 def check_known(y: NDArray[Any], classes: NDArray[Any]) -> None:

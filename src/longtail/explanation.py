@@ -94,9 +94,9 @@ def split_linear_scores(
             segment,
             n_jobs,
         )
-        for document_id, part in zip(document_ids, found, strict=True):
-            parts[document_id] = part
-    return [part for part in parts if part is not None]
+        for document_id, split in zip(document_ids, found, strict=True):
+            parts[document_id] = split
+    return [split for split in parts if split is not None]
 
 
 def _split_in_segment(
@@ -191,17 +191,17 @@ def name_parts(
 ) -> list[Explanation]:
     """Give the parts of each document's score their names, beside its best other candidate."""
     explanations = []
-    for part, class_id, row, row_scores in zip(parts, explained, ranked, scores, strict=True):
+    for split, class_id, row, row_scores in zip(parts, explained, ranked, scores, strict=True):
         others = np.flatnonzero(row != class_id)
         runner_up = (labels[row[others[0]]], row_scores[others[0]]) if len(others) else None
         explanations.append(
-            _name_part(part, labels[class_id], runner_up, top_terms, term_names, feature_names)
+            _name_part(split, labels[class_id], runner_up, top_terms, term_names, feature_names)
         )
     return explanations
 
 
 def _name_part(
-    part: ScoreParts,
+    split: ScoreParts,
     label: Any,
     runner_up: tuple[Any, float] | None,
     top_terms: int,
@@ -209,17 +209,17 @@ def _name_part(
     feature_names: tuple[str, ...],
 ) -> Explanation:
     """Name one document's parts, the largest terms apart from the rest."""
-    order = np.lexsort((part.terms, -np.abs(part.contributions)))
+    order = np.lexsort((split.terms, -np.abs(split.contributions)))
     top, others = order[:top_terms], order[top_terms:]
-    names = part.terms[top] if term_names is None else term_names[part.terms[top]]
+    names = split.terms[top] if term_names is None else term_names[split.terms[top]]
     runner_up_label, runner_up_score = (None, -np.inf) if runner_up is None else runner_up
     return Explanation(
         label=label,
-        score=float(part.contributions.sum() + part.constant),
-        features=dict(zip(feature_names, part.features.tolist(), strict=True)),
-        terms=dict(zip(names.tolist(), part.contributions[top].tolist(), strict=True)),
-        rest=float(part.contributions[others].sum()),
-        constant=part.constant,
+        score=float(split.contributions.sum() + split.constant),
+        features=dict(zip(feature_names, split.features.tolist(), strict=True)),
+        terms=dict(zip(names.tolist(), split.contributions[top].tolist(), strict=True)),
+        rest=float(split.contributions[others].sum()),
+        constant=split.constant,
         runner_up=runner_up_label,
         runner_up_score=float(runner_up_score),
     )

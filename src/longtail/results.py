@@ -89,7 +89,8 @@ class Explanation:
     rest : float
         What all other terms contribute together.
     constant : float
-        The class's own share, that no term contributes. Terms + rest + constant add up to the score.
+        The share of the class, that no term contributes. Terms + rest + constant add up to the
+        score.
     runner_up : object or None
         The best other candidate.
     runner_up_score : float
@@ -112,8 +113,8 @@ class Explanation:
 
     def __str__(self) -> str:
         rows = [*self._rows(), ("score", self.score)]
-        width = max(len(_printable(name)) for name, _ in rows)
-        lines = [f"{_printable(name):<{width}}  {value:+10.4f}" for name, value in rows]
+        n_columns = max(len(_printable(name)) for name, _ in rows)
+        lines = [f"{_printable(name):<{n_columns}}  {value:+10.4f}" for name, value in rows]
         title = f"class {_printable(str(self.label))}"
         if self.runner_up is not None:
             title += f", before {_printable(str(self.runner_up))} ({self.runner_up_score:.4f})"

@@ -94,7 +94,37 @@ class StatefulEstimator(ClassifierMixin, BaseEstimator):
         """Return what a notebook shows of the model: names and values without markup."""
 
 
-class CountClassifier(EditingMixin, StatefulEstimator):
+class CountInput(StatefulEstimator):
+    """Checks of counts and labels, scikit-learn's and ours."""
+
+    def _check_input(self, X: Any, y: ArrayLike, *, reset: bool) -> tuple[Any, NDArray[Any]]:
+        """Return counts and labels after scikit-learn's checks and ours."""
+        check_no_missing_label(y)
+        check_labels_survive(y)
+        check_sparse(X)  # before anything converts it
+        X, y = validate_data(self, X, y, reset=reset, accept_sparse="csr", dtype="numeric")
+        y = np.asarray(y)
+        if y.dtype.kind in "fc":  # for others it only warns that there are many classes
+            check_classification_targets(y)
+        return X, y
+
+    def _check_counts(self, X: Any) -> CountMatrix:
+        """Return the documents to predict in the kernels' form."""
+        needs_no_check = (  # scikit-learn's checks take 0.2 ms
+            isinstance(X, _PLAIN)
+            and X.ndim == 2
+            and X.dtype.kind in "iuf"
+            and X.shape[0] > 0
+            and X.shape[1] == self.n_features_in_
+            and not hasattr(self, "feature_names_in_")
+        )
+        if not needs_no_check:
+            check_sparse(X)
+            X = validate_data(self, X, reset=False, accept_sparse="csr", dtype="numeric")
+        return CountMatrix.from_matrix(X)
+
+
+class CountClassifier(EditingMixin, CountInput):
     """Validation, prediction, explanation and files of a classifier of counts."""
 
     n_jobs: int | None
@@ -277,32 +307,6 @@ class CountClassifier(EditingMixin, StatefulEstimator):
             "documents": f"{statistics.n_documents:,}",
             "terms": f"{statistics.n_terms:,}",
         }
-
-    def _check_input(self, X: Any, y: ArrayLike, *, reset: bool) -> tuple[Any, NDArray[Any]]:
-        """Return counts and labels after scikit-learn's checks and ours."""
-        check_no_missing_label(y)
-        check_labels_survive(y)
-        check_sparse(X)  # before anything converts it
-        X, y = validate_data(self, X, y, reset=reset, accept_sparse="csr", dtype="numeric")
-        y = np.asarray(y)
-        if y.dtype.kind in "fc":  # for others it only warns that there are many classes
-            check_classification_targets(y)
-        return X, y
-
-    def _check_counts(self, X: Any) -> CountMatrix:
-        """Return the documents to predict in the kernels' form."""
-        needs_no_check = (  # scikit-learn's checks take 0.2 ms
-            isinstance(X, _PLAIN)
-            and X.ndim == 2
-            and X.dtype.kind in "iuf"
-            and X.shape[0] > 0
-            and X.shape[1] == self.n_features_in_
-            and not hasattr(self, "feature_names_in_")
-        )
-        if not needs_no_check:
-            check_sparse(X)
-            X = validate_data(self, X, reset=False, accept_sparse="csr", dtype="numeric")
-        return CountMatrix.from_matrix(X)
 
 
 def label_topk(

@@ -1,4 +1,4 @@
-"""Adding, forgetting and editing classes: the methods; what they compute is in `training.editing`."""
+"""Methods that add, forget and edit; what they compute is in `training.editing`."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ class DoubleSamplingClassifier(CountClassifier):
     n_jobs : int or None, default=None
         Number of threads; None is one, -1 is every core.
     verbose : int, default=0
-        Above 0, stages of `fit` are told on standard error; the `longtail` logger always hears them.
+        Above 0, the stages of `fit` go to standard error; the `longtail` logger always has them.
 
     Attributes
     ----------

@@ -58,6 +58,14 @@ class _LongTailEdits(CountClassifier):
     def _with_terms(self, state: LongTailState, n_terms: int) -> LongTailState:
         return long_tail_editing.grow_terms(state, n_terms)
 
+    def _facts(self) -> dict[str, str]:
+        figures = self._fitted().check.summary()
+        shown = {
+            name: value if isinstance(value, str) else f"{value:.3g}"
+            for name, value in figures.items()
+        }
+        return super()._facts() | {f"held-out {name}": value for name, value in shown.items()}
+
 
 class LongTailClassifier(_LongTailEdits):
     """Classify documents into very many classes, most of them rare.
@@ -82,7 +90,7 @@ class LongTailClassifier(_LongTailEdits):
     n_jobs : int or None, default=None
         Number of threads; None is one, -1 is every core.
     verbose : int, default=0
-        Above 0, stages of `fit` are told on standard error; the `longtail` logger always hears them.
+        Above 0, the stages of `fit` go to standard error; the `longtail` logger always has them.
 
     Attributes
     ----------
@@ -272,14 +280,6 @@ class LongTailClassifier(_LongTailEdits):
             n_jobs=self.n_jobs,
             calibrate=bool(self.calibrate),
         )
-
-    def _facts(self) -> dict[str, str]:
-        figures = self._fitted().check.summary()
-        shown = {
-            name: value if isinstance(value, str) else f"{value:.3g}"
-            for name, value in figures.items()
-        }
-        return super()._facts() | {f"held-out {name}": value for name, value in shown.items()}
 
     def _fit_state(
         self, counts: CountMatrix, class_ids: Integers, classes: NDArray[Any], on_stage: Any

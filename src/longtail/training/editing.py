@@ -1,7 +1,7 @@
 """Edits of classes: labels and statistics in, labels and statistics out.
 
-What an estimator has learned of a class moves with it: `sources` says from which class each class of
-the result inherits. Everything here is exact and pure; the estimators derive the rest of their state.
+What an estimator has learned of a class moves with it: `sources` says from which class each class
+of the result inherits. Everything here is exact and pure; estimators derive the rest.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The model and its simpler selves on held-out documents: which scorer, how far to search, what mix.
+"""The model and its simpler selves on held-out documents: which to keep, how far to search.
 
 In: documents that the class statistics lack, and shared weights. Out: what is kept of them, the
 `SelfCheck` that says why, and the `Calibrator`.

@@ -129,7 +129,7 @@ class SelfCheck:
 
 
 def count_weights(true_classes: Integers, class_sizes: Integers) -> Floats:
-    """Return how many documents each held-out one stands for; sizes are those with all documents."""
+    """Return how many documents each held-out one stands for, from sizes with all documents."""
     sizes = class_sizes[true_classes].astype(np.float64)
     return sizes / np.maximum(sizes - 1.0, 1.0)
 
