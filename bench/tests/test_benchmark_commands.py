@@ -53,7 +53,7 @@ def test_run_and_report(letters, tmp_path):
     ("arguments", "message"),
     [
         (("run", "--systems", "bm25", "--set", "bm25.k1"), "--set must be like ova.C=10; got"),
-        (("run", "--systems", "bm25", "--seeds", "one"), "--seeds must be numbers"),
+        (("run", "--systems", "bm25", "--seeds", "one"), "--seeds must be integers"),
         (("run", "--data", "digits", "--systems", "bm25"), "no data set digits"),
         (("report", "absent.jsonl"), "absent.jsonl"),
         (("environments", "nonsense"), "environments must be among pecos, "),

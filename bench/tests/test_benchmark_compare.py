@@ -10,8 +10,8 @@ def cost_row(system: str, data: str, seed: int, cost: float, error: str | None =
         system,
         data,
         seed,
-        fit_processor_seconds=cost,
-        predict_processor_seconds=2 * cost,
+        fit_cpu_seconds=cost,
+        predict_cpu_seconds=2 * cost,
         peak_megabytes=3 * cost,
         error=error,
     )
@@ -28,7 +28,7 @@ def test_ratios_divide_means_over_seeds():
         cost_row("pecos", "c", 0, float("nan"), error="not finished after 1 s"),
     ]
     a, b, c = cost_ratios(rows)
-    assert (a.data, a.fit_processor, a.predict_processor, a.peak_memory) == ("a", 1.5, 1.5, 1.5)
+    assert (a.data, a.fit_cpu, a.predict_cpu, a.peak_memory) == ("a", 1.5, 1.5, 1.5)
     assert b.error == "pecos: not run"
     assert c.error == "pecos: not finished after 1 s"
-    assert np.isnan(c.fit_processor)
+    assert np.isnan(c.fit_cpu)

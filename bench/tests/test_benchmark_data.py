@@ -65,8 +65,8 @@ def test_names_and_classes_without_training_documents(tmp_path):
     ("replaced", "message"),
     [
         ({"test_indptr": None}, "there is no array test_indptr"),
-        ({"train_y": np.array([0])}, "one class number for each"),
-        ({"train_y": np.array([0, 7, 1])}, "class numbers from 0 to 1; got 0 to 7"),
+        ({"train_y": np.array([0])}, "one class id for each"),
+        ({"train_y": np.array([0, 7, 1])}, "class ids from 0 to 1; got 0 to 7"),
         ({"train_indices": np.array([0, 1, 9, 0, 1, 2, 0, 1, 2])}, "cannot be read"),
         ({"shape": np.array([3, 1])}, "cannot be read"),
         ({"train_y": np.array([None, 1, 1])}, "cannot be read"),

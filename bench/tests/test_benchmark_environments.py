@@ -38,8 +38,8 @@ def test_environment_is_created_once_and_again_after_an_interruption(monkeypatch
     environments.ensure_environment("pecos", tmp_path)
     assert len(commands) == 8
     assert not (tmp_path / "pecos" / "left over").exists()
-    other = environments.Peer(("numpy<2",), ("libpecos",), "pecos")
-    monkeypatch.setitem(environments.PEERS, "pecos", other)
+    other = environments.BaselinePackages(("numpy<2",), ("libpecos",), "pecos")
+    monkeypatch.setitem(environments.BASELINES, "pecos", other)
     assert environments.find_environment("pecos", tmp_path) is None
 
 
@@ -52,10 +52,10 @@ def test_variables_that_reach_into_an_installation_are_left_out(monkeypatch):
 
 
 def test_pip_failure_is_one_line_and_is_not_taken_for_an_environment(monkeypatch, tmp_path):
-    peer = environments.Peer(("no-such-package-of-longtail",), (), "nothing")
-    monkeypatch.setitem(environments.PEERS, "absent", peer)
+    baseline = environments.BaselinePackages(("no-such-package-of-longtail",), (), "nothing")
+    monkeypatch.setitem(environments.BASELINES, "absent", baseline)
     monkeypatch.setenv("PIP_NO_INDEX", "1")
-    with pytest.raises(environments.PeerEnvironmentError) as caught:
+    with pytest.raises(environments.BaselineEnvironmentError) as caught:
         environments.ensure_environment("absent", tmp_path)
     assert "no environment for absent" in str(caught.value)
     assert "pip install failed" in str(caught.value)
@@ -66,13 +66,13 @@ def test_pip_failure_is_one_line_and_is_not_taken_for_an_environment(monkeypatch
 
 def test_folder_that_cannot_be_made(tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(environments.PeerEnvironmentError, match="no environment for pecos in"):
+    with pytest.raises(environments.BaselineEnvironmentError, match="no environment for pecos in"):
         environments.ensure_environment("pecos", tmp_path / "file")
 
 
 def test_every_environment_serves_a_system():
     wanted = {system.environment for system in SYSTEMS.values()} - {None}
-    assert wanted == set(environments.PEERS)
+    assert wanted == set(environments.BASELINES)
 
 
 def test_package_names():

@@ -37,8 +37,8 @@ def make_row(system, data="letters", seed=0, cost=1.0, accuracy=0.5, **fields):
         macro_f1=accuracy / 2,
         macro_f1_of_means=accuracy / 2 + 0.01,
         top_5=accuracy + 0.2,
-        fit_processor_seconds=10 * cost,
-        predict_processor_seconds=cost,
+        fit_cpu_seconds=10 * cost,
+        predict_cpu_seconds=cost,
         peak_megabytes=400 * cost,
         model_bytes=int(7e6 * cost),
         bands=BANDS,
@@ -63,7 +63,7 @@ ROWS = [
     make_failure("msvm", "memory", "more than 12,000 MB of memory"),
     make_row("longtail", seed=0, accuracy=0.5),
     make_row("longtail", seed=1, accuracy=0.7, cost=3.0),
-    make_row("bm25", accuracy=0.4, part="held-out"),
+    make_row("bm25", accuracy=0.4, split="held-out"),
     make_row("bm25", accuracy=0.4, cost=0.01),
     make_row("paper", data="digits", accuracy=0.9, cost=30.0),
 ]
@@ -98,7 +98,7 @@ def test_table_in_the_layout_of_the_paper():
     text = paper.to_markdown()
     assert text.startswith(TABLE)
     notes = text.removeprefix(TABLE).splitlines()
-    assert notes[0].startswith("- Times are processor time")
+    assert notes[0].startswith("- Times are CPU time")
     assert notes[1].startswith("- MaF1 is the harmonic mean")
     assert notes[2:] == [
         "- OVA on letters: not finished after 600 s.",
@@ -220,7 +220,7 @@ def test_figures_show_what_has_no_result():
 
 def test_nothing_to_report(tmp_path):
     with pytest.raises(ValueError, match="no row on test documents"):
-        write_report([make_row("bm25", part="held-out")], tmp_path)
+        write_report([make_row("bm25", split="held-out")], tmp_path)
     (only,) = result_tables(collect([make_failure("ova", "failed", "no")]))
     assert "OVA on letters: no." in only.notes
     files = write_report([make_failure("ova", "failed", "no")], tmp_path)

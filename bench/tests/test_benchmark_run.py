@@ -117,7 +117,7 @@ def test_a_row_says_everything(letters, tmp_path):
     assert row.accuracy <= row.top_5 <= 1
     assert (row.n_train, row.n_test, row.n_classes, row.n_terms) == (220, 80, 20, 60)
     assert sum(band.n_documents for band in row.bands) == 80
-    assert row.fit_processor_seconds > 0 < row.predict_processor_seconds
+    assert row.fit_cpu_seconds > 0 < row.predict_cpu_seconds
     assert 0 < row.fit_seconds < row.warmup_seconds + 60
     assert 20 < row.peak_megabytes < 4000
     assert row.model_bytes == model.model_bytes()
@@ -226,7 +226,7 @@ def test_what_makes_a_row_the_same_run():
         {"data_digest": "b"},
         {"system": "knn"},
         {"seed": 1},
-        {"part": "held-out"},
+        {"split": "held-out"},
         {"settings": {"k1": 2}},
         {"n_threads": 4},
     ):
@@ -335,7 +335,7 @@ def test_search_uses_held_out_documents_alone(letters, odd, tmp_path):
     assert [trial.part for trial in tried] == ["held-out"] * 3
     assert all(trial.n_train + trial.n_test == 220 for trial in tried)
     best = max(tried, key=lambda trial: trial.accuracy)
-    assert (row.settings, row.tuned, row.part) == (best.settings, 3, "test")
+    assert (row.settings, row.tuned, row.split) == (best.settings, 3, "test")
     assert (row.n_train, row.n_test) == (220, 80)
     (again,) = run([letters], ["constant"], tune=3, out=out)
     assert again.to_json() == row.to_json()
@@ -344,7 +344,7 @@ def test_search_uses_held_out_documents_alone(letters, odd, tmp_path):
 
 def test_search_without_any_result_is_a_row(letters, odd, tmp_path):
     (row,) = run([letters], ["broken"], tune=2, out=tmp_path / "rows")
-    assert (row.outcome, row.part, row.tuned) == ("failed", "test", 2)
+    assert (row.outcome, row.split, row.tuned) == ("failed", "test", 2)
     assert len(read_rows(tmp_path / "rows")) == 3
 
 
@@ -430,8 +430,8 @@ def test_stopwatch_counts_the_processor_of_children():
         living = stopwatch.read()
         child.communicate(b"\n")
     assert living.seconds > 0
-    assert living.processor_seconds > 0.05
-    assert stopwatch.read().processor_seconds >= living.processor_seconds - 0.02
+    assert living.cpu_seconds > 0.05
+    assert stopwatch.read().cpu_seconds >= living.cpu_seconds - 0.02
 
 
 def test_process_that_fails_or_is_killed(tmp_path):

@@ -14,10 +14,10 @@ from longtail_bench import searching, speed
 from longtail_bench.growth import fit_exponents, run_growth
 from longtail_bench.jobs import run_job
 from longtail_bench.processes import Limits, RunError
-from longtail_bench.stages import FIT_STAGES, PREDICT_STAGES, REST, Stage, replaced, time_stages
+from longtail_bench.stages import time_stages
 from longtail_bench.synthetic import draw_class_sizes, draw_counts, zipf
 
-from longtail.retrieval import search as candidates
+from longtail._progress import StageReporter
 from longtail.sparse import CountMatrix
 from tests.conftest import make_problem
 
@@ -100,102 +100,60 @@ def test_synthetic_sets_refuse(arguments, message):
 # ---- stages
 
 
-class Sleeper:
-    """Two stages, one inside the other, and a class method."""
-
-    def outer(self):
-        return self.inner() + 1
-
-    def inner(self):
-        return 1
-
-    @classmethod
-    def build(cls):
-        return cls
-
-
-STAGES = (
-    Stage("outer", Sleeper, "outer"),
-    Stage("inner", Sleeper, "inner"),
-    Stage("build", Sleeper, "build"),
-)
-
-
-def test_stages_add_up_and_leave_no_trace(monkeypatch):
+def test_stages_last_until_the_next_and_add_up(monkeypatch):
     ticks = iter(range(100))
     monkeypatch.setattr(time, "perf_counter", lambda: next(ticks))
-    originals = {stage: vars(Sleeper)[stage.function] for stage in STAGES}
-    sleeper = Sleeper()
 
     def call():
-        return Sleeper.build(), sleeper.outer(), sleeper.inner()
+        report = StageReporter()
+        for stage in ("statistics", "mining", "mining", "statistics"):
+            report(stage)
+        return "fitted"
 
-    result, total, costs = time_stages(STAGES, call)
-    assert result == (Sleeper, 2, 1)
-    # Each reading of the clock is a tick; the inner stage counts only where it is not inside.
+    result, total, costs = time_stages(call)
+    assert result == "fitted"
+    # The clock is read at the start, whenever the stage changes, and at the end.
     assert {name: cost.wall for name, cost in costs.items()} == {
-        "outer": 1,
-        "inner": 1,
-        "build": 1,
-        REST: 4,
+        "validation": 1,
+        "statistics": 2,
+        "mining": 1,
     }
-    assert total.wall == 7
-    assert {stage: vars(Sleeper)[stage.function] for stage in STAGES} == originals
+    assert total.wall == 4
 
 
-def test_a_replacement_ends_with_an_error():
-    original = Sleeper.inner
-    with (
-        pytest.raises(KeyError, match="inner"),
-        replaced(Sleeper, "inner", lambda f, self: {}["inner"]),
-    ):
-        Sleeper().inner()
-    assert Sleeper.inner is original
-
-
-@pytest.mark.parametrize("stages", [FIT_STAGES, PREDICT_STAGES])
-@pytest.mark.parametrize("estimator", list(speed.ESTIMATORS))
-def test_every_stage_runs(stages, estimator, data):
+@pytest.mark.parametrize(
+    ("estimator", "stages"),
+    [
+        ("LongTailClassifier", {"shared weights", "mining", "calibration", "residuals", "index"}),
+        ("DoubleSamplingClassifier", {"sampling", "pair features", "pairwise scorer", "index"}),
+    ],
+)
+def test_stages_of_a_fit(estimator, stages, data):
     classifier = speed.ESTIMATORS[estimator](random_state=0)
-    calls = dict.fromkeys(stages[estimator], 0)
-
-    def counted(stage):
-        def around(function, *arguments, **options):
-            calls[stage] += 1
-            return function(*arguments, **options)
-
-        return around
-
-    fit = lambda: classifier.fit(data.X_train, data.y_train)  # noqa: E731
-    if stages is PREDICT_STAGES:
-        fit()
-    watched = [replaced(stage.owner, stage.function, counted(stage)) for stage in calls]
-    for watch in watched:
-        watch.__enter__()
-    try:
-        fit() if stages is FIT_STAGES else classifier.predict(data.X_test)
-    finally:
-        for watch in watched:
-            watch.__exit__(None, None, None)
-    assert [stage.stage for stage, n_calls in calls.items() if not n_calls] == []
+    _, total, costs = time_stages(lambda: classifier.fit(data.X_train, data.y_train))
+    assert {"validation", "statistics", *stages} <= set(costs)
+    assert sum(cost.wall for cost in costs.values()) == pytest.approx(total.wall)
+    total, costs = searching.time_prediction(classifier, data.X_test)
+    assert {"weighting", "search", "everything else"} <= set(costs)
+    assert sum(cost.wall for cost in costs.values()) == pytest.approx(total.wall)
 
 
 # ---- the search against brute force
 
 
 def test_brute_force_equals_the_search(classifier, data):
-    search = searching.capture_search(classifier, data.X_test)
+    search = searching.prepare_search(classifier, data.X_test)
     assert search.documents.rows.n_documents == data.X_test.shape[0]
-    for asked in (search, replace(search, rare=None), replace(search, n_candidates=N_CLASSES)):
+    for asked in (search, replace(search, pruning=None), replace(search, n_candidates=N_CLASSES)):
         searching.compare_with_brute_force(asked, 1)
-    classes, scores = searching.brute_force(replace(search, rare=None), 2)()
+    classes, scores = searching.brute_force(replace(search, pruning=None), 2)()
     for document in (0, 17):
         assert_is_highest(search, document, classes[document], scores[document])
 
 
 def assert_is_highest(search, document, classes, scores):
     """Score every class with plain dicts and sort."""
-    rows, score = search.documents.rows, search.score
+    rows, score = search.documents.rows, search.scorer
     entries = range(rows.indptr[document], rows.indptr[document + 1])
     weights = {rows.indices[j]: float(search.documents.weights[j]) for j in entries}
     expected = []
@@ -211,7 +169,7 @@ def assert_is_highest(search, document, classes, scores):
 
 
 def test_a_wrong_search_is_noticed(classifier, data, monkeypatch):
-    search = searching.capture_search(classifier, data.X_test)
+    search = searching.prepare_search(classifier, data.X_test)
     find = searching.search
 
     def find_wrongly(*arguments, **options):
@@ -219,7 +177,7 @@ def test_a_wrong_search_is_noticed(classifier, data, monkeypatch):
         scores[3, 0] = np.nextafter(scores[3, 0], np.inf)
         return classes, scores
 
-    monkeypatch.setattr(searching, "find_highest", find_wrongly)
+    monkeypatch.setattr(searching, "search", find_wrongly)
     with pytest.raises(RuntimeError, match="found different classes or scores"):
         searching.compare_with_brute_force(search, 1)
 
@@ -229,8 +187,8 @@ def test_a_wrong_search_is_noticed(classifier, data, monkeypatch):
 def test_reads_are_counted(seed):
     problem = make_problem(seed, n_documents=40, n_classes=9, n_terms=30)
     classifier = speed.LongTailClassifier(candidates=4, random_state=0).fit(problem.X, problem.y)
-    search = searching.capture_search(classifier, problem.X)
-    reads = searching.count_reads(replace(search, rare=None))
+    search = searching.prepare_search(classifier, problem.X)
+    reads = searching.count_reads(replace(search, pruning=None))
     has_term = np.zeros((9, 30), bool)
     for c in range(9):
         has_term[c] = problem.X[problem.y == c].any(axis=0)
@@ -238,12 +196,11 @@ def test_reads_are_counted(seed):
     postings = ((problem.X > 0) * frequencies).sum(axis=1)
     assert reads["postings"] == pytest.approx(postings.mean())
     assert reads["postings_searched"] == reads["postings"]
-    common = frequencies > candidates.DENSE_SHARE * 9
+    common = classifier.state_.index.dense_row_ids >= 0
     listed = ((problem.X > 0) * np.where(common, 0, frequencies)).sum(axis=1)
     n_rows = ((problem.X > 0) & common).sum(axis=1)
-    # Every document is searched once, and again where its candidates did not fit.
-    assert reads["postings_read"] >= listed.mean()
-    assert reads["byte_entries_read"] >= (9 * 4 * np.ceil(n_rows / 4)).mean()
+    assert reads["postings_read"] == pytest.approx(listed.mean())
+    assert reads["byte_entries_read"] == pytest.approx((9 * 4 * np.ceil(n_rows / 4)).mean())
     assert 4 <= reads["classes_scored"] <= 9
     assert searching.count_reads(search)["postings_searched"] <= reads["postings"]
 
@@ -253,7 +210,7 @@ def test_reads_are_counted(seed):
 
 def test_model_bytes_count_each_array_once(classifier):
     arrays = speed.model_arrays(classifier)
-    model = classifier._state
+    model = classifier.state_
     assert arrays["statistics.indices"] == model.statistics.indices.nbytes
     assert arrays["index.quantized"] == model.index.quantized.nbytes
     assert not {"score.indices", "centroids.indices", "term_scores.indices"} & set(arrays)
@@ -264,11 +221,11 @@ def test_model_bytes_count_each_array_once(classifier):
 
 
 def test_floor_is_bytes_over_bandwidth():
-    bandwidth = {"bytes_per_wall_second": 2e9, "bytes_per_processor_second": 4e9}
+    bandwidth = {"bytes_per_wall_second": 2e9, "bytes_per_cpu_second": 4e9}
     floor = speed.describe_floor(1000.0, bandwidth)
     assert floor["floor_bytes"] == 8000
     assert floor["floor_wall_microseconds"] == pytest.approx(4.0)
-    assert floor["floor_processor_microseconds"] == pytest.approx(2.0)
+    assert floor["floor_cpu_microseconds"] == pytest.approx(2.0)
 
 
 def test_bandwidth_copies_everything_with_every_number_of_threads():
@@ -298,8 +255,8 @@ def growth_row(n_classes, value, outcome="ok"):
         "estimator": "a",
         "n_classes": n_classes,
         "outcome": outcome,
-        "fit": {"processor_seconds": value},
-        "predict": {"processor_microseconds": math.sqrt(value)},
+        "fit": {"cpu_seconds": value},
+        "predict": {"cpu_microseconds": math.sqrt(value)},
         "memory": {"peak_megabytes": 5.0, "model_bytes": value**2},
     }
 
@@ -386,7 +343,7 @@ def test_speed_command(bench, data, tmp_path, capsys):
             "documents": 40,
         }
         for step in ("fit", "predict"):
-            for clock in ("wall_seconds", "processor_seconds"):
+            for clock in ("wall_seconds", "cpu_seconds"):
                 parts = sum(cost[clock] for cost in row[step]["stages"].values())
                 assert parts == pytest.approx(row[step][clock])
         assert row["latency"]["calls"] == speed.N_CALLS

@@ -1,48 +1,79 @@
 """What each ingredient of LongTailClassifier is worth: the same fit with one of them switched off.
 
-In: a data set. Out: a Measurement for each variant. A variant overrides one step of the estimator;
-the estimator itself knows nothing of it.
+In: a data set. Out: a Measurement for each variant. A variant is a `FitConfig` with other
+experiment fields.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import replace
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
 
 from longtail import LongTailClassifier
 from longtail.datasets import CountDataset
+from longtail.results import TopK
+from longtail.sparse import CountMatrix
 from longtail.training.config import FitConfig
+from longtail.training.long_tail import fit_long_tail
+from longtail.training.sampling import draw_seed
 from longtail_bench.measure import Measurement, Progress, measure
 
-
-class Variant(LongTailClassifier):
-    """The estimator with other experiment fields in its `FitConfig`."""
-
-    experiment: dict[str, Any]
-
-    def _config(self) -> FitConfig:
-        return replace(super()._config(), **self.experiment)
-
-
-def _variant(**experiment: Any) -> Callable[..., LongTailClassifier]:
-    return type("Variant", (Variant,), {"experiment": experiment})
-
-
-VARIANTS: dict[str, Callable[..., LongTailClassifier]] = {
-    "LongTailClassifier": LongTailClassifier,
-    "without residuals": _variant(residuals=False),
-    "without term weights": _variant(term_weights=False),
-    "without either": _variant(residuals=False, term_weights=False),
-    "feature weights fixed": _variant(features="default"),
-    "cosine only": _variant(features="cosine"),
-    "without leave-one-out": _variant(leave_one_out=False),
-    "random negatives": _variant(negatives="random"),
-    "5 candidates": lambda **options: LongTailClassifier(candidates=5, **options),
-    "50 candidates": lambda **options: LongTailClassifier(candidates=50, **options),
-    "C = 0.3": lambda **options: LongTailClassifier(C=0.3, **options),
-    "C = 3": lambda **options: LongTailClassifier(C=3.0, **options),
+VARIANTS: dict[str, dict[str, Any]] = {
+    "LongTailClassifier": {},
+    "without residuals": {"residuals": False},
+    "without term weights": {"term_weights": False},
+    "without either": {"residuals": False, "term_weights": False},
+    "feature weights fixed": {"features": "default"},
+    "cosine only": {"features": "cosine"},
+    "without leave-one-out": {"leave_one_out": False},
+    "random negatives": {"negatives": "random"},
+    "5 candidates": {"candidates": 5},
+    "50 candidates": {"candidates": 50},
+    "C = 0.3": {"C": 0.3},
+    "C = 3": {"C": 3.0},
 }
+
+
+class ConfiguredClassifier:
+    """LongTailClassifier fitted with any fields of `FitConfig`.
+
+    Parameters
+    ----------
+    fields : mapping of str to object
+        Fields of `FitConfig` that differ from the default.
+    random_state : int
+        As in `LongTailClassifier`.
+    n_jobs : int or None
+        Number of threads.
+
+    Examples
+    --------
+    >>> classifier = ConfiguredClassifier({"residuals": False}, random_state=0)
+    >>> X, y = np.array([[3, 0], [2, 1], [0, 2], [0, 4]]), np.array(["a", "a", "b", "b"])
+    >>> classifier.fit(X, y).predict_topk([[1, 0]], 1).classes.tolist()
+    [['a']]
+    """
+
+    def __init__(
+        self, fields: Mapping[str, Any], random_state: int = 0, n_jobs: int | None = None
+    ) -> None:
+        self.config = FitConfig(seed=draw_seed(random_state), n_jobs=n_jobs, **fields)
+
+    def fit(self, X: Any, y: NDArray[Any]) -> Self:
+        """Learn from counts and labels."""
+        classes, class_ids = np.unique(y, return_inverse=True)
+        state = fit_long_tail(CountMatrix.from_matrix(X), class_ids, classes, self.config)
+        self.fitted_ = LongTailClassifier.from_state(
+            state, candidates=self.config.candidates, C=self.config.C, n_jobs=self.config.n_jobs
+        )
+        return self
+
+    def predict_topk(self, X: Any, k: int = 5) -> TopK:
+        """Return the k best classes of each document with their scores."""
+        return self.fitted_.predict_topk(X, k)
 
 
 def run_ablation(
@@ -55,5 +86,5 @@ def run_ablation(
     """Measure every variant with every seed; yields (seed, measurement) as they come."""
     for name in variants:
         for seed in seeds:
-            classifier = VARIANTS[name](random_state=seed, n_jobs=n_jobs)
+            classifier = ConfiguredClassifier(VARIANTS[name], seed, n_jobs)
             yield seed, measure(name, classifier, data, progress)

@@ -24,14 +24,16 @@ class Ratio:
 
     data: str
     system: str
-    peer: str
-    fit_processor: float = _NAN
-    predict_processor: float = _NAN
+    baseline: str
+    fit_cpu: float = _NAN
+    predict_cpu: float = _NAN
     peak_memory: float = _NAN
     error: str | None = None
 
 
-def cost_ratios(rows: Sequence[Row], system: str = "longtail", peer: str = "pecos") -> list[Ratio]:
+def cost_ratios(
+    rows: Sequence[Row], system: str = "longtail", baseline: str = "pecos"
+) -> list[Ratio]:
     """Divide what one system cost by what another cost, for each data set.
 
     Parameters
@@ -48,34 +50,37 @@ def cost_ratios(rows: Sequence[Row], system: str = "longtail", peer: str = "peco
 
     Examples
     --------
-    >>> costs = dict(predict_processor_seconds=1.0, peak_megabytes=300.0)
-    >>> rows = [Row("longtail", "letters", 0, fit_processor_seconds=9.0, **costs),
-    ...         Row("pecos", "letters", 0, fit_processor_seconds=6.0, **costs)]
-    >>> cost_ratios(rows)[0].fit_processor
+    >>> costs = dict(predict_cpu_seconds=1.0, peak_megabytes=300.0)
+    >>> rows = [Row("longtail", "letters", 0, fit_cpu_seconds=9.0, **costs),
+    ...         Row("pecos", "letters", 0, fit_cpu_seconds=6.0, **costs)]
+    >>> cost_ratios(rows)[0].fit_cpu
     1.5
     """
-    return [_divide(rows, name, system, peer) for name in dict.fromkeys(row.data for row in rows)]
+    return [
+        _divide(rows, name, system, baseline) for name in dict.fromkeys(row.data for row in rows)
+    ]
 
 
-def _divide(rows: Sequence[Row], data: str, system: str, peer: str) -> Ratio:
+def _divide(rows: Sequence[Row], data: str, system: str, baseline: str) -> Ratio:
     """Return the ratios for one data set."""
     ours, theirs = (
-        [row for row in rows if (row.system, row.data) == (name, data)] for name in (system, peer)
+        [row for row in rows if (row.system, row.data) == (name, data)]
+        for name in (system, baseline)
     )
-    for name, chosen in ((system, ours), (peer, theirs)):
-        errors = [row.error for row in chosen if row.error] if chosen else ["not run"]
+    for name, selected in ((system, ours), (baseline, theirs)):
+        errors = [row.error for row in selected if row.error] if selected else ["not run"]
         if errors:
-            return Ratio(data, system, peer, error=f"{name}: {errors[0]}")
+            return Ratio(data, system, baseline, error=f"{name}: {errors[0]}")
 
     def ratio(cost: str) -> float:
-        top, bottom = (fmean(getattr(row, cost) for row in chosen) for chosen in (ours, theirs))
+        top, bottom = (fmean(getattr(row, cost) for row in selected) for selected in (ours, theirs))
         return top / bottom if bottom else _NAN
 
     return Ratio(
         data,
         system,
-        peer,
-        fit_processor=ratio("fit_processor_seconds"),
-        predict_processor=ratio("predict_processor_seconds"),
+        baseline,
+        fit_cpu=ratio("fit_cpu_seconds"),
+        predict_cpu=ratio("predict_cpu_seconds"),
         peak_memory=ratio("peak_megabytes"),
     )

@@ -3,7 +3,7 @@
 A folder holds `counts.npz` and, if its classes and terms have names, `classes.txt.xz` and
 `terms.txt.xz` with one name a line. `counts.npz` holds `shape` (n_train, n_test, n_classes,
 n_terms) and for each of the parts `train` and `test` the arrays `_indptr`, `_indices`, `_data` of a
-CSR matrix of raw counts and `_y`, class numbers from 0.
+CSR matrix of raw counts and `_y`, class ids from 0.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from longtail.datasets.streams import read_chunks
 COUNTS = "counts.npz"
 
 _ARRAYS = {"shape"} | {
-    f"{part}_{name}" for part in ("train", "test") for name in ("data", "indices", "indptr", "y")
+    f"{split}_{name}" for split in ("train", "test") for name in ("data", "indices", "indptr", "y")
 }
 _CHUNK = 1 << 20  # bytes of a list of names read at once
 
@@ -55,13 +55,13 @@ def find_data_sets(folder: str | os.PathLike[str]) -> dict[str, Path]:
     >>> list(find_data_sets(folder))
     ['letters']
     """
-    place = Path(folder)
-    if not place.is_dir():
-        raise FileNotFoundError(f"no folder of data sets at {place.absolute()}")
-    found = {path.parent.name: path.parent for path in sorted(place.glob(f"*/{COUNTS}"))}
+    path = Path(folder)
+    if not path.is_dir():
+        raise FileNotFoundError(f"no folder of data sets at {path.absolute()}")
+    found = {path.parent.name: path.parent for path in sorted(path.glob(f"*/{COUNTS}"))}
     if not found:
         raise FileNotFoundError(
-            f"no data sets: {COUNTS} is missing in each folder of {place.absolute()}"
+            f"no data sets: {COUNTS} is missing in each folder of {path.absolute()}"
         )
     return found
 
@@ -81,11 +81,11 @@ def find_data_set(name: str | os.PathLike[str], folder: str | os.PathLike[str] |
     FileNotFoundError
         If it is in neither place: what was looked for, where, and what is there instead.
     """
-    places = [Path(name)] if folder is None else [Path(folder) / name, Path(name)]
-    for place in places:
-        if (place / COUNTS).is_file():
-            return place
-    looked = " and ".join(str((place / COUNTS).absolute()) for place in places)
+    paths = [Path(name)] if folder is None else [Path(folder) / name, Path(name)]
+    for path in paths:
+        if (path / COUNTS).is_file():
+            return path
+    looked = " and ".join(str((path / COUNTS).absolute()) for path in paths)
     known = "" if folder is None else f"; there are {', '.join(find_data_sets(folder))}"
     raise FileNotFoundError(f"no data set {os.fspath(name)}: looked for {looked}{known}")
 
@@ -129,42 +129,41 @@ def load_counts(path: str | os.PathLike[str]) -> CountDataset:
         if y.min() < 0 or y.max() >= n_classes:
             raise DataFormatError(
                 file,
-                f"{name} must have class numbers from 0 to {n_classes - 1}; "
-                f"got {y.min()} to {y.max()}",
+                f"{name} must have class ids from 0 to {n_classes - 1}; got {y.min()} to {y.max()}",
             )
     order = _training_classes_first(y_train, n_classes)
-    numbers = np.argsort(order)
+    new_ids = np.argsort(order)
     return CountDataset(
         X_train=X_train,
-        y_train=numbers[y_train],
+        y_train=new_ids[y_train],
         X_test=X_test,
-        y_test=numbers[y_test],
+        y_test=new_ids[y_test],
         classes=_read_names(Path(path) / "classes.txt.xz", n_classes)[order],
         terms=_read_names(Path(path) / "terms.txt.xz", n_terms),
     )
 
 
 def _read_part(
-    arrays: Any, part: str, n_documents: int, n_terms: int
+    arrays: Any, split: str, n_documents: int, n_terms: int
 ) -> tuple[csr_array[Any], NDArray[np.int64]]:
-    """Return counts and class numbers of the training or the test part."""
+    """Return counts and class ids of the training or the test part."""
     X = csr_array(
-        (arrays[f"{part}_data"], arrays[f"{part}_indices"], arrays[f"{part}_indptr"]),
+        (arrays[f"{split}_data"], arrays[f"{split}_indices"], arrays[f"{split}_indptr"]),
         shape=(n_documents, n_terms),
     )
     X.check_format(full_check=True)
     X.sum_duplicates()
-    y = np.asarray(arrays[f"{part}_y"], dtype=np.int64)
+    y = np.asarray(arrays[f"{split}_y"], dtype=np.int64)
     if y.shape != (n_documents,) or not n_documents:
         raise ValueError(
-            f"{part}_y must have one class number for each of at least one document; got shape "
+            f"{split}_y must have one class id for each of at least one document; got shape "
             f"{y.shape} for {n_documents} documents"
         )
     return X, y
 
 
 def _training_classes_first(y_train: NDArray[np.int64], n_classes: int) -> NDArray[np.int64]:
-    """Return the class numbers of the file in the order that CountDataset wants."""
+    """Return the class ids of the file in the order that CountDataset wants."""
     untrained = np.bincount(y_train, minlength=n_classes) == 0
     return np.argsort(untrained, kind="stable")
 

@@ -33,12 +33,12 @@ _LEFT_OUT = (
 )
 
 
-class PeerEnvironmentError(OSError):
+class BaselineEnvironmentError(OSError):
     """An environment that could not be created: which, at what step, why."""
 
 
 @dataclass(frozen=True)
-class Peer:
+class BaselinePackages:
     """What pip installs for a peer.
 
     Attributes
@@ -59,18 +59,18 @@ class Peer:
 # What every worker and `longtail_bench.baselines.base` need.
 _WORKER = ("numpy>=1.26", "scipy>=1.13", "scikit-learn>=1.6")
 
-PEERS = {
+BASELINES = {
     # XR-Linear imports numpy, scipy and scikit-learn alone; torch, transformers and the rest that
     # libpecos asks for (several GB) serve other models of the package.
-    "pecos": Peer(
+    "pecos": BaselinePackages(
         packages=("numpy>=1.26,<2", "scipy>=1.13,<1.14", "scikit-learn>=1.6"),
         bare_packages=("libpecos==1.2.8",),
         module="pecos.xmc.xlinear",
     ),
-    "omikuji": Peer((*_WORKER, "omikuji==0.5.2"), (), "omikuji"),
-    "napkinxc": Peer((*_WORKER, "napkinxc==0.7.2"), (), "napkinxc.models"),
-    "vowpalwabbit": Peer((*_WORKER, "vowpalwabbit==9.11.9"), (), "vowpalwabbit"),
-    "fasttext": Peer((*_WORKER, "fasttext-numpy2==0.10.4"), (), "fasttext"),
+    "omikuji": BaselinePackages((*_WORKER, "omikuji==0.5.2"), (), "omikuji"),
+    "napkinxc": BaselinePackages((*_WORKER, "napkinxc==0.7.2"), (), "napkinxc.models"),
+    "vowpalwabbit": BaselinePackages((*_WORKER, "vowpalwabbit==9.11.9"), (), "vowpalwabbit"),
+    "fasttext": BaselinePackages((*_WORKER, "fasttext-numpy2==0.10.4"), (), "fasttext"),
 }
 
 
@@ -83,9 +83,9 @@ def environments_folder(folder: str | os.PathLike[str] | None = None) -> Path:
         Taken if given; otherwise the environment variable LONGTAIL_ENVIRONMENTS, otherwise
         `longtail/environments` in the user's cache folder.
     """
-    chosen = folder or os.environ.get(FOLDER_VARIABLE)
-    if chosen:
-        return Path(chosen).expanduser().absolute()
+    configured = folder or os.environ.get(FOLDER_VARIABLE)
+    if configured:
+        return Path(configured).expanduser().absolute()
     if sys.platform == "darwin":
         caches = Path.home() / "Library" / "Caches"
     else:
@@ -108,10 +108,10 @@ def find_environment(name: str, folder: str | os.PathLike[str] | None = None) ->
     >>> find_environment("pecos", "/nowhere") is None
     True
     """
-    place = environments_folder(folder) / name
-    python = place / "bin" / "python"
+    folder_path = environments_folder(folder) / name
+    python = folder_path / "bin" / "python"
     try:
-        complete = json.loads((place / _MARKER).read_text(encoding="utf-8")) == _stamp(name)
+        complete = json.loads((folder_path / _MARKER).read_text(encoding="utf-8")) == _stamp(name)
     except (OSError, ValueError):
         return None
     # The interpreter is a link: the one it points to may be gone.
@@ -133,27 +133,31 @@ def ensure_environment(name: str, folder: str | os.PathLike[str] | None = None) 
 
     Raises
     ------
-    PeerEnvironmentError
+    BaselineEnvironmentError
         If it cannot be created; one line that says why.
     """
     if python := find_environment(name, folder):
         return python
-    place = environments_folder(folder) / name
+    folder_path = environments_folder(folder) / name
     try:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        with _locked(place.with_name(f"{name}.lock")):
+        folder_path.parent.mkdir(parents=True, exist_ok=True)
+        with _locked(folder_path.with_name(f"{name}.lock")):
             # Another process may have created it while this one waited.
-            return find_environment(name, folder) or _create(name, place)
-    except PeerEnvironmentError:
+            return find_environment(name, folder) or _create(name, folder_path)
+    except BaselineEnvironmentError:
         raise
     except OSError as error:
-        raise PeerEnvironmentError(f"no environment for {name} in {place}: {error}") from error
+        raise BaselineEnvironmentError(
+            f"no environment for {name} in {folder_path}: {error}"
+        ) from error
 
 
 def package_names(name: str) -> list[str]:
     """Return the names of the packages of a peer's environment, without versions."""
-    peer = PEERS[name]
-    return [re.split("[<>=]", package)[0] for package in (*peer.packages, *peer.bare_packages)]
+    baseline = BASELINES[name]
+    return [
+        re.split("[<>=]", package)[0] for package in (*baseline.packages, *baseline.bare_packages)
+    ]
 
 
 def clean_variables() -> dict[str, str]:
@@ -163,26 +167,28 @@ def clean_variables() -> dict[str, str]:
 
 def _stamp(name: str) -> dict[str, object]:
     """Return what an environment was made of, as JSON gives it back."""
-    stamp: dict[str, object] = json.loads(json.dumps(asdict(PEERS[name])))
+    stamp: dict[str, object] = json.loads(json.dumps(asdict(BASELINES[name])))
     return stamp
 
 
-def _create(name: str, place: Path) -> Path:
+def _create(name: str, folder_path: Path) -> Path:
     """Create an environment from nothing and mark it as complete."""
-    if place.exists():
-        shutil.rmtree(place)
-    peer, python = PEERS[name], place / "bin" / "python"
+    if folder_path.exists():
+        shutil.rmtree(folder_path)
+    baseline, python = BASELINES[name], folder_path / "bin" / "python"
     pip = (str(python), "-I", "-m", "pip", "--require-virtualenv", "install", "--quiet")
-    _run(name, place, "creating it", (sys.executable, "-m", "venv", str(place)))
-    _run(name, place, "pip install", (*pip, *peer.packages))
-    if peer.bare_packages:
-        _run(name, place, "pip install", (*pip, "--no-deps", *peer.bare_packages))
-    _run(name, place, "a first import", (str(python), "-I", "-c", f"import {peer.module}"))
-    (place / _MARKER).write_text(json.dumps(_stamp(name)), encoding="utf-8")
+    _run(name, folder_path, "creating it", (sys.executable, "-m", "venv", str(folder_path)))
+    _run(name, folder_path, "pip install", (*pip, *baseline.packages))
+    if baseline.bare_packages:
+        _run(name, folder_path, "pip install", (*pip, "--no-deps", *baseline.bare_packages))
+    _run(
+        name, folder_path, "a first import", (str(python), "-I", "-c", f"import {baseline.module}")
+    )
+    (folder_path / _MARKER).write_text(json.dumps(_stamp(name)), encoding="utf-8")
     return python
 
 
-def _run(name: str, place: Path, step: str, command: Sequence[str]) -> None:
+def _run(name: str, folder_path: Path, step: str, command: Sequence[str]) -> None:
     """Run one step; an error says which, with the line of its output that tells why."""
     done = subprocess.run(
         command, env=clean_variables(), capture_output=True, text=True, errors="replace"
@@ -192,8 +198,8 @@ def _run(name: str, place: Path, step: str, command: Sequence[str]) -> None:
         # pip's first error is the cause, what follows is advice; a traceback ends with its cause.
         causes = [line for line in lines if line.startswith("ERROR:")] or lines[-1:]
         cause = causes[0] if causes else f"exit code {done.returncode}"
-        raise PeerEnvironmentError(
-            f"no environment for {name} in {place}: {step} failed: {cause.removeprefix('ERROR: ')}"
+        raise BaselineEnvironmentError(
+            f"no environment for {name} in {folder_path}: {step} failed: {cause.removeprefix('ERROR: ')}"
         )
 
 

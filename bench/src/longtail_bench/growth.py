@@ -22,10 +22,10 @@ from longtail_bench.speed import (
     describe_cost,
     describe_memory,
     input_megabytes,
-    rehearse,
     run_row,
+    warm_up,
 )
-from longtail_bench.stages import FIT_STAGES, PREDICT_STAGES, time_stages
+from longtail_bench.stages import time_call, time_stages
 from longtail_bench.synthetic import draw_counts
 from longtail_bench.worker import peak_megabytes
 
@@ -37,16 +37,16 @@ class Quantity:
     """Something that grows: what it is called, its unit, and where it stands in a row."""
 
     name: str
-    unit: str
+    measured_in: str
     of: Callable[[dict[str, Any]], float]
 
 
 QUANTITIES: tuple[Quantity, ...] = (
-    Quantity("fit", "processor s", lambda row: row["fit"]["processor_seconds"]),
+    Quantity("fit", "CPU s", lambda row: row["fit"]["cpu_seconds"]),
     Quantity(
         "predict a document",
-        "processor µs",
-        lambda row: row["predict"]["processor_microseconds"],
+        "CPU µs",
+        lambda row: row["predict"]["cpu_microseconds"],
     ),
     Quantity("peak memory", "MB", lambda row: row["memory"]["peak_megabytes"]),
     Quantity("model", "MB", lambda row: row["memory"]["model_bytes"] / 1e6),
@@ -144,21 +144,18 @@ def measure_growth(
     data = draw_counts(n_classes, documents_per_class, N_TEST, seed)
     X, y = data.X_train, data.y_train
     classifier = ESTIMATORS[estimator](random_state=seed, n_jobs=n_threads)
-    rehearse(classifier, X)
+    warm_up(classifier, X)
     memory = {"input_megabytes": input_megabytes(X), "peak_before_megabytes": peak_megabytes()}
-    _, total, stages = time_stages(FIT_STAGES[estimator], lambda: classifier.fit(X, y))
+    _, total, stages = time_stages(lambda: classifier.fit(X, y))
     fit = describe_cost(total, stages)
     memory["peak_fit_megabytes"] = peak_megabytes()
     classifier.predict(data.X_test[:1])
-    predicted, total, stages = time_stages(
-        PREDICT_STAGES[estimator], lambda: classifier.predict(data.X_test)
-    )
+    predicted, total = time_call(lambda: classifier.predict(data.X_test))
     memory["peak_megabytes"] = peak_megabytes()
     return {
         "sizes": {"train": X.shape[0], "terms": X.shape[1], "entries": X.nnz, "test": N_TEST},
         "fit": fit,
-        "predict": describe_cost(total, stages)
-        | {"processor_microseconds": total.processor / N_TEST * 1e6},
+        "predict": describe_cost(total, {}) | {"cpu_microseconds": total.cpu / N_TEST * 1e6},
         "accuracy": float(np.mean(predicted == data.y_test)),
         "memory": memory | describe_memory(classifier),
     }

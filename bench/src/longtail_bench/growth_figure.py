@@ -51,7 +51,8 @@ def plot_growth(rows: Sequence[dict[str, Any]]) -> Figure:
         _draw_proportional(axes)
         axes.set(xscale="log", yscale="log", xlabel="classes K")
         axes.set_title(f"{quantity.name}, {quantity.unit}", fontsize=10, loc="left")
-        axes.legend(frameon=False, fontsize=7)
+        if axes.get_lines():
+            axes.legend(frameon=False, fontsize=7)
         axes.grid(alpha=0.25)
         axes.spines[["top", "right"]].set_visible(False)
     return figure
@@ -63,13 +64,13 @@ def _draw_proportional(axes: Any) -> None:
     if not lines:
         return
     left = min(min(line.get_xdata()) for line in lines)
-    right = max(max(line.get_xdata()) for line in lines)
+    last = max(max(line.get_xdata()) for line in lines)
     first = min(min(line.get_ydata()) for line in lines)
     highest = max(max(line.get_ydata()) for line in lines)
-    right = min(right, left * highest / first)  # no taller than the data
+    last = min(last, left * highest / first)  # no taller than the data
     axes.plot(
-        [left, right],
-        [first, first * right / left],
+        [left, last],
+        [first, first * last / left],
         "--",
         color=GREY,
         linewidth=1,

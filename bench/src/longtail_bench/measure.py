@@ -1,6 +1,6 @@
 """One fit and one prediction of a classifier on a data set, with what they cost.
 
-In: an estimator and a CountDataset. Out: a Measurement. Wall time and processor time are both kept:
+In: an estimator and a CountDataset. Out: a Measurement. Wall time and CPU time are both kept:
 on a shared machine only the second compares.
 """
 
@@ -40,9 +40,9 @@ class Measurement:
     top_5: float
     top_20: float
     fit_seconds: float
-    fit_processor_seconds: float
+    fit_cpu_seconds: float
     predict_seconds: float
-    predict_processor_seconds: float
+    predict_cpu_seconds: float
     n_test: int
     peak_megabytes: float
     bands: list[metrics.FrequencyBand]
@@ -60,7 +60,7 @@ def measure(
     classifier : estimator
         Unfitted, with `fit` and `predict_topk`.
     data : CountDataset
-        Counts and class numbers.
+        Counts and class ids.
     progress : callable, optional
         Called with what is being done, how many documents are done, and how many there are.
 
@@ -72,16 +72,16 @@ def measure(
     progress(f"{system}: fitting", 0, n_train)
     wall, processor = time.perf_counter(), time.process_time()
     classifier.fit(data.X_train, data.y_train)
-    fit_seconds, fit_processor = time.perf_counter() - wall, time.process_time() - processor
+    fit_seconds, fit_cpu = time.perf_counter() - wall, time.process_time() - processor
     progress(f"{system}: predicting", 0, n_test)
     wall, processor = time.perf_counter(), time.process_time()
     blocks = []
     for start in range(0, n_test, BLOCK):
         blocks.append(classifier.predict_topk(data.X_test[start : start + BLOCK], TOP))
         progress(f"{system}: predicting", min(start + BLOCK, n_test), n_test)
-    seconds, processor_seconds = time.perf_counter() - wall, time.process_time() - processor
+    seconds, cpu_seconds = time.perf_counter() - wall, time.process_time() - processor
     ranking = np.concatenate([block.classes for block in blocks])
-    # A class number that no label has, so that the padding of a short ranking is never right.
+    # A class id that no label has, so that the padding of a short ranking is never right.
     ranking[np.isneginf(np.concatenate([block.scores for block in blocks]))] = -1
     return Measurement(
         system=system,
@@ -91,9 +91,9 @@ def measure(
         top_5=metrics.top_k_accuracy(data.y_test, ranking, k=5),
         top_20=metrics.top_k_accuracy(data.y_test, ranking),
         fit_seconds=fit_seconds,
-        fit_processor_seconds=fit_processor,
+        fit_cpu_seconds=fit_cpu,
         predict_seconds=seconds,
-        predict_processor_seconds=processor_seconds,
+        predict_cpu_seconds=cpu_seconds,
         n_test=n_test,
         peak_megabytes=peak_megabytes(),
         bands=metrics.frequency_report(
@@ -103,7 +103,7 @@ def measure(
 
 
 @dataclass(frozen=True)
-class Trust:
+class Reliability:
     """What a classifier's probabilities are worth on the test part.
 
     `calibration_error` is the expected calibration error of the top-1 probability; `precision` and
@@ -118,21 +118,21 @@ class Trust:
     coverage: float
 
 
-def measure_trust(classifier: Any, data: CountDataset, precision: float = 0.9) -> Trust:
+def measure_reliability(classifier: Any, data: CountDataset, precision: float = 0.9) -> Reliability:
     """Fit on the training part and see how far its probabilities hold on the test part."""
     classifier.fit(data.X_train, data.y_train)
     top = classifier.predict_proba_topk(data.X_test, 1)
-    right, chances = top.classes[:, 0] == data.y_test, top.scores[:, 0]
+    correct, probabilities = top.classes[:, 0] == data.y_test, top.scores[:, 0]
     try:
         threshold = classifier.threshold_for(precision)
     except ValueError:
         threshold = np.nan
-    kept = chances >= threshold
-    return Trust(
-        accuracy=float(right.mean()),
-        calibration_error=metrics.expected_calibration_error(chances, right),
+    kept = probabilities >= threshold
+    return Reliability(
+        accuracy=float(correct.mean()),
+        calibration_error=metrics.expected_calibration_error(probabilities, correct),
         threshold=threshold,
-        precision=float(right[kept].mean()) if kept.any() else float("nan"),
+        precision=float(correct[kept].mean()) if kept.any() else float("nan"),
         coverage=float(kept.mean()),
     )
 

@@ -46,27 +46,27 @@ class PaperRow:
     @property
     def train_seconds(self) -> float | None:
         """Training time in seconds."""
-        return _number(self.train_time, _SECONDS)
+        return _parse_quantity(self.train_time, _SECONDS)
 
     @property
     def predict_seconds(self) -> float | None:
         """Prediction time in seconds."""
-        return _number(self.predict_time, _SECONDS)
+        return _parse_quantity(self.predict_time, _SECONDS)
 
     @property
     def memory_gigabytes(self) -> float | None:
         """Total memory in gigabytes."""
-        return _number(self.memory, _GIGABYTES)
+        return _parse_quantity(self.memory, _GIGABYTES)
 
     @property
     def accuracy_percent(self) -> float | None:
         """Accuracy in percent."""
-        return _number(self.accuracy, _PERCENT)
+        return _parse_quantity(self.accuracy, _PERCENT)
 
     @property
     def macro_f1_percent(self) -> float | None:
         """Harmonic mean of macro precision and macro recall, in percent."""
-        return _number(self.macro_f1, _PERCENT)
+        return _parse_quantity(self.macro_f1, _PERCENT)
 
 
 @dataclass(frozen=True)
@@ -106,12 +106,12 @@ class Preset:
         return self.results[_DS]
 
 
-def _number(printed: str, units: Mapping[str, float]) -> float | None:
+def _parse_quantity(printed: str, multipliers: Mapping[str, float]) -> float | None:
     """Return a printed quantity in the base unit, None if it is no plain number."""
-    digits, unit = printed[:-1], printed[-1:]
-    if unit not in units or not digits.replace(".", "", 1).isdigit():
+    digits, multiplier = printed[:-1], printed[-1:]
+    if multiplier not in multipliers or not digits.replace(".", "", 1).isdigit():
         return None
-    return float(digits) * units[unit]
+    return float(digits) * multipliers[multiplier]
 
 
 _LSHTC1 = Preset(

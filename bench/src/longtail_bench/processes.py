@@ -103,14 +103,14 @@ def _wait(process: subprocess.Popen[bytes], limits: Limits) -> float:
 def session_processes(session: int) -> list[int]:
     """Return the processes of a session that are alive."""
     found = []
-    for place in _PROC.glob("[0-9]*/stat"):
+    for stat in _PROC.glob("[0-9]*/stat"):
         try:
             # The name in parentheses may hold anything; state, parent, group, session follow it.
-            fields = place.read_text(errors="replace").rpartition(")")[2].split()
+            fields = stat.read_text(errors="replace").rpartition(")")[2].split()
         except OSError:  # gone meanwhile
             continue
         if int(fields[3]) == session and fields[0] != "Z":
-            found.append(int(place.parent.name))
+            found.append(int(stat.parent.name))
     return found
 
 

@@ -59,7 +59,7 @@ class Entry:
     @property
     def total_seconds(self) -> float:
         """Processor time of fitting and predicting."""
-        return self.mean(lambda row: row.fit_processor_seconds + row.predict_processor_seconds)
+        return self.mean(lambda row: row.fit_cpu_seconds + row.predict_cpu_seconds)
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Table:
         lines += ["|" + "---|" * len(self.header)]
         lines += ["| " + " | ".join(_escape_cell(cell) for cell in row) + " |" for row in self.rows]
         if self.notes:
-            lines += ["", *[f"- {note}" for note in self.notes]]
+            lines += ["", *[f"- {footnote}" for footnote in self.notes]]
         return "\n".join(lines) + "\n"
 
     def to_html(self) -> str:
@@ -88,7 +88,7 @@ class Table:
             "<tr>" + "".join(f"<td>{_html_cell(cell)}</td>" for cell in row) + "</tr>"
             for row in self.rows
         )
-        notes = "".join(f"<li>{html.escape(note)}</li>" for note in self.notes)
+        notes = "".join(f"<li>{html.escape(footnote)}</li>" for footnote in self.notes)
         return (
             f"<h2>{html.escape(self.title)}</h2>\n<table>\n<thead><tr>{head}</tr></thead>\n"
             f"<tbody>\n{body}\n</tbody>\n</table>\n" + (f"<ul>{notes}</ul>\n" if notes else "")
@@ -120,8 +120,8 @@ def _megabytes(value: float) -> str:
 TRAIN = "train time"
 TOTAL_MEMORY = "total memory"
 MEASURES = (
-    Measure(TRAIN, lambda row: row.fit_processor_seconds, _seconds, min),
-    Measure("predict time", lambda row: row.predict_processor_seconds, _seconds, min),
+    Measure(TRAIN, lambda row: row.fit_cpu_seconds, _seconds, min),
+    Measure("predict time", lambda row: row.predict_cpu_seconds, _seconds, min),
     Measure(TOTAL_MEMORY, lambda row: row.peak_megabytes, _megabytes, min),
     Measure("accuracy", lambda row: row.accuracy, _percent, max),
     Measure("MaF1", lambda row: row.macro_f1_of_means, _percent, max),
@@ -130,7 +130,7 @@ MEASURES = (
     Measure("model", lambda row: row.model_bytes / 1e6, _megabytes, min),
 )
 _NOTES = (
-    "Times are processor time over all threads and processes, without reading data and without "
+    "Times are CPU time over all threads and processes, without reading data and without "
     "conversion into a system's file format; memory is the peak of all processes of a system, data "
     "and interpreter included; model is its size when stored.",
     "MaF1 is the harmonic mean of macro precision and macro recall, as the paper defines it; mean "
@@ -152,22 +152,22 @@ def collect(rows: Sequence[Row]) -> dict[str, list[Entry]]:
         For each data set its entries in the order of `SYSTEMS`. A system that ran with several
         settings has an entry for each.
     """
-    latest = {row.key: row for row in rows if row.part == TEST}
+    latest = {row.key: row for row in rows if row.split == TEST}
     groups: dict[tuple[str, str, bool, str], list[Row]] = {}
     for row in latest.values():
         settings = json.dumps(row.settings, sort_keys=True)
         # Seeds of a tuned system may have found different settings; they are one entry still.
-        place = (row.data, row.system, row.tuned > 0, "" if row.tuned else settings)
-        groups.setdefault(place, []).append(row)
+        index = (row.data, row.system, row.tuned > 0, "" if row.tuned else settings)
+        groups.setdefault(index, []).append(row)
     order = {name: position for position, name in enumerate(SYSTEMS)}
     entries: dict[str, list[Entry]] = {}
-    for place in sorted(groups, key=lambda place: order.get(place[1], len(order))):
-        data, system, tuned, settings = place
-        variants = sum(other[:3] == place[:3] for other in groups)
+    for index in sorted(groups, key=lambda index: order.get(index[1], len(order))):
+        data, system, tuned, settings = index
+        variants = sum(other[:3] == index[:3] for other in groups)
         title = SYSTEMS[system].title if system in SYSTEMS else system
         title += ", tuned" if tuned else ""
         title += f", {settings}" if variants > 1 else ""
-        entries.setdefault(data, []).append(Entry(title, tuple(groups[place])))
+        entries.setdefault(data, []).append(Entry(title, tuple(groups[index])))
     return {data: entries[data] for data in dict.fromkeys(row.data for row in latest.values())}
 
 
@@ -175,13 +175,13 @@ def result_tables(entries: dict[str, list[Entry]]) -> list[Table]:
     """Return a table in the layout of the paper's Table 3 for each group of systems."""
     tables = []
     for group, title in _GROUPS.items():
-        chosen = {
+        selected = {
             data: [entry for entry in some if _belongs(entry, group)]
             for data, some in entries.items()
         }
-        titles = list(dict.fromkeys(entry.title for some in chosen.values() for entry in some))
+        titles = list(dict.fromkeys(entry.title for some in selected.values() for entry in some))
         if titles:
-            tables.append(_result_table(title, titles, chosen))
+            tables.append(_result_table(title, titles, selected))
     if tables:  # said once
         tables[0] = replace(tables[0], notes=_NOTES + tables[0].notes)
     return tables
@@ -201,12 +201,14 @@ def quoted_table() -> Table:
     for preset in PRESETS.values():
         n_documents = preset.n_train + preset.n_test + preset.n_heldout
         side = _sizes(preset.name, n_documents, preset.n_terms, preset.n_classes)
-        for place, (name, field) in zip(side, lines.items(), strict=False):
+        for index, (name, field) in zip(side, lines.items(), strict=False):
             cells = (getattr(_quoted(preset.results, system), field) for system in systems)
-            rows.append((place, name, *cells))
+            rows.append((index, name, *cells))
     header = ("data †", "", *(f"{system} †" for system in systems))
-    note = "† Quoted, not measured here: Table 3 of the paper, its data, its machine, as printed."
-    return Table("Quoted from the paper", header, rows, (note,))
+    footnote = (
+        "† Quoted, not measured here: Table 3 of the paper, its data, its machine, as printed."
+    )
+    return Table("Quoted from the paper", header, rows, (footnote,))
 
 
 def band_table(data: str, entries: Sequence[Entry]) -> Table:
@@ -216,13 +218,13 @@ def band_table(data: str, entries: Sequence[Entry]) -> Table:
     rows = []
     for entry in shown:
         cells = []
-        for place, _ in enumerate(names):
-            accuracy = entry.mean(lambda row, place=place: row.bands[place].accuracy)  # type: ignore[misc]
-            f1 = entry.mean(lambda row, place=place: row.bands[place].macro_f1)  # type: ignore[misc]
+        for index, _ in enumerate(names):
+            accuracy = entry.mean(lambda row, index=index: row.bands[index].accuracy)  # type: ignore[misc]
+            f1 = entry.mean(lambda row, index=index: row.bands[index].macro_f1)  # type: ignore[misc]
             cells.append(f"{100 * accuracy:.1f} / {100 * f1:.1f}")
         rows.append((entry.title, *cells))
-    note = "Accuracy / mean F1 in percent, by number of training documents of a class."
-    return Table(f"{data}: frequent and rare classes", ("", *names), rows, (note,))
+    footnote = "Accuracy / mean F1 in percent, by number of training documents of a class."
+    return Table(f"{data}: frequent and rare classes", ("", *names), rows, (footnote,))
 
 
 def settings_table(entries: dict[str, list[Entry]]) -> Table:
@@ -278,13 +280,13 @@ def write_report(rows: Sequence[Row], folder: str | os.PathLike[str]) -> list[Pa
     entries = collect(rows)
     if not entries:
         raise ValueError("there is no row on test documents to report.")
-    place = Path(folder)
-    place.mkdir(parents=True, exist_ok=True)
+    index = Path(folder)
+    index.mkdir(parents=True, exist_ok=True)
     figures = {"costs": plot_costs(entries), "accuracy-time": plot_accuracy_against_time(entries)}
     written = []
     for name, figure in figures.items():
         for ending in ("png", "svg"):
-            written.append(place / f"{name}.{ending}")
+            written.append(index / f"{name}.{ending}")
             figure.savefig(written[-1], dpi=130)
     bands = [
         band_table(data, some)
@@ -293,8 +295,8 @@ def write_report(rows: Sequence[Row], folder: str | os.PathLike[str]) -> list[Pa
     ]
     tables = [*result_tables(entries), quoted_table(), *bands, settings_table(entries)]
     for path, text in (
-        (place / "report.md", _to_markdown(tables, figures)),
-        (place / "report.html", _to_html(tables, figures)),
+        (index / "report.md", _to_markdown(tables, figures)),
+        (index / "report.html", _to_html(tables, figures)),
     ):
         path.write_text(text, encoding="utf-8")
         written.append(path)
@@ -313,13 +315,13 @@ def _result_table(title: str, titles: list[str], entries: dict[str, list[Entry]]
             n_documents = sizes.n_train + sizes.n_test
             side = _sizes(data, n_documents, sizes.n_terms, sizes.n_classes)
         side += [""] * (len(MEASURES) - len(side))
-        for place, measure in zip(side, MEASURES, strict=True):
+        for index, measure in zip(side, MEASURES, strict=True):
             cells = [_cell(by_title.get(name), measure) for name in titles]
             values = [by_title[name].mean(measure.value) for name in titles if name in by_title]
             known = [value for value in values if not math.isnan(value)]
             best = measure.spell(measure.best(known)) if len(known) > 1 else None
             cells = [f"**{cell}**" if cell == best else cell for cell in cells]
-            rows.append((place, measure.name, *cells))
+            rows.append((index, measure.name, *cells))
         notes += [
             f"{entry.title} on {data}: {(entry.failure.error or '').rstrip('.')}."
             for entry in some

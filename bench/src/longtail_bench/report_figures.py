@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 # Blue and orange of Okabe and Ito, which stay apart for the colour-blind.
 BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#666666"
 _PANELS: tuple[tuple[str, Callable[[Entry], float], bool], ...] = (
-    ("total time, processor seconds", lambda entry: entry.total_seconds, True),
+    ("total time, CPU seconds", lambda entry: entry.total_seconds, True),
     ("memory, MB", lambda entry: entry.mean(lambda row: row.peak_megabytes), True),
     (
         "macro F1 (MaF1), %",
@@ -80,11 +80,11 @@ def plot_accuracy_against_time(entries: Mapping[str, Sequence[Entry]]) -> Figure
         for seconds, accuracy, entry in points:
             axes.plot(seconds, accuracy, "o", color=_colour(entry), markersize=6)
         if points:
-            _set_decades(axes, [seconds for seconds, _, _ in points], room=0.25)
+            _set_decades(axes, [seconds for seconds, _, _ in points], margin=0.25)
             _name_points(axes, points)
         axes.margins(y=0.08)
         axes.set_title(data, fontsize=11, fontweight="bold", loc="left")
-        axes.set_xlabel("fit and predict, processor seconds")
+        axes.set_xlabel("fit and predict, CPU seconds")
         axes.set_ylabel("accuracy, %")
         axes.grid(alpha=0.25)
         axes.spines[["top", "right"]].set_visible(False)
@@ -96,24 +96,24 @@ def _draw_bars(
 ) -> None:
     """Draw one panel, with the number at the end of each bar."""
     values = [value(entry) for entry in entries]
-    known = [number for number in values if not math.isnan(number)]
+    known = [column for column in values if not math.isnan(column)]
     start = 0.0
     if logarithmic and known:
-        start = _set_decades(axes, known, room=0.15)
+        start = _set_decades(axes, known, margin=0.15)
     elif known:
         axes.set_xlim(0, max(known) * 1.15)
-    for place, (entry, number) in enumerate(zip(entries, values, strict=True)):
-        if math.isnan(number):
-            axes.text(start, place, f" {_reason(entry)}", va="center", fontsize=8, color=GREY)
+    for row_index, (entry, column) in enumerate(zip(entries, values, strict=True)):
+        if math.isnan(column):
+            axes.text(start, row_index, f" {_reason(entry)}", va="center", fontsize=8, color=GREY)
             continue
-        axes.barh(place, number - start, left=start, color=_colour(entry), height=0.7)
-        label = f" {number:,.0f}" if number >= 100 else f" {number:.1f}"
-        axes.text(number, place, label, va="center", fontsize=8)
+        axes.barh(row_index, column - start, left=start, color=_colour(entry), height=0.7)
+        label = f" {column:,.0f}" if column >= 100 else f" {column:.1f}"
+        axes.text(column, row_index, label, va="center", fontsize=8)
     axes.tick_params(axis="y", length=0)
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def _set_decades(axes: Axes, values: Sequence[float], room: float) -> float:
+def _set_decades(axes: Axes, values: Sequence[float], margin: float) -> float:
     """Make the x axis logarithmic, from a power of ten, with room at the right; return its start.
 
     A logarithmic axis has no zero, so that bars begin at the power of ten below the smallest value.
@@ -121,7 +121,7 @@ def _set_decades(axes: Axes, values: Sequence[float], room: float) -> float:
     start = math.floor(math.log10(max(min(values), 1e-3)))
     end = max(math.log10(max(values)), start + 1)
     axes.set_xscale("log")
-    axes.set_xlim(10.0**start, 10.0 ** (end + room * (end - start)))
+    axes.set_xlim(10.0**start, 10.0 ** (end + margin * (end - start)))
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     axes.xaxis.set_minor_formatter(lambda *_: "")
     return float(10.0**start)
@@ -131,26 +131,26 @@ def _name_points(axes: Axes, points: Sequence[tuple[float, float, Entry]]) -> No
     """Write names beside points; one that would cover another moves up or down."""
     accuracies = [accuracy for _, accuracy, _ in points]
     step = 0.034 * ((max(accuracies) - min(accuracies)) or 1.0)
-    left, right = (math.log10(limit) for limit in axes.get_xlim())
-    gap = (right - left) / 60
+    left, last = (math.log10(limit) for limit in axes.get_xlim())
+    gap = (last - left) / 60
     # What is written or drawn already: from, to (powers of ten), height
-    taken = [
+    occupied = [
         (math.log10(seconds) - gap, math.log10(seconds) + gap / 2, accuracy)
         for seconds, accuracy, _ in points
     ]
     for seconds, accuracy, entry in sorted(points, key=lambda point: -point[1]):
         begin = math.log10(seconds) + gap
-        end = begin + (right - left) * 0.0095 * len(entry.title)  # a character at this size
+        end = begin + (last - left) * 0.0095 * len(entry.title)  # a character at this size
         height = next(
             accuracy + step * shift
             for shift in sorted(range(-len(points), len(points) + 1), key=abs)
             if not any(
                 begin < other_end and other_begin < end and abs(accuracy + step * shift - at) < step
-                for other_begin, other_end, at in taken
+                for other_begin, other_end, at in occupied
             )
             or abs(shift) == len(points)
         )
-        taken.append((begin, end, height))
+        occupied.append((begin, end, height))
         axes.annotate(
             entry.title,
             (seconds, accuracy),
@@ -173,7 +173,7 @@ def _colour(entry: Entry) -> str:
     return ORANGE if entry.row.system == "longtail" else BLUE
 
 
-def _new_figure(width: float, height: float) -> Figure:
+def _new_figure(inches: float, height: float) -> Figure:
     """Return an empty figure of a size in inches that no window will show."""
     try:
         from matplotlib.figure import Figure
@@ -181,4 +181,4 @@ def _new_figure(width: float, height: float) -> Figure:
         raise ImportError(
             "drawing a figure needs the package matplotlib: pip install 'longtail[plot]'"
         ) from error
-    return Figure(figsize=(width, height), layout="constrained")
+    return Figure(figsize=(inches, height), layout="constrained")

@@ -16,6 +16,11 @@ _NAN = math.nan
 
 OK, FAILED, TIME_OUT, MEMORY, NO_ENVIRONMENT = "ok", "failed", "time", "memory", "environment"
 TEST, HELD_OUT = "test", "held-out"
+_OLD_NAMES = {  # of fields, in files written by earlier versions
+    "part": "split",
+    "fit_processor_seconds": "fit_cpu_seconds",
+    "predict_processor_seconds": "predict_cpu_seconds",
+}
 
 
 @dataclass(frozen=True)
@@ -30,7 +35,7 @@ class Row:
         Names.
     seed : int
         Decides every random draw of the system.
-    part : {"test", "held-out"}
+    split : {"test", "held-out"}
         What was predicted: the test documents, or training documents held out for a search of
         settings.
     settings : dict
@@ -44,10 +49,10 @@ class Row:
         gives one class has NaN for the second.
     macro_f1, macro_f1_of_means : float
         Mean of the per-class F1; the paper's harmonic mean of macro precision and macro recall.
-    fit_seconds, fit_processor_seconds : float
+    fit_seconds, fit_cpu_seconds : float
         From counts to a fitted system, weighting of terms included, conversion into a peer's file
         format not: on the clock, and of the processor over all threads and processes.
-    predict_seconds, predict_processor_seconds : float
+    predict_seconds, predict_cpu_seconds : float
         All documents in one call, likewise.
     conversion_seconds : float
         On the clock, for both: what was left out.
@@ -79,7 +84,7 @@ class Row:
     system: str
     data: str
     seed: int
-    part: str = TEST
+    split: str = TEST
     settings: dict[str, Any] = field(default_factory=dict)
     parameters: dict[str, Any] = field(default_factory=dict)
     n_train: int = 0
@@ -91,9 +96,9 @@ class Row:
     macro_f1_of_means: float = _NAN
     top_5: float = _NAN
     fit_seconds: float = _NAN
-    fit_processor_seconds: float = _NAN
+    fit_cpu_seconds: float = _NAN
     predict_seconds: float = _NAN
-    predict_processor_seconds: float = _NAN
+    predict_cpu_seconds: float = _NAN
     conversion_seconds: float = 0.0
     warmup_seconds: float = _NAN
     peak_megabytes: float = _NAN
@@ -116,7 +121,7 @@ class Row:
         return (
             self.data,
             self.data_digest,
-            self.part,
+            self.split,
             self.system,
             self.seed,
             self.n_threads,
@@ -134,6 +139,7 @@ class Row:
         values = json.loads(line)
         if not isinstance(values, dict) or not {"system", "data", "seed"} <= set(values):
             raise ValueError("no result of a benchmark")
+        values = {_OLD_NAMES.get(name, name): value for name, value in values.items()}
         known = {item.name: values[item.name] for item in fields(cls) if item.name in values}
         for item in fields(cls):
             if item.type == "float" and known.get(item.name, 0) is None:
@@ -157,13 +163,15 @@ def read_rows(path: str | os.PathLike[str]) -> list[Row]:
     """
     lines = Path(path).read_bytes().split(b"\n")[:-1]  # what follows the last newline is torn
     rows = []
-    for number, line in enumerate(lines, start=1):
+    for line_number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
         try:
             rows.append(Row.from_json(line.decode("utf-8")))
         except (ValueError, TypeError) as error:
-            raise DataFormatError(path, f"this is no row of results: {error}", number) from error
+            raise DataFormatError(
+                path, f"this is no row of results: {error}", line_number
+            ) from error
     return rows
 
 
@@ -177,10 +185,10 @@ def append_row(path: str | os.PathLike[str], row: Row) -> None:
     OSError
         If it cannot be written: the file, why, and that the rows in it are intact.
     """
-    place = Path(path)
+    path_ = Path(path)
     try:
         # No buffer: it would try again, when the file is closed, to write what failed.
-        with place.open("ab+", buffering=0) as file:
+        with path_.open("ab+", buffering=0) as file:
             end = _end_of_rows(file)
             file.truncate(end)
             try:
@@ -191,7 +199,7 @@ def append_row(path: str | os.PathLike[str], row: Row) -> None:
                 raise
     except OSError as error:
         reason = error.strerror or error
-        raise OSError(f"cannot write to {place}: {reason}; the rows in it are intact") from error
+        raise OSError(f"cannot write to {path_}: {reason}; the rows in it are intact") from error
 
 
 def _band_of(values: dict[str, Any]) -> FrequencyBand:
@@ -222,7 +230,7 @@ def _end_of_rows(file: Any) -> int:
         start = max(0, end - 65536)
         file.seek(start)
         block = file.read(end - start)
-        if (place := block.rfind(b"\n")) >= 0:
-            return start + int(place) + 1
+        if (path_ := block.rfind(b"\n")) >= 0:
+            return start + int(path_) + 1
         end = start
     return 0

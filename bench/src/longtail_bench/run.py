@@ -26,7 +26,7 @@ from longtail.datasets import CountDataset
 from longtail_bench import worker
 from longtail_bench.data import COUNTS, find_data_set, load_counts
 from longtail_bench.environments import (
-    PeerEnvironmentError,
+    BaselineEnvironmentError,
     clean_variables,
     ensure_environment,
     package_names,
@@ -50,7 +50,7 @@ from longtail_bench.systems import SYSTEMS, Settings, check_systems, trials
 _PACKAGES = ["numpy", "scipy", "scikit-learn", "numba", "joblib"]
 # What the numeric libraries take their number of threads from; n_threads alone would not bind them.
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-# OpenMP threads spin while they wait, and on a busy machine that is charged as processor time: the
+# OpenMP threads spin while they wait, and on a busy machine that is charged as CPU time: the
 # same fit of PECOS took 7.4 to 10.1 s, and 6.8 to 8.0 s when waiting threads sleep.
 _WAITING = {"OMP_WAIT_POLICY": "passive"}
 _MEMORY_SHARE = 0.9  # of the machine, unless told otherwise: the rest is for everyone else
@@ -129,19 +129,19 @@ def run(
     if settings:
         check_systems(list(settings))
     _check(data, n_threads, seeds, time_limit, memory_limit, tune)
-    places = [find_data_set(name, data_folder) for name in data]
+    folders = [find_data_set(name, data_folder) for name in data]
     limits = Limits(time_limit, memory_limit or machine_megabytes() * _MEMORY_SHARE)
     with tempfile.TemporaryDirectory(prefix="longtail-bench-") as scratch:
         runner = _Runner(n_threads, limits, environments, Path(scratch))
         ledger = _Ledger(out, limits, retry, on_row)
         session = _Session(runner, ledger, settings, tune, progress)
         session.n_runs = (
-            len(places)
+            len(folders)
             * len(seeds)
             * sum(1 + len(trials(system, tune, 0)) if tune else 1 for system in systems)
         )
         rows = [
-            row for place in places for row in session.run_data_set(place, systems, list(seeds))
+            row for folder in folders for row in session.run_data_set(folder, systems, list(seeds))
         ]
     progress("done", session.n_runs, session.n_runs)
     return rows
@@ -175,8 +175,8 @@ def write_parts(data: CountDataset, path: Path) -> None:
     Not compressed, so that reading takes neither time nor memory that a system could be blamed for.
     """
     arrays = {"n_terms": np.array(data.X_train.shape[1]), "train_y": data.y_train}
-    for part, X in (("train", data.X_train), ("test", data.X_test)):
-        arrays |= {f"{part}_{name}": getattr(X, name) for name in ("data", "indices", "indptr")}
+    for split, X in (("train", data.X_train), ("test", data.X_test)):
+        arrays |= {f"{split}_{name}": getattr(X, name) for name in ("data", "indices", "indptr")}
     np.savez(path, **arrays)  # type: ignore[arg-type]
 
 
@@ -224,7 +224,7 @@ class _Runner:
             "seed": row.seed,
             "n_threads": self.n_threads,
             "memory_limit": self.limits.megabytes,
-            "rehearse": system.environment is None,  # only ours compile anything
+            "warm_up": system.environment is None,  # only ours compile anything
             "packages": package_names(system.environment) if system.environment else _PACKAGES,
             "data": str(parts),
             "source": str(self._source()),
@@ -309,11 +309,11 @@ class _Session:
         self.n_runs = 0
 
     def run_data_set(
-        self, place: Path, systems: Sequence[str], seeds: Sequence[int]
+        self, folder: Path, systems: Sequence[str], seeds: Sequence[int]
     ) -> Iterator[Row]:
         """Yield the rows of one data set."""
-        name = place.resolve().name
-        digest = _digest(place / COUNTS)
+        name = folder.resolve().name
+        digest = _digest(folder / COUNTS)
         self.progress(f"{name}: reading", self.n_done, self.n_runs)
         blank = Row(
             "",
@@ -325,31 +325,31 @@ class _Session:
             data_digest=digest,
             machine=self.machine,
         )
-        parts: dict[str, _Part] = {}
+        parts: dict[str, _Split] = {}
         try:
-            data = load_counts(place)
-            parts[TEST] = _Part(data, self.runner.scratch / "test.npz")
+            data = load_counts(folder)
+            parts[TEST] = _Split(data, self.runner.scratch / "test.npz")
             if self.tune:
-                parts[HELD_OUT] = _Part(hold_out(data), self.runner.scratch / "held-out.npz")
+                parts[HELD_OUT] = _Split(hold_out(data), self.runner.scratch / "held-out.npz")
         except ValueError as error:
             blank = replace(blank, outcome=FAILED, error=str(error))
         for seed in seeds:
             for system in systems:
-                row = replace(blank, system=system, seed=seed, settings=self._own(system))
+                row = replace(blank, system=system, seed=seed, settings=self._settings_of(system))
                 yield self._choose_and_run(row, parts) if parts else self._give_up(row)
 
-    def _own(self, system: str) -> Settings:
+    def _settings_of(self, system: str) -> Settings:
         """Return a system's settings with what the caller replaces."""
         return {**SYSTEMS[system].settings, **self.settings.get(system, {})}
 
-    def _choose_and_run(self, row: Row, parts: Mapping[str, _Part]) -> Row:
+    def _choose_and_run(self, row: Row, parts: Mapping[str, _Split]) -> Row:
         """Run one system, after a search of its settings if one is wanted."""
         if not self.tune:
             return self._run_once(row, parts[TEST])
         tried = [
             self._run_once(
                 replace(
-                    row, part=HELD_OUT, settings={**candidate, **self.settings.get(row.system, {})}
+                    row, split=HELD_OUT, settings={**candidate, **self.settings.get(row.system, {})}
                 ),
                 parts[HELD_OUT],
             )
@@ -358,26 +358,26 @@ class _Session:
         good = [trial for trial in tried if trial.outcome == OK]
         row = replace(row, tuned=len(tried))
         if not good:
-            return self._give_up(replace(tried[0], part=TEST, tuned=len(tried)))
+            return self._give_up(replace(tried[0], split=TEST, tuned=len(tried)))
         best = max(good, key=lambda trial: trial.accuracy)  # the first of equals
         return self._run_once(replace(row, settings=best.settings), parts[TEST])
 
-    def _run_once(self, row: Row, part: _Part) -> Row:
+    def _run_once(self, row: Row, split: _Split) -> Row:
         """Run a worker and keep its row, unless the row is there already."""
         title = f"{row.data}: {SYSTEMS[row.system].title}, seed {row.seed}"
-        if row.part == HELD_OUT:
+        if row.split == HELD_OUT:
             title += f", trying {_spell(row.settings)}"
         self.progress(title, self.n_done, self.n_runs)
         self.n_done += 1
         if (known := self.ledger.finished.get(row.key)) is not None:
             return known
-        row = replace(row, **part.sizes)
+        row = replace(row, **split.sizes)
         try:
-            row = _score(row, part.data, self.runner.run(row, part.path))
+            row = _score(row, split.data, self.runner.run(row, split.path))
         except RunError as error:
             peak = error.peak_megabytes
             row = replace(row, outcome=error.outcome, error=str(error), peak_megabytes=peak)
-        except PeerEnvironmentError as error:
+        except BaselineEnvironmentError as error:
             row = replace(row, outcome=NO_ENVIRONMENT, error=str(error))
         self.ledger.add(row)
         return row
@@ -390,7 +390,7 @@ class _Session:
         return self.ledger.finished[row.key]
 
 
-class _Part:
+class _Split:
     """Data to fit on and to predict, and the file that workers read them from."""
 
     def __init__(self, data: CountDataset, path: Path) -> None:

@@ -31,8 +31,13 @@ from longtail_bench.measure import Progress
 from longtail_bench.processes import Limits, RunError
 from longtail_bench.rows import OK
 from longtail_bench.run import write_parts
-from longtail_bench.searching import capture_search, compare_with_brute_force, count_reads
-from longtail_bench.stages import FIT_STAGES, PREDICT_STAGES, Cost, read_clocks, time_stages
+from longtail_bench.searching import (
+    compare_with_brute_force,
+    count_reads,
+    prepare_search,
+    time_prediction,
+)
+from longtail_bench.stages import Cost, read_clocks, time_stages
 from longtail_bench.synthetic import draw_counts
 from longtail_bench.worker import load_part, model_bytes, peak_megabytes
 
@@ -42,9 +47,9 @@ ESTIMATORS: dict[str, Any] = {
 }
 EMBEDDED = "wordnet"  # the set inside the package
 N_CALLS = 500  # single documents whose latency is measured
-POSTING_BYTES = 8  # a class number and a float32
+POSTING_BYTES = 8  # a class id and a float32
 COPIED_BYTES, N_COPIES = 1 << 28, 5  # far more than any cache; the fastest copy counts
-_REHEARSAL_CLASSES = 150
+_WARM_UP_CLASSES = 150
 
 
 def run_speed(
@@ -89,9 +94,9 @@ def run_speed(
         As `measure_speed` returns them; a row that failed has an ``error``.
     """
     check_estimators(estimators)
-    for name, numbers in (("n_threads", n_threads), ("n_documents", [n_documents])):
-        if not numbers or min(numbers) < 1:
-            raise ValueError(f"{name} must be integers of at least 1; got {numbers!r}.")
+    for name, values in (("n_threads", n_threads), ("n_documents", [n_documents])):
+        if not values or min(values) < 1:
+            raise ValueError(f"{name} must be integers of at least 1; got {values!r}.")
     rows: list[dict[str, Any]] = []
     n_rows = len(data) * len(estimators) * len(n_threads)
     with tempfile.TemporaryDirectory(prefix="longtail-speed-") as folder:
@@ -161,22 +166,22 @@ def measure_speed(
     """
     X, y = load_part(Path(parts), "train")
     classifier = ESTIMATORS[estimator](random_state=seed, n_jobs=n_threads)
-    rehearse(classifier, X)
+    warm_up(classifier, X)
     sizes = {"train": X.shape[0], "classes": len(np.unique(y)), "terms": X.shape[1]}
     peaks = {"input_megabytes": input_megabytes(X), "peak_before_megabytes": peak_megabytes()}
-    _, total, stages = time_stages(FIT_STAGES[estimator], partial(classifier.fit, X, y))
+    _, total, stages = time_stages(partial(classifier.fit, X, y))
     fit = describe_cost(total, stages)
     peaks["peak_fit_megabytes"] = peak_megabytes()
     del X, y
     X = load_part(Path(parts), "test")[0][:n_documents]
     classifier.predict(X[:1])  # what a model prepares once
-    _, total, stages = time_stages(PREDICT_STAGES[estimator], lambda: classifier.predict(X))
+    total, stages = time_prediction(classifier, X)
     predict = describe_cost(total, stages) | {
-        "processor_microseconds": total.processor / X.shape[0] * 1e6,
+        "cpu_microseconds": total.cpu / X.shape[0] * 1e6,
         "documents_per_second": X.shape[0] / total.wall,
     }
     peaks["peak_predict_megabytes"] = peak_megabytes()
-    search = capture_search(classifier, X)
+    search = prepare_search(classifier, X)
     compared = compare_with_brute_force(search, n_threads)
     bandwidth = measure_bandwidth(n_threads)
     return {
@@ -188,26 +193,26 @@ def measure_speed(
         "bandwidth": bandwidth | describe_floor(reads["postings"], bandwidth),
         "searched_terms": compared,
         "all_terms": compared
-        if search.rare is None
-        else compare_with_brute_force(replace(search, rare=None), n_threads),
+        if search.pruning is None
+        else compare_with_brute_force(replace(search, pruning=None), n_threads),
         "memory": peaks | describe_memory(classifier),
     }
 
 
-def rehearse(classifier: Any, like: Any) -> None:
+def warm_up(classifier: Any, like: Any) -> None:
     """Fit and predict a small set, so that no kernel is compiled or loaded while it is measured."""
-    data = draw_counts(_REHEARSAL_CLASSES, n_test=300)
+    data = draw_counts(_WARM_UP_CLASSES, n_test=300)
     for X in (data.X_train, data.X_test):
         X.data = X.data.astype(like.dtype)
         X.indices, X.indptr = (
             X.indices.astype(like.indices.dtype),
             X.indptr.astype(like.indptr.dtype),
         )
-    rehearsed = type(classifier)(random_state=0, n_jobs=classifier.n_jobs)
-    rehearsed.fit(data.X_train, data.y_train)
+    warmed_up = type(classifier)(random_state=0, n_jobs=classifier.n_jobs)
+    warmed_up.fit(data.X_train, data.y_train)
     for X in (data.X_test, data.X_test[:1]):
-        rehearsed.predict(X)
-        compare_with_brute_force(capture_search(rehearsed, X), 1)
+        warmed_up.predict(X)
+        compare_with_brute_force(prepare_search(warmed_up, X), 1)
 
 
 def input_megabytes(X: Any) -> float:
@@ -219,9 +224,9 @@ def describe_cost(total: Cost, stages: Mapping[str, Cost]) -> dict[str, Any]:
     """Return a cost and that of its stages as plain numbers."""
     return {
         "wall_seconds": total.wall,
-        "processor_seconds": total.processor,
+        "cpu_seconds": total.cpu,
         "stages": {
-            stage: {"wall_seconds": cost.wall, "processor_seconds": cost.processor}
+            stage: {"wall_seconds": cost.wall, "cpu_seconds": cost.cpu}
             for stage, cost in stages.items()
         },
     }
@@ -231,7 +236,7 @@ def describe_cost(total: Cost, stages: Mapping[str, Cost]) -> dict[str, Any]:
 
 
 def measure_bandwidth(n_threads: int, n_bytes: int = COPIED_BYTES) -> dict[str, float]:
-    """Copy a large array and return bytes read and written a second, of the clock and processor.
+    """Copy a large array and return bytes read and written a second, of wall and CPU time.
 
     Each thread copies its own part; the fastest of several copies counts, as others may be using
     the memory too.
@@ -246,10 +251,10 @@ def measure_bandwidth(n_threads: int, n_bytes: int = COPIED_BYTES) -> dict[str, 
             start = read_clocks()
             list(threads.map(lambda pair: np.copyto(*pair), pairs))
             spent = read_clocks() - start
-            best = Cost(min(best.wall, spent.wall), min(best.processor, spent.processor))
+            best = Cost(min(best.wall, spent.wall), min(best.cpu, spent.cpu))
     return {
         "bytes_per_wall_second": 2 * n_bytes / best.wall,
-        "bytes_per_processor_second": 2 * n_bytes / best.processor,
+        "bytes_per_cpu_second": 2 * n_bytes / best.cpu,
     }
 
 
@@ -259,7 +264,7 @@ def describe_floor(postings: float, bandwidth: Mapping[str, float]) -> dict[str,
     return {
         "floor_bytes": n_bytes,
         "floor_wall_microseconds": n_bytes / bandwidth["bytes_per_wall_second"] * 1e6,
-        "floor_processor_microseconds": n_bytes / bandwidth["bytes_per_processor_second"] * 1e6,
+        "floor_cpu_microseconds": n_bytes / bandwidth["bytes_per_cpu_second"] * 1e6,
     }
 
 
@@ -276,8 +281,8 @@ def measure_latency(classifier: Any, X: Any, n_calls: int = N_CALLS) -> dict[str
         "calls": n_calls,
         "p50_wall_milliseconds": p50[0],
         "p95_wall_milliseconds": p95[0],
-        "p50_processor_milliseconds": p50[1],
-        "p95_processor_milliseconds": p95[1],
+        "p50_cpu_milliseconds": p50[1],
+        "p95_cpu_milliseconds": p95[1],
     }
 
 
@@ -286,8 +291,8 @@ def describe_memory(classifier: Any) -> dict[str, Any]:
     arrays = model_arrays(classifier)
     parts: dict[str, int] = {}
     for name, size in arrays.items():
-        part = name.partition(".")[0]
-        parts[part] = parts.get(part, 0) + size
+        component = name.partition(".")[0]
+        parts[component] = parts.get(component, 0) + size
     largest = sorted(arrays.items(), key=lambda entry: -entry[1])[:8]
     return {
         "model_bytes": sum(arrays.values()),
@@ -312,7 +317,7 @@ def model_arrays(classifier: Any) -> dict[str, int]:
     """
     seen: set[int] = set()
     sizes: dict[str, int] = {}
-    for name, array in _walk("", classifier._state):
+    for name, array in _walk("", classifier.state_):
         address = array.__array_interface__["data"][0]
         if array.nbytes and address not in seen:
             seen.add(address)
@@ -320,15 +325,15 @@ def model_arrays(classifier: Any) -> dict[str, int]:
     return sizes
 
 
-def _walk(prefix: str, part: Any) -> Iterator[tuple[str, NDArray[Any]]]:
+def _walk(prefix: str, component: Any) -> Iterator[tuple[str, NDArray[Any]]]:
     """Yield the arrays of a part by name, with what its cached properties hold."""
-    if isinstance(part, np.ndarray):
-        yield prefix, part
-    elif isinstance(part, tuple | list):
-        for place, value in enumerate(part):
-            yield from _walk(f"{prefix}.{place}", value)
-    elif is_dataclass(part):
-        for name, value in vars(part).items():
+    if isinstance(component, np.ndarray):
+        yield prefix, component
+    elif isinstance(component, tuple | list):
+        for position, value in enumerate(component):
+            yield from _walk(f"{prefix}.{position}", value)
+    elif is_dataclass(component):
+        for name, value in vars(component).items():
             yield from _walk(f"{prefix}.{name}" if prefix else name, value)
 
 
@@ -336,12 +341,12 @@ def _load(
     data: Sequence[str | os.PathLike[str]], folder: str | os.PathLike[str] | None
 ) -> Iterator[tuple[str, CountDataset]]:
     """Yield data sets one after the other; that all of them are there is checked first."""
-    places = {name: None if name == EMBEDDED else find_data_set(name, folder) for name in data}
-    for name, place in places.items():
-        if place is None:
+    paths = {name: None if name == EMBEDDED else find_data_set(name, folder) for name in data}
+    for name, position in paths.items():
+        if position is None:
             yield EMBEDDED, load_wordnet_counts()
         else:
-            yield Path(name).name, load_counts(place)
+            yield Path(name).name, load_counts(position)
 
 
 def available_data(folder: str | os.PathLike[str]) -> list[str]:

@@ -25,7 +25,7 @@ CLASSES_PER_TOPIC = 50
 TOPIC_TERMS, OWN_TERMS = 200, 20  # terms that a topic or a class prefers
 CHUNK = 50_000  # documents drawn at once
 
-_TOPIC, _OWN, _MEMBERSHIP = 1, 2, 3  # what a hash is for
+_TOPIC, _CLASS_SHARE, _MEMBERSHIP = 1, 2, 3  # what a hash is for
 
 
 def draw_counts(
@@ -90,14 +90,14 @@ def draw_class_sizes(
 def _draw_documents(
     y: NDArray[np.int64], n_classes: int, n_terms: int, rng: np.random.Generator
 ) -> csr_array[Any]:
-    """Draw a document for each class number, in chunks."""
+    """Draw a document for each class id, in chunks."""
     lengths = np.maximum(SHORTEST, rng.poisson(MEAN_LENGTH, len(y)))
     indptr = np.zeros(len(y) + 1, np.int64)
     # Room for documents without repeated terms; what is never written takes no memory.
     indices, data = np.empty(lengths.sum(), np.int32), np.empty(lengths.sum(), np.float32)
     for start in range(0, len(y), CHUNK):
-        part = slice(start, start + CHUNK)
-        counts = _draw_chunk(y[part], lengths[part], n_classes, n_terms, rng)
+        split = slice(start, start + CHUNK)
+        counts = _draw_chunk(y[split], lengths[split], n_classes, n_terms, rng)
         first, last = indptr[start], indptr[start] + counts.nnz
         indices[first:last], data[first:last] = counts.indices, counts.data
         indptr[start + 1 : start + CHUNK + 1] = first + counts.indptr[1:]
@@ -117,13 +117,13 @@ def _draw_chunk(
     """Draw the terms of some documents."""
     documents = np.repeat(np.arange(len(y)), lengths)
     classes = y[documents]
-    source, place = rng.random(len(documents)), rng.random(len(documents))
+    source, start = rng.random(len(documents)), rng.random(len(documents))
     topics = (_hash(_MEMBERSHIP, classes, 0) * -(-n_classes // CLASSES_PER_TOPIC)).astype(np.int64)
-    topic_terms = _preferred_terms(_TOPIC, topics, zipf(place, TOPIC_TERMS), n_terms)
-    own_terms = _preferred_terms(_OWN, classes, zipf(place, OWN_TERMS), n_terms)
+    topic_terms = _preferred_terms(_TOPIC, topics, zipf(start, TOPIC_TERMS), n_terms)
+    own_terms = _preferred_terms(_CLASS_SHARE, classes, zipf(start, OWN_TERMS), n_terms)
     terms = np.where(
         source < BACKGROUND_SHARE,
-        zipf(place, n_terms),
+        zipf(start, n_terms),
         np.where(source < BACKGROUND_SHARE + TOPIC_SHARE, topic_terms, own_terms),
     )
     shape = (len(y), n_terms)
@@ -138,16 +138,16 @@ def zipf(uniform: NDArray[np.float64], n: int) -> NDArray[np.int64]:
 
 
 def _preferred_terms(
-    purpose: int, numbers: NDArray[np.int64], ranks: NDArray[np.int64], n_terms: int
+    purpose: int, draws: NDArray[np.int64], ranks: NDArray[np.int64], n_terms: int
 ) -> NDArray[np.int64]:
     """Return the term of each rank that a topic or class prefers; rarer ones more often."""
-    return (_hash(purpose, numbers, ranks) ** 2 * n_terms).astype(np.int64)
+    return (_hash(purpose, draws, ranks) ** 2 * n_terms).astype(np.int64)
 
 
-def _hash(purpose: int, numbers: Any, ranks: Any) -> NDArray[np.float64]:
+def _hash(purpose: int, draws: Any, ranks: Any) -> NDArray[np.float64]:
     """Return numbers from 0 to 1 that depend on the arguments alone (the finish of splitmix64)."""
-    place = np.asarray(ranks, np.uint64) + np.uint64(purpose << 8)  # ranks are below 256
-    mixed = (np.asarray(numbers, np.uint64) << np.uint64(16)) + place
+    start = np.asarray(ranks, np.uint64) + np.uint64(purpose << 8)  # ranks are below 256
+    mixed = (np.asarray(draws, np.uint64) << np.uint64(16)) + start
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
     mixed ^= mixed >> np.uint64(31)

@@ -42,7 +42,7 @@ class System:
     group: str = "paper"
 
 
-def _peer(title: str, module: str, estimator: str, environment: str, **fields: Any) -> System:
+def _packaged(title: str, module: str, estimator: str, environment: str, **fields: Any) -> System:
     """Return a system of `longtail_bench.baselines` that needs a package in its own environment."""
     return System(
         title, f"longtail_bench.baselines.{module}", estimator, environment=environment, **fields
@@ -72,7 +72,7 @@ SYSTEMS: dict[str, System] = {
     "msvm": System(
         "M-SVM", "longtail_bench.baselines.linear", "CrammerSinger", grid={"C": (0.1, 1.0, 10.0)}
     ),
-    "recalltree": _peer(
+    "recalltree": _packaged(
         "RecallTree",
         "recall_tree",
         "RecallTree",
@@ -120,7 +120,7 @@ SYSTEMS: dict[str, System] = {
     "complement": _simple(
         "complement naive Bayes", "bayes", "ComplementBayes", grid={"alpha": (0.01, 0.1, 1.0)}
     ),
-    "pecos": _peer(
+    "pecos": _packaged(
         "PECOS XR-Linear",
         "pecos",
         "Pecos",
@@ -128,7 +128,7 @@ SYSTEMS: dict[str, System] = {
         grid={"splits": (16, 32), "max_leaf_size": (20, 100), "threshold": (0.01, 0.1)},
         group="today",
     ),
-    "parabel": _peer(
+    "parabel": _packaged(
         "omikuji, Parabel",
         "omikuji",
         "Omikuji",
@@ -136,7 +136,7 @@ SYSTEMS: dict[str, System] = {
         grid={"C": (1.0, 3.0), "threshold": (0.05, 0.1)},
         group="today",
     ),
-    "bonsai": _peer(
+    "bonsai": _packaged(
         "omikuji, Bonsai",
         "omikuji",
         "Omikuji",
@@ -145,7 +145,7 @@ SYSTEMS: dict[str, System] = {
         grid={"C": (1.0, 3.0), "threshold": (0.05, 0.1)},
         group="today",
     ),
-    "plt": _peer(
+    "plt": _packaged(
         "napkinXC PLT",
         "napkinxc",
         "NapkinXC",
@@ -154,7 +154,7 @@ SYSTEMS: dict[str, System] = {
         grid={"loss": ("l2", "log"), "C": (1.0, 10.0)},
         group="today",
     ),
-    "hsm": _peer(
+    "hsm": _packaged(
         "napkinXC HSM",
         "napkinxc",
         "NapkinXC",
@@ -163,7 +163,7 @@ SYSTEMS: dict[str, System] = {
         grid={"C": (1.0, 10.0), "threshold": (0.01, 0.1)},
         group="today",
     ),
-    "fasttext": _peer(
+    "fasttext": _packaged(
         "fastText",
         "fasttext",
         "FastText",
@@ -201,16 +201,16 @@ def trials(system: str, budget: int, seed: int) -> list[Settings]:
     [{}, {'C': 0.1}, {'C': 10.0}]
     """
     known = SYSTEMS[system]
-    own = dict(known.settings)
+    defaults_of_system = dict(known.settings)
     names = list(known.grid)
     # Loading the class loads no peer's package; those are imported by `fit`.
     defaults = getattr(import_module(known.module), known.estimator)().get_params()
-    current = tuple((defaults | own)[name] for name in names)
+    current = tuple((defaults | defaults_of_system)[name] for name in names)
     others = [
-        own | dict(zip(names, values, strict=True))
+        defaults_of_system | dict(zip(names, values, strict=True))
         for values in product(*known.grid.values())
         if values != current
     ]
     if len(others) > budget - 1:
         others = Random(seed).sample(others, budget - 1)
-    return [own, *others]
+    return [defaults_of_system, *others]

@@ -3,7 +3,7 @@
     python -m longtail_bench.teaching ../shared/data/wikitaxa-genus
 
 A classifier is fitted on the training part and saved; then single documents of the test part are
-taught, each in a call of its own. Wall time and processor time are both shown: on a shared machine
+taught, each in a call of its own. Wall time and CPU time are both shown: on a shared machine
 only the second compares, but only the first has the disk in it.
 """
 
@@ -51,7 +51,7 @@ def measure_teaching(model: Path, X: Any, labels: Sequence[Any]) -> dict[str, li
         wall, processor = time.perf_counter(), time.process_time()
         result = call(*arguments)
         seconds.setdefault(name, []).append(time.perf_counter() - wall)
-        seconds.setdefault(f"{name}, processor", []).append(time.process_time() - processor)
+        seconds.setdefault(f"{name}, CPU", []).append(time.process_time() - processor)
         return result
 
     teacher = timed("open", Teacher, model)

@@ -5,7 +5,7 @@
     python -m longtail_bench.text throughput FOLDER  # beside scikit-learn's CountVectorizer
 
 FOLDER holds one folder for each data set, with `train.tsv.xz` and `test.tsv.xz` (label, tab, text
-on each line) beside the counts that `longtail_bench.data` describes. Times are processor time.
+on each line) beside the counts that `longtail_bench.data` describes. Times are CPU time.
 """
 
 from __future__ import annotations
@@ -100,18 +100,18 @@ def run_variants(
 ) -> Iterator[str]:
     """Measure choices on training documents that are held out."""
     texts, labels = read_texts(folder / "train.tsv.xz")
-    classes, numbers = np.unique(labels, return_inverse=True)
+    classes, ids = np.unique(labels, return_inverse=True)
     drawn = np.random.default_rng(0).random(len(classes)) < share_of_classes
-    numbers = np.where(drawn[numbers], numbers, -1)
-    documents = np.flatnonzero(numbers >= 0)
-    held = hold_out(numbers[documents], len(classes), int(HELD_OUT * len(documents)), 0)
+    ids = np.where(drawn[ids], ids, -1)
+    documents = np.flatnonzero(ids >= 0)
+    held = hold_out(ids[documents], len(classes), int(HELD_OUT * len(documents)), 0)
     is_held = np.zeros(len(documents), np.bool_)
     is_held[held] = True
 
-    def take(chosen: NDArray[Any]) -> tuple[list[str], NDArray[Any]]:
-        return [texts[i] for i in chosen], labels[chosen]
+    def selection(selected: NDArray[Any]) -> tuple[list[str], NDArray[Any]]:
+        return [texts[i] for i in selected], labels[selected]
 
-    train, test = take(documents[~is_held]), take(documents[is_held])
+    train, test = selection(documents[~is_held]), selection(documents[is_held])
     for name in variants:
         result = measure_variant(VARIANTS[name], train, test, n_jobs)
         yield f"{folder.name:20} {name:30} {result}"
@@ -120,10 +120,10 @@ def run_variants(
 def run_test(folder: Path, n_jobs: int | None) -> Iterator[str]:
     """Measure the default on the test set, beside the counts that the folder holds."""
     data = load_counts(folder)
-    train, test = (read_texts(folder / f"{part}.tsv.xz") for part in ("train", "test"))
-    few = np.arange(2000) % 10  # any labels: this compiles
-    LongTailClassifier(n_jobs=n_jobs).fit(data.X_train[:2000], few).predict(data.X_test[:1])
-    TextClassifier(n_jobs=n_jobs).fit(train[0][:2000], few).predict(test[0][:1])
+    train, test = (read_texts(folder / f"{block}.tsv.xz") for block in ("train", "test"))
+    sample = np.arange(2000) % 10  # any labels: this compiles
+    LongTailClassifier(n_jobs=n_jobs).fit(data.X_train[:2000], sample).predict(data.X_test[:1])
+    TextClassifier(n_jobs=n_jobs).fit(train[0][:2000], sample).predict(test[0][:1])
     for name, classifier, documents, tests in (
         (
             "ready counts",
@@ -166,7 +166,7 @@ def run_throughput(folder: Path, n_jobs: int | None) -> Iterator[str]:
 
 
 def _clock(run: Callable[[], Any]) -> tuple[float, float]:
-    """Return wall and processor seconds."""
+    """Return wall and CPU seconds."""
     wall, processor = time.perf_counter(), time.process_time()
     run()
     return time.perf_counter() - wall, time.process_time() - processor
@@ -181,16 +181,16 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--variants", nargs="*", default=list(VARIANTS), choices=list(VARIANTS))
     parser.add_argument("--share-of-classes", type=float, default=1.0)
     parser.add_argument("--n-jobs", type=int, default=2)
-    chosen = parser.parse_args(arguments)
-    for name in chosen.sets:
-        place = chosen.folder / name
+    selected = parser.parse_args(arguments)
+    for name in selected.sets:
+        position = selected.folder / name
         lines = {
-            "variants": lambda place=place: run_variants(
-                place, chosen.variants, chosen.share_of_classes, chosen.n_jobs
+            "variants": lambda position=position: run_variants(
+                position, selected.variants, selected.share_of_classes, selected.n_jobs
             ),
-            "test": lambda place=place: run_test(place, chosen.n_jobs),
-            "throughput": lambda place=place: run_throughput(place, chosen.n_jobs),
-        }[chosen.what]()
+            "test": lambda position=position: run_test(position, selected.n_jobs),
+            "throughput": lambda position=position: run_throughput(position, selected.n_jobs),
+        }[selected.what]()
         for line in lines:
             sys.stdout.write(line + "\n")
             sys.stdout.flush()

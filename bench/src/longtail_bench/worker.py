@@ -32,15 +32,15 @@ from numpy.typing import NDArray
 
 TOP = 5
 
-# The rehearsal: enough documents and classes for every kernel to run, few enough to be over at once
-_REHEARSAL_DOCUMENTS, _REHEARSAL_CLASSES, _REHEARSAL_TERMS = 600, 150, 200
+# The warm-up: enough documents and classes for every kernel to run, few enough to be over at once
+_WARM_UP_DOCUMENTS, _WARM_UP_CLASSES, _WARM_UP_TERMS = 600, 150, 200
 
 
 class Cost(NamedTuple):
     """Seconds of a step: on the clock, and of the processor over all threads and children."""
 
     seconds: float
-    processor_seconds: float
+    cpu_seconds: float
 
 
 class Stopwatch:
@@ -51,8 +51,8 @@ class Stopwatch:
 
     def read(self) -> Cost:
         """Return what the step has cost so far."""
-        seconds, processor_seconds = _now()
-        return Cost(seconds - self.start.seconds, processor_seconds - self.start.processor_seconds)
+        seconds, cpu_seconds = _now()
+        return Cost(seconds - self.start.seconds, cpu_seconds - self.start.cpu_seconds)
 
 
 def build_system(job: dict[str, Any]) -> Any:
@@ -75,15 +75,15 @@ def build_system(job: dict[str, Any]) -> Any:
 
 
 def rank(estimator: Any, X: Any) -> NDArray[np.int64]:
-    """Return the first class numbers of each document, -1 where there are fewer."""
+    """Return the first class ids of each document, -1 where there are fewer."""
     if hasattr(estimator, "rank"):
-        numbers, scores = estimator.rank(X, TOP)
+        class_ids, scores = estimator.rank(X, TOP)
     else:
-        numbers, scores = estimator.predict_topk(X, TOP)
-    return np.where(np.isneginf(scores), -1, numbers)
+        class_ids, scores = estimator.predict_topk(X, TOP)
+    return np.where(np.isneginf(scores), -1, class_ids)
 
 
-def rehearse(job: dict[str, Any], like: Any) -> float:
+def warm_up(job: dict[str, Any], like: Any) -> float:
     """Fit and predict a small made-up set whose arrays have the types of `like`.
 
     Kernels are compiled for the types of their arrays; here they all are, so that no compilation
@@ -91,10 +91,10 @@ def rehearse(job: dict[str, Any], like: Any) -> float:
     """
     stopwatch = Stopwatch()
     rng = np.random.default_rng(0)
-    popularity = 1 / np.arange(1, _REHEARSAL_CLASSES + 1)
-    y = rng.choice(_REHEARSAL_CLASSES, _REHEARSAL_DOCUMENTS, p=popularity / popularity.sum())
-    y[:_REHEARSAL_CLASSES] = np.arange(_REHEARSAL_CLASSES)
-    profiles = rng.dirichlet(np.full(_REHEARSAL_TERMS, 0.1), _REHEARSAL_CLASSES)
+    popularity = 1 / np.arange(1, _WARM_UP_CLASSES + 1)
+    y = rng.choice(_WARM_UP_CLASSES, _WARM_UP_DOCUMENTS, p=popularity / popularity.sum())
+    y[:_WARM_UP_CLASSES] = np.arange(_WARM_UP_CLASSES)
+    profiles = rng.dirichlet(np.full(_WARM_UP_TERMS, 0.1), _WARM_UP_CLASSES)
     X = sp.csr_array(np.array([rng.multinomial(12, profiles[c]) for c in y]).astype(like.dtype))
     X.indices = X.indices.astype(like.indices.dtype)
     X.indptr = X.indptr.astype(like.indptr.dtype)
@@ -109,7 +109,7 @@ def run(job: dict[str, Any]) -> None:
     output = Path(job["output"])
     estimator = build_system(job)
     X, y = load_part(Path(job["data"]), "train")
-    warmup_seconds = rehearse(job, X) if job["rehearse"] else 0.0
+    warmup_seconds = warm_up(job, X) if job["warm_up"] else 0.0
     fit, fit_conversion = _measure(estimator, lambda: estimator.fit(X, y))
     X, y = load_part(Path(job["data"]), "test")
     answer: list[NDArray[np.int64]] = []
@@ -118,9 +118,9 @@ def run(job: dict[str, Any]) -> None:
     np.save(output.with_suffix(".npy"), answer[0])
     results = {
         "fit_seconds": fit.seconds,
-        "fit_processor_seconds": fit.processor_seconds,
+        "fit_cpu_seconds": fit.cpu_seconds,
         "predict_seconds": predict.seconds,
-        "predict_processor_seconds": predict.processor_seconds,
+        "predict_cpu_seconds": predict.cpu_seconds,
         "conversion_seconds": fit_conversion + predict_conversion,
         "warmup_seconds": warmup_seconds,
         "peak_megabytes": peak,
@@ -144,17 +144,17 @@ def _measure(estimator: Any, step: Any) -> tuple[Cost, float]:
     if conversion is None:
         return cost, 0.0
     seconds = conversion.seconds
-    return Cost(
-        cost.seconds - seconds, cost.processor_seconds - conversion.processor_seconds
-    ), seconds
+    return Cost(cost.seconds - seconds, cost.cpu_seconds - conversion.cpu_seconds), seconds
 
 
-def load_part(path: Path, part: str) -> tuple[Any, NDArray[np.int64]]:
-    """Return the counts and the class numbers of one part; the test part has no numbers."""
+def load_part(path: Path, split: str) -> tuple[Any, NDArray[np.int64]]:
+    """Return the counts and the class ids of one part; the test part has no numbers."""
     with np.load(path) as arrays:
-        data, indices, indptr = (arrays[f"{part}_{name}"] for name in ("data", "indices", "indptr"))
+        data, indices, indptr = (
+            arrays[f"{split}_{name}"] for name in ("data", "indices", "indptr")
+        )
         X = sp.csr_array((data, indices, indptr), shape=(len(indptr) - 1, int(arrays["n_terms"])))
-        y = arrays["train_y"] if part == "train" else np.empty(0, dtype=np.int64)
+        y = arrays["train_y"] if split == "train" else np.empty(0, dtype=np.int64)
     return X, y
 
 
@@ -200,18 +200,18 @@ def peak_megabytes() -> float:
 
 
 def _now() -> Cost:
-    """Return the clock and the processor time of this process and all its children."""
+    """Return the clock and the CPU time of this process and all its children."""
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    processor_seconds = sum(usage.ru_utime + usage.ru_stime for usage in used)
-    return Cost(time.perf_counter(), processor_seconds + _living_children())
+    cpu_seconds = sum(usage.ru_utime + usage.ru_stime for usage in used)
+    return Cost(time.perf_counter(), cpu_seconds + _living_children())
 
 
 def _living_children() -> float:
-    """Return the processor time of child processes that have not ended, such as a pool's."""
+    """Return the CPU time of child processes that have not ended, such as a pool's."""
     seconds = 0.0
-    for place in Path("/proc").glob("[0-9]*/stat"):
+    for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
-            fields = place.read_text(errors="replace").rpartition(")")[2].split()
+            fields = stat.read_text(errors="replace").rpartition(")")[2].split()
         except OSError:  # gone meanwhile
             continue
         if int(fields[1]) == os.getpid():

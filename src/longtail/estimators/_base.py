@@ -68,6 +68,19 @@ class StatefulEstimator(ClassifierMixin, BaseEstimator):
             check_is_fitted(self)
         return self._state
 
+    @property
+    def state_(self) -> Any:
+        """Everything that is fitted, a frozen dataclass of arrays; not to be changed."""
+        return self._fitted()
+
+    @classmethod
+    def from_state(cls, state: Any, **parameters: Any) -> Self:
+        """Return an estimator with these parameters and a state that was fitted elsewhere."""
+        estimator = cls(**parameters)
+        estimator.n_features_in_ = state.statistics.n_terms
+        estimator._state = state
+        return estimator
+
     @contextmanager
     def _unchanged_on_failure(self) -> Iterator[None]:
         """Put every attribute back where a fit fails or is interrupted."""

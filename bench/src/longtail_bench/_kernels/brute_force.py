@@ -1,41 +1,47 @@
-"""The highest-scored classes of a document by reading every posting of its terms: the oracle."""
+"""The highest-scored classes of a document by reading every posting of its terms."""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from longtail._kernels.jit import kernel
-from longtail._kernels.ranking import keep_best
+from longtail_bench._kernels.jit import kernel
+from longtail_bench._kernels.ranking import Array, keep_best
+
+
+class Postings(NamedTuple):
+    """A linear scorer, term by term."""
+
+    indptr: Array
+    classes: Array
+    weights: Array
+    length_weights: Array
+    biases: Array
+
+
+class Scores(NamedTuple):
+    """The best classes of each document and their scores, of shape (n_documents, k); filled."""
+
+    classes: Array
+    scores: Array
 
 
 @kernel
-def search_all(
-    indptr,
-    indices,
-    weights,
-    totals,
-    posting_indptr,
-    posting_classes,
-    posting_values,
-    slopes,
-    constants,
-    first,
-    last,
-    classes,
-    scores,
-):
+def search_all(indptr, indices, weights, totals, postings, first, last, found):
     """Fill the highest classes of the documents `first` to `last - 1`; ties go to the lower class.
 
-    Adds the numbers that scoring a pair adds, in the same order: the scores have the same bits.
+    Adds what scoring a pair adds, in the same order: the scores have the same bits.
     """
-    sums = np.zeros(len(constants))
+    sums = np.zeros(len(postings.biases))
     for document in range(first, last):
         for j in range(indptr[document], indptr[document + 1]):
             weight, term = np.float64(weights[j]), indices[j]
-            for p in range(posting_indptr[term], posting_indptr[term + 1]):
-                sums[posting_classes[p]] += weight * posting_values[p]
+            for p in range(postings.indptr[term], postings.indptr[term + 1]):
+                sums[postings.classes[p]] += weight * postings.weights[p]
         size = 0
         for c in range(len(sums)):
-            score = constants[c] + totals[document] * slopes[c] + sums[c]
+            length_score = totals[document] * postings.length_weights[c]
+            score = postings.biases[c] + length_score + sums[c]
             sums[c] = 0.0
-            size = keep_best(score, c, size, scores[document], classes[document])
+            size = keep_best(score, c, size, found.scores[document], found.classes[document])

@@ -12,9 +12,9 @@ import math
 
 import numpy as np
 
-from longtail._kernels.jit import kernel, part
-from longtail._kernels.ranking import keep_best
-from longtail._kernels.sampling import random_bits, uniform
+from longtail_bench._kernels.jit import inner, kernel
+from longtail_bench._kernels.random import random_bits, uniform
+from longtail_bench._kernels.ranking import keep_best
 
 _ARMIJO = 0.01  # share of the predicted decrease that a step must reach
 _MOST_HALVINGS = 20
@@ -30,7 +30,7 @@ def rank_classes(gains, ranks):
         ranks[order[place]] = place
 
 
-@part
+@inner
 def discounted_gain(gains, ranks):
     """Return the DCG of both children: gains over log2(2 + rank)."""
     total = 0.0
@@ -69,7 +69,7 @@ def part_classes(gains, sides):
                 sides[c] = child
 
 
-@part
+@inner
 def fill_slopes(margins, sides, costs, slopes, curves):
     """Fill the first and second derivative of each document's logistic loss by its margin."""
     for i in range(len(margins)):
@@ -78,7 +78,7 @@ def fill_slopes(margins, sides, costs, slopes, curves):
         curves[i] = costs[sides[i]] * share * (1.0 - share)
 
 
-@part
+@inner
 def logistic_rise(margins, moves, step, sides, costs):
     """Return by how much the logistic loss rises when the margins move by `step * moves`."""
     rise = 0.0
@@ -91,7 +91,7 @@ def logistic_rise(margins, moves, step, sides, costs):
     return rise
 
 
-@part
+@inner
 def violation(weight, gradient):
     """Return how far zero is from the subgradient of |weight| + loss."""
     if weight > 0.0:
@@ -101,7 +101,7 @@ def violation(weight, gradient):
     return max(0.0, abs(gradient) - 1.0)
 
 
-@part
+@inner
 def sweep_columns(
     starts,
     rows,
@@ -154,7 +154,7 @@ def sweep_columns(
     return total, largest, n_active
 
 
-@part
+@inner
 def fill_gradients(
     starts,
     rows,
@@ -193,7 +193,7 @@ def fill_gradients(
     return total, largest, n_active
 
 
-@part
+@inner
 def shuffle(seed, node, draw, columns):
     """Put the columns into a random order, with draws `draw`, `draw + 1` and so on."""
     for k in range(len(columns)):
@@ -261,7 +261,7 @@ def fit_separator(
             inner_tolerance *= 0.25  # one pass was enough: ask more of the next
 
 
-@part
+@inner
 def take_step(margins, moves, sides, costs, gradients, columns, weights, targets):
     """Move weights and margins towards the targets as far as the objective falls enough."""
     slope = 0.0
@@ -333,7 +333,7 @@ def gather_columns(indptr, indices, data, n_terms, documents, places, starts, ro
     return n_columns + 1
 
 
-@part
+@inner
 def draw_sides(documents, classes, class_gains, places, seed, sides, present):
     """Toss a coin for each document and let the classes part; False where one side is empty.
 
@@ -365,7 +365,7 @@ def draw_sides(documents, classes, class_gains, places, seed, sides, present):
     return 0 < n_right < len(documents)
 
 
-@part
+@inner
 def split_documents(indptr, indices, data, weights, documents, sides):
     """Send each document to the side of its score; returns how many go right (score >= 0).
 
@@ -382,7 +382,7 @@ def split_documents(indptr, indices, data, weights, documents, sides):
     return n_right
 
 
-@part
+@inner
 def part_documents(sides, documents):
     """Put the documents of side 0 first, otherwise in their order; returns their number."""
     right = np.empty(len(documents), documents.dtype)
@@ -398,7 +398,7 @@ def part_documents(sides, documents):
     return n_left
 
 
-@part
+@inner
 def fill_leaf(documents, classes, class_gains, places, numbers, values):
     """Fill the classes of a leaf and their mean gains; returns how many.
 
@@ -557,7 +557,7 @@ def follow_tree(
                 n_waiting += 1
 
 
-@part
+@inner
 def add_leaves(starts, numbers, values, leaves, sums, present):
     """Add the class shares of the leaves of one document; returns how many classes they hold.
 
@@ -593,7 +593,7 @@ def rank_leaves(starts, numbers, values, leaves, n_classes, first, last, classes
             sums[present[k]] = 0.0
 
 
-@part
+@inner
 def fill_missing(sums, n_kept, score, classes, scores):
     """Append the first classes that no leaf holds, until the row is full."""
     c = 0

@@ -13,9 +13,9 @@ import math
 
 import numpy as np
 
-from longtail._kernels.jit import kernel, part
-from longtail._kernels.ranking import keep_best
-from longtail._kernels.sampling import random_bits, uniform
+from longtail_bench._kernels.jit import inner, kernel
+from longtail_bench._kernels.random import random_bits, uniform
+from longtail_bench._kernels.ranking import keep_best
 
 _SPREAD = np.uint64(2654435769)  # 2^32 / golden ratio: neighbouring classes land far apart
 _LOW_HALF = np.uint64(0xFFFFFFFF)
@@ -25,7 +25,7 @@ _CANCELLED = 1e-300
 _FIRST_BITS = 2
 
 
-@part
+@inner
 def shrink(v, threshold):
     """Draw a sum towards zero: the weight that it stands for."""
     if v > threshold:
@@ -35,7 +35,7 @@ def shrink(v, threshold):
     return 0.0
 
 
-@part
+@inner
 def home_slot(c, bits):
     """Return where a class's search begins in a table of 2^bits slots.
 
@@ -45,7 +45,7 @@ def home_slot(c, bits):
     return np.int64(((np.uint64(c) * _SPREAD) & _LOW_HALF) >> np.uint64(32 - bits))
 
 
-@part
+@inner
 def find_slot(keys, start, bits, c):
     """Return the slot of a class in a term's table, or the empty slot where it would go."""
     mask = (np.int64(1) << bits) - 1
@@ -64,7 +64,7 @@ def read_sum(starts, bits, keys, sums, term, c):
     return sums[place] if keys[place] == c else 0.0
 
 
-@part
+@inner
 def enlarge(array, size):
     """Return the array with room for `size` entries, a half more where it must grow."""
     if size <= len(array):
@@ -74,7 +74,7 @@ def enlarge(array, size):
     return larger
 
 
-@part
+@inner
 def rebuild_table(starts, bits, used, term, keys, sums, pool_size):
     """Move a term's table to the end of the pool, without zeros, large enough for one class more.
 
@@ -137,7 +137,7 @@ def solve_block(scores, ceiling, square, alphas):
     alphas[0] = reached
 
 
-@part
+@inner
 def add_products(
     starts, bits, keys, sums, threshold, term, value, subset, n_subset_bits, products, stale, n
 ):
@@ -167,7 +167,7 @@ def add_products(
     return n
 
 
-@part
+@inner
 def draw_terms(seed, document, n_draws, values):
     """Replace a document's values by an estimate from `n_draws` of them, right on average.
 

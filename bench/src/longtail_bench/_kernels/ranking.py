@@ -2,60 +2,85 @@
 
 from __future__ import annotations
 
-from longtail._kernels.jit import kernel
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from longtail_bench._kernels.jit import inner, kernel
+
+Array = NDArray[Any]
+
+
+class Rows(NamedTuple):
+    """Documents, CSR."""
+
+    indptr: Array
+    indices: Array
+    data: Array
+
+
+class TermPostings(NamedTuple):
+    """Values of the classes of each term, and what a class gets per document and per length."""
+
+    indptr: Array
+    classes: Array
+    values: Array
+    biases: Array
+    length_values: Array
+
+
+class Ranked(NamedTuple):
+    """The best classes of each document and their scores, of shape (n_documents, k); filled."""
+
+    classes: Array
+    scores: Array
+
+
+@inner
+def comes_before(score, c, other_score, other):
+    """Tell whether a class ranks before another: higher score, or lower class where equal."""
+    return score > other_score or (score == other_score and c < other)
+
+
+@inner
+def keep_best(score, c, size, scores, classes):
+    """Insert a class into a ranking of `size` entries, best first; returns the new size."""
+    if size == len(scores):
+        if not comes_before(score, c, scores[size - 1], classes[size - 1]):
+            return size
+        i = size - 1
+    else:
+        i = size
+        size += 1
+    while i > 0 and comes_before(score, c, scores[i - 1], classes[i - 1]):
+        scores[i], classes[i] = scores[i - 1], classes[i - 1]
+        i -= 1
+    scores[i], classes[i] = score, c
+    return size
 
 
 @kernel
-def rank_postings(
-    indptr,
-    indices,
-    data,
-    posting_indptr,
-    posting_classes,
-    posting_values,
-    constants,
-    length_values,
-    first,
-    last,
-    class_scores,
-    ranked,
-    scores,
-):
+def rank_postings(rows, postings, first, last, ranked):
     """Rank the classes of the documents `first` to `last - 1`; ties go to the lower class.
 
-    The score of class c is `constants[c] + length * length_values[c] + sum of data * value` over
-    the postings of c among the document's terms; the length is the sum of the document's data.
-
-    indptr, indices, data            documents, CSR
-    posting_indptr (n_terms + 1,)    posting_classes, posting_values (n_postings,)
-    constants, length_values         (n_classes,) float64
-    class_scores                     (n_classes,) float64, scratch
-    ranked, scores                   (n_documents, k), filled; k at most n_classes
+    The score of class c is `biases[c] + length * length_values[c] + sum of data * value` over the
+    postings of c among the document's terms; the length is the sum of the document's data.
     """
-    n_classes, k = len(constants), ranked.shape[1]
+    n_classes = len(postings.biases)
+    class_scores = np.empty(n_classes)
     for document in range(first, last):
         length = 0.0
-        for place in range(indptr[document], indptr[document + 1]):
-            length += data[place]
+        for j in range(rows.indptr[document], rows.indptr[document + 1]):
+            length += rows.data[j]
         for c in range(n_classes):
-            class_scores[c] = constants[c] + length * length_values[c]
-        for place in range(indptr[document], indptr[document + 1]):
-            term, value = indices[place], data[place]
-            for posting in range(posting_indptr[term], posting_indptr[term + 1]):
-                class_scores[posting_classes[posting]] += value * posting_values[posting]
-        n_kept = 0
+            class_scores[c] = postings.biases[c] + length * postings.length_values[c]
+        for j in range(rows.indptr[document], rows.indptr[document + 1]):
+            term, value = rows.indices[j], rows.data[j]
+            for p in range(postings.indptr[term], postings.indptr[term + 1]):
+                class_scores[postings.classes[p]] += value * postings.values[p]
+        size = 0
         for c in range(n_classes):
-            score = class_scores[c]
-            if n_kept == k:
-                if not score > scores[document, k - 1]:
-                    continue
-                place = k - 1
-            else:
-                place = n_kept
-                n_kept += 1
-            while place > 0 and scores[document, place - 1] < score:
-                scores[document, place] = scores[document, place - 1]
-                ranked[document, place] = ranked[document, place - 1]
-                place -= 1
-            scores[document, place] = score
-            ranked[document, place] = c
+            size = keep_best(
+                class_scores[c], c, size, ranked.scores[document], ranked.classes[document]
+            )

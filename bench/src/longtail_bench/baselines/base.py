@@ -1,18 +1,18 @@
 """What every baseline shares: labels, weights of terms, ranking.
 
-In: counts and labels. A baseline itself sees class numbers and weighted rows, and gives class
+In: counts and labels. A baseline itself sees class ids and weighted rows, and gives class
 numbers and scores. This module imports numpy, scipy and scikit-learn alone, because it also runs
 in the environments of peers, which have nothing else of ours.
 """
 
 from __future__ import annotations
 
-import numbers
 import pickle
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from class_ids import Integral
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -34,7 +34,7 @@ class Baseline(ClassifierMixin, BaseEstimator):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        Labels, sorted; a class number is a place in it.
+        Labels, sorted; a class id is a place in it.
     weighting_ : TfidfTransformer
         Fitted weights of terms: `(1 + ln count) * idf`, rows of unit length. Absent where the
         baseline works on the counts themselves.
@@ -44,12 +44,12 @@ class Baseline(ClassifierMixin, BaseEstimator):
     _dtype: Any = np.float64  # of the rows that the baseline is given
 
     @abstractmethod
-    def _fit_weighted(self, X: csr_array[Any], numbers: NDArray[np.int64]) -> None:
-        """Learn from weighted rows (of `_dtype`) and class numbers, all of which occur."""
+    def _fit_weighted(self, X: csr_array[Any], class_ids: NDArray[np.int64]) -> None:
+        """Learn from weighted rows (of `_dtype`) and class ids, all of which occur."""
 
     @abstractmethod
     def _rank(self, X: csr_array[Any], k: int) -> Ranking:
-        """Return class numbers and scores of shape (n_documents, at most k), best first.
+        """Return class ids and scores of shape (n_documents, at most k), best first.
 
         Ties go to the lower class. k is at most the number of classes. Where a document has fewer
         candidates than others, its last scores are -inf.
@@ -86,7 +86,7 @@ class Baseline(ClassifierMixin, BaseEstimator):
         return self
 
     def rank(self, X: Any, k: int = 5) -> Ranking:
-        """Return class numbers and scores of the best classes; as `predict_topk`, not padded.
+        """Return class ids and scores of the best classes; as `predict_topk`, not padded.
 
         Parameters
         ----------
@@ -102,7 +102,7 @@ class Baseline(ClassifierMixin, BaseEstimator):
         scores : ndarray of the same shape, float64
             Their scores; -inf where a document has fewer candidates.
         """
-        if not isinstance(k, numbers.Integral) or k < 1:
+        if not isinstance(k, Integral) or k < 1:
             raise ValueError(f"k must be an integer of at least 1; got {k!r}.")
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=self._dtype)

@@ -49,14 +49,14 @@ class MultinomialBayes(_NaiveBayes):
     array(['a'], dtype='<U1')
     """
 
-    def _fit_weighted(self, X: csr_array[Any], numbers: NDArray[np.int64]) -> None:
+    def _fit_weighted(self, X: csr_array[Any], class_ids: NDArray[np.int64]) -> None:
         """Count terms by class."""
-        counts = sum_classes(X, numbers, len(self.classes_))
+        counts = sum_classes(X, class_ids, len(self.classes_))
         lengths = np.asarray(counts.sum(axis=1))
         # ln((count + α) / (length + α V)): what a count of 0 gives, then what the count adds to it
         missing = np.log(self.alpha) - np.log(lengths + self.alpha * X.shape[1])
         counts.data = np.log1p(counts.data / self.alpha)
-        priors = np.log(np.bincount(numbers) / len(numbers))
+        priors = np.log(np.bincount(class_ids) / len(class_ids))
         self.postings_ = Postings.from_classes(counts, priors, missing)
 
 
@@ -79,9 +79,9 @@ class ComplementBayes(_NaiveBayes):
     array(['a'], dtype='<U1')
     """
 
-    def _fit_weighted(self, X: csr_array[Any], numbers: NDArray[np.int64]) -> None:
+    def _fit_weighted(self, X: csr_array[Any], class_ids: NDArray[np.int64]) -> None:
         """Count terms outside each class."""
-        counts = sum_classes(X, numbers, len(self.classes_))
+        counts = sum_classes(X, class_ids, len(self.classes_))
         totals = np.bincount(counts.indices, counts.data, minlength=X.shape[1]) + self.alpha
         outside = totals.sum() - np.asarray(counts.sum(axis=1))
         # -ln((total - count) / outside), of which -ln(total) is the same for all classes

@@ -40,10 +40,10 @@ class BM25(Baseline):
         self.b = b
         self.n_jobs = n_jobs
 
-    def _fit_weighted(self, X: csr_array[Any], numbers: NDArray[np.int64]) -> None:
+    def _fit_weighted(self, X: csr_array[Any], class_ids: NDArray[np.int64]) -> None:
         """Join the documents of each class and weigh their terms."""
         n_classes = len(self.classes_)
-        joined = sum_classes(X, numbers, n_classes)
+        joined = sum_classes(X, class_ids, n_classes)
         lengths = np.asarray(joined.sum(axis=1))
         # No term anywhere: there are no postings to scale, and 0 / 0 would warn.
         relative = lengths / (lengths.mean() or 1.0)

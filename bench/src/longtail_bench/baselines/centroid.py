@@ -38,9 +38,9 @@ class NearestCentroid(ClassifierMixin, BaseEstimator):
     def fit(self, X: Any, y: ArrayLike) -> Self:
         """Sum the documents of each class."""
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
-        self.classes_, numbers = np.unique(y, return_inverse=True)
+        self.classes_, class_ids = np.unique(y, return_inverse=True)
         statistics = ClassStatistics.from_counts(
-            X, numbers, len(self.classes_), sublinear=self.sublinear, n_jobs=self.n_jobs
+            X, class_ids, len(self.classes_), sublinear=self.sublinear, n_jobs=self.n_jobs
         )
         self.idf_ = statistics.corpus.idf
         self.score_ = centroid_scorer(statistics, statistics.corpus)
@@ -54,16 +54,16 @@ class NearestCentroid(ClassifierMixin, BaseEstimator):
         documents = weight_for_cosine(
             CountMatrix.from_matrix(X), self.idf_, sublinear=self.sublinear, n_jobs=self.n_jobs
         )
-        numbers, cosines = search(
+        class_ids, cosines = search(
             documents,
             self.score_,
             self.index_,
             cap_candidates(k, len(self.classes_)),
             n_jobs=self.n_jobs,
         )
-        missing = ((0, 0), (0, k - numbers.shape[1]))
+        missing = ((0, 0), (0, k - class_ids.shape[1]))
         return TopK(
-            self.classes_[np.pad(numbers, missing)],
+            self.classes_[np.pad(class_ids, missing)],
             np.pad(cosines, missing, constant_values=-np.inf),
         )
 

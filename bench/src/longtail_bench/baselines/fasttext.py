@@ -65,7 +65,7 @@ class FastText(Baseline):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def _fit_weighted(self, X: csr_array[Any], numbers: NDArray[np.int64]) -> None:
+    def _fit_weighted(self, X: csr_array[Any], class_ids: NDArray[np.int64]) -> None:
         """Train on a file, the only input that the package has."""
         if self.dim < 1 or self.dim % _BLOCKS:
             raise ValueError(f"dim must be a multiple of {_BLOCKS} above 0; got {self.dim}.")
@@ -74,8 +74,8 @@ class FastText(Baseline):
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "documents.txt"
             with self.conversion_.counted():
-                lines = zip(numbers.tolist(), token_lines(X), strict=True)
-                write_lines(path, (f"{_LABEL}{number} {line}" for number, line in lines))
+                lines = zip(class_ids.tolist(), token_lines(X), strict=True)
+                write_lines(path, (f"{_LABEL}{class_id} {line}" for class_id, line in lines))
             with _cores(self.n_jobs or 1):
                 self.model_ = package.train_supervised(
                     str(path),
@@ -96,8 +96,8 @@ class FastText(Baseline):
         labels, scores = self.model_.predict(lines, k=k)
         with self.conversion_.counted():
             start = len(_LABEL)
-            numbers = [[int(label[start:]) for label in row] for row in labels]
-            return rank_lists(numbers, scores, len(lines), k)
+            class_ids = [[int(label[start:]) for label in row] for row in labels]
+            return rank_lists(class_ids, scores, len(lines), k)
 
     def model_bytes(self) -> int:
         """Return the size of the saved model."""

@@ -1,6 +1,6 @@
 """FastXML: an ensemble of trees whose nodes rank the classes (Prabhu and Varma, KDD 2014).
 
-In: weighted rows and class numbers. Out: a Forest. A node deals its documents out to two children
+In: weighted rows and class ids. Out: a Forest. A node deals its documents out to two children
 so that each child can rank the classes of its documents well (nDCG), then learns a sparse separator
 that tells the two apart; a leaf holds the distribution of its few documents over the classes. A
 document's score for a class is its mean share over the leaves it reaches.
@@ -48,7 +48,7 @@ class Forest:
     roots: Integers
     children: NDArray[np.int32]
     starts: Integers
-    numbers: NDArray[np.int32]
+    class_ids: NDArray[np.int32]
     values: NDArray[np.float32]
 
     def leaves(self, rows: Rows, first: int, last: int) -> NDArray[np.int32]:
@@ -62,7 +62,7 @@ class Forest:
                 rows.n_terms,
                 self.children,
                 self.starts,
-                self.numbers,
+                self.class_ids,
                 self.values,
                 root,
                 first,
@@ -94,7 +94,7 @@ class Rows:
 
 def grow_forest(
     rows: Rows,
-    numbers: Integers,
+    class_ids: Integers,
     class_gains: Floats,
     *,
     C: float,
@@ -134,7 +134,7 @@ def grow_forest(
                 rows.indptr,
                 rows.indices,
                 rows.data,
-                numbers,
+                class_ids,
                 class_gains,
                 rows.n_terms,
                 max_leaf,
@@ -217,11 +217,11 @@ class FastXML(Baseline):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def _fit_weighted(self, X: csr_array[Any], numbers: NDArray[np.int64]) -> None:
+    def _fit_weighted(self, X: csr_array[Any], class_ids: NDArray[np.int64]) -> None:
         """Grow the trees; every document gains as much."""
-        self.forest_ = self._grow(Rows.from_matrix(X), numbers, np.ones(len(self.classes_)))
+        self.forest_ = self._grow(Rows.from_matrix(X), class_ids, np.ones(len(self.classes_)))
 
-    def _grow(self, rows: Rows, numbers: Integers, class_gains: Floats) -> Forest:
+    def _grow(self, rows: Rows, class_ids: Integers, class_gains: Floats) -> Forest:
         """Check the parameters and grow the trees."""
         check_at_least("n_trees", self.n_trees, 1)
         check_at_least("max_leaf", self.max_leaf, 1)
@@ -229,7 +229,7 @@ class FastXML(Baseline):
         generator = check_random_state(self.random_state)
         return grow_forest(
             rows,
-            numbers,
+            class_ids,
             class_gains,
             C=float(self.C),
             max_leaf=self.max_leaf,
@@ -245,7 +245,7 @@ class FastXML(Baseline):
         def rank(first: int, last: int) -> None:
             kernels.rank_leaves(
                 forest.starts,
-                forest.numbers,
+                forest.class_ids,
                 forest.values,
                 forest.leaves(rows, first, last),
                 len(self.classes_),
@@ -267,5 +267,5 @@ def check_at_least(name: str, value: Any, lowest: int) -> None:
 
 def check_positive(name: str, value: Any) -> None:
     """Refuse anything but a finite number above zero."""
-    if not isinstance(value, int | float | np.number) or not 0.0 < value < np.inf:
+    if not isinstance(value, int | float | np.class_id) or not 0.0 < value < np.inf:
         raise ValueError(f"{name} must be a finite number above 0; got {value!r}.")

@@ -23,7 +23,7 @@ class Conversion:
 
     def __init__(self) -> None:
         self.seconds = 0.0
-        self.processor_seconds = 0.0
+        self.cpu_seconds = 0.0
 
     @contextmanager
     def counted(self) -> Iterator[None]:
@@ -33,7 +33,7 @@ class Conversion:
             yield
         finally:
             self.seconds += time.perf_counter() - clock
-            self.processor_seconds += time.process_time() - processor
+            self.cpu_seconds += time.process_time() - processor
 
 
 def weighted_lines(X: csr_array[Any], first_term: int = 0) -> Iterator[str]:
@@ -70,7 +70,7 @@ def size_of(path: Path) -> int:
 def rank_lists(
     labels: Any, scores: Any, n_documents: int, k: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Pad lists of class numbers and scores to arrays; equal scores in class order."""
+    """Pad lists of class ids and scores to arrays; equal scores in class order."""
     ranked = np.zeros((n_documents, k), dtype=np.int64)
     values = np.full((n_documents, k), -np.inf)
     for document, (row, row_scores) in enumerate(zip(labels, scores, strict=True)):

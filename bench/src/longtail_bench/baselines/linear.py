@@ -61,20 +61,18 @@ class OneVsAll(Baseline):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def _fit_weighted(self, X: csr_array[Any], numbers: NDArray[np.int64]) -> None:
+    def _fit_weighted(self, X: csr_array[Any], class_ids: NDArray[np.int64]) -> None:
         """Learn block after block."""
         n_classes = len(self.classes_)
         solver = LinearSVC(C=self.C, tol=self.tol, dual=True, random_state=self.random_state)
         parts = joblib.Parallel(n_jobs=self.n_jobs)(
             joblib.delayed(_learn_block)(
-                solver, X, numbers, first, min(first + BLOCK, n_classes), self.threshold
+                solver, X, class_ids, first, min(first + BLOCK, n_classes), self.threshold
             )
             for first in range(0, n_classes, BLOCK)
         )
-        weights, constants = zip(*parts, strict=True)
-        self.postings_ = Postings.from_classes(
-            csr_array(vstack(weights)), np.concatenate(constants)
-        )
+        weights, biases = zip(*parts, strict=True)
+        self.postings_ = Postings.from_classes(csr_array(vstack(weights)), np.concatenate(biases))
 
     def _rank(self, X: csr_array[Any], k: int) -> Ranking:
         """Rank all classes."""
@@ -124,7 +122,7 @@ class CrammerSinger(Baseline):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def _fit_weighted(self, X: csr_array[Any], numbers: NDArray[np.int64]) -> None:
+    def _fit_weighted(self, X: csr_array[Any], class_ids: NDArray[np.int64]) -> None:
         """Learn all classes at once, if they fit."""
         self._check_memory(*X.shape)
         solver = LinearSVC(
@@ -133,8 +131,8 @@ class CrammerSinger(Baseline):
             multi_class="crammer_singer",
             random_state=self.random_state,
         )
-        weights, constants = _learn_block(solver, X, numbers, 0, len(self.classes_), self.threshold)
-        self.postings_ = Postings.from_classes(weights, constants)
+        weights, biases = _learn_block(solver, X, class_ids, 0, len(self.classes_), self.threshold)
+        self.postings_ = Postings.from_classes(weights, biases)
 
     def _check_memory(self, n_documents: int, n_terms: int) -> None:
         """Refuse what cannot fit, with the numbers."""
@@ -159,7 +157,7 @@ class CrammerSinger(Baseline):
 def _learn_block(
     solver: LinearSVC,
     X: csr_array[Any],
-    numbers: NDArray[np.int64],
+    class_ids: NDArray[np.int64],
     first: int,
     last: int,
     threshold: float,
@@ -168,11 +166,11 @@ def _learn_block(
 
     All other classes are one more class, the rest; what LIBLINEAR learns for it is not used.
     """
-    width = last - first
-    inside = (numbers >= first) & (numbers < last)
-    solver.fit(X, np.where(inside, numbers - first, width))
-    weights, constants = solver.coef_, np.atleast_1d(solver.intercept_)
+    n_block_classes = last - first
+    inside = (class_ids >= first) & (class_ids < last)
+    solver.fit(X, np.where(inside, class_ids - first, n_block_classes))
+    weights, biases = solver.coef_, np.atleast_1d(solver.intercept_)
     if len(weights) == 1:  # two classes: one set of weights, for the second of them
-        weights, constants = np.vstack((-weights, weights)), np.append(-constants, constants)
-    weights, constants = weights[:width], constants[:width]
-    return csr_array(np.where(np.abs(weights) < threshold, 0.0, weights)), constants
+        weights, biases = np.vstack((-weights, weights)), np.append(-biases, biases)
+    weights, biases = weights[:n_block_classes], biases[:n_block_classes]
+    return csr_array(np.where(np.abs(weights) < threshold, 0.0, weights)), biases

@@ -62,7 +62,7 @@ class NapkinXC(Baseline):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def _fit_weighted(self, X: csr_array[Any], numbers: NDArray[np.int64]) -> None:
+    def _fit_weighted(self, X: csr_array[Any], class_ids: NDArray[np.int64]) -> None:
         """Grow the tree and train its nodes."""
         if self.model not in ("PLT", "HSM"):
             raise ValueError(f"model must be 'PLT' or 'HSM'; got {self.model!r}.")
@@ -78,7 +78,7 @@ class NapkinXC(Baseline):
             seed=self.random_state,
             threads=self.n_jobs or 1,
         )
-        self.model_.fit(csr_matrix(X), numbers.tolist())
+        self.model_.fit(csr_matrix(X), class_ids.tolist())
         self.model_.load()
 
     def _rank(self, X: csr_array[Any], k: int) -> Ranking:

@@ -32,18 +32,18 @@ class NearestNeighbours(Baseline):
         self.neighbours = neighbours
         self.n_jobs = n_jobs
 
-    def _fit_weighted(self, X: csr_array[Any], numbers: NDArray[np.int64]) -> None:
+    def _fit_weighted(self, X: csr_array[Any], class_ids: NDArray[np.int64]) -> None:
         """Keep the documents, term by term."""
         if self.neighbours < 1:
             raise ValueError(f"neighbours must be at least 1; got {self.neighbours}.")
         self.postings_ = Postings.from_classes(X)
-        self.numbers_ = numbers
+        self.class_ids_ = class_ids
 
     def _rank(self, X: csr_array[Any], k: int) -> Ranking:
         """Let the nearest documents vote; one that shares no term has no vote."""
-        n_neighbours = min(self.neighbours, len(self.numbers_))
+        n_neighbours = min(self.neighbours, len(self.class_ids_))
         nearest, cosines = self.postings_.rank(X, n_neighbours, self.n_jobs)
-        return count_votes(self.numbers_[nearest], cosines, min(k, n_neighbours))
+        return count_votes(self.class_ids_[nearest], cosines, min(k, n_neighbours))
 
 
 def count_votes(classes: NDArray[np.int64], weights: NDArray[np.float64], k: int) -> Ranking:

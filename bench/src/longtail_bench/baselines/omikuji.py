@@ -71,7 +71,7 @@ class Omikuji(Baseline):
         self.threshold = threshold
         self.n_jobs = n_jobs
 
-    def _fit_weighted(self, X: csr_array[Any], numbers: NDArray[np.int64]) -> None:
+    def _fit_weighted(self, X: csr_array[Any], class_ids: NDArray[np.int64]) -> None:
         """Train on a file, the only input that the package has."""
         package, threads = import_module("omikuji"), self.n_jobs or 1
         settings = package.Model.default_hyper_param()
@@ -85,15 +85,15 @@ class Omikuji(Baseline):
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "rows.txt"
             with self.conversion_.counted():
-                write_lines(path, self._lines(X, numbers))
+                write_lines(path, self._lines(X, class_ids))
             self.model_ = package.Model.train_on_data(str(path), settings, n_threads=threads)
         self.model_.init_prediction_thread_pool(threads)
 
-    def _lines(self, X: csr_array[Any], numbers: NDArray[np.int64]) -> Iterator[str]:
+    def _lines(self, X: csr_array[Any], class_ids: NDArray[np.int64]) -> Iterator[str]:
         """Yield the Extreme Classification format: sizes, then class and weights of each row."""
         yield f"{X.shape[0]} {X.shape[1]} {len(self.classes_)}"
-        for number, line in zip(numbers.tolist(), weighted_lines(X), strict=True):
-            yield f"{number} {line}"
+        for class_id, line in zip(class_ids.tolist(), weighted_lines(X), strict=True):
+            yield f"{class_id} {line}"
 
     def _rank(self, X: csr_array[Any], k: int) -> Ranking:
         """Rank one document a call, as the package does."""

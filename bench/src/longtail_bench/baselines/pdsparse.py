@@ -1,6 +1,6 @@
 """PD-Sparse: a max-margin classifier, sparse in primal and dual (Yen et al., ICML 2016).
 
-In: weighted rows and class numbers. Out: sparse weights of terms for classes. The dual problem has
+In: weighted rows and class ids. Out: sparse weights of terms for classes. The dual problem has
 a variable for each document and class, nearly all of them zero. Each step takes one document, looks
 for the class that violates its margin the most, which is cheap because the weights are sparse, and
 solves for the document's few active classes exactly (fully corrective block-coordinate
@@ -60,10 +60,10 @@ class DualProblem:
 
     @classmethod
     def start(
-        cls, rows: Rows, numbers: Integers, n_classes: int, l1: float, C: float
+        cls, rows: Rows, class_ids: Integers, n_classes: int, l1: float, C: float
     ) -> DualProblem:
         """Return the problem with every dual variable zero."""
-        n_documents = len(numbers)
+        n_documents = len(class_ids)
         return cls(
             rows=rows,
             n_classes=n_classes,
@@ -78,7 +78,7 @@ class DualProblem:
             active_starts=np.arange(n_documents),
             active_rooms=np.ones(n_documents, np.int64),
             active_sizes=np.ones(n_documents, np.int64),
-            active_classes=numbers.astype(np.int32),
+            active_classes=class_ids.astype(np.int32),
             alphas=np.zeros(n_documents),
             active_pool_size=n_documents,
         )
@@ -144,11 +144,11 @@ class DualProblem:
 
     def dual_variables(self) -> csr_array[Any]:
         """Return alpha, of shape (n_documents, n_classes)."""
-        places = np.repeat(self.active_starts, self.active_sizes)
+        found = np.repeat(self.active_starts, self.active_sizes)
         indptr = offsets_from_lengths(self.active_sizes)
-        places += np.arange(indptr[-1]) - np.repeat(indptr[:-1], self.active_sizes)
+        found += np.arange(indptr[-1]) - np.repeat(indptr[:-1], self.active_sizes)
         return csr_array(
-            (self.alphas[places], self.active_classes[places], indptr),
+            (self.alphas[found], self.active_classes[found], indptr),
             shape=(len(self.active_sizes), self.n_classes),
         )
 
@@ -197,14 +197,14 @@ def default_term_share(rows: Rows, n_classes: int, C: float) -> float:
     return 1.0 / max(1, math.ceil(rate))
 
 
-def hold_out(numbers: Integers, share: float, random_state: Any) -> NDArray[np.bool_]:
+def hold_out(class_ids: Integers, share: float, random_state: Any) -> NDArray[np.bool_]:
     """Draw about this share of the documents, always leaving each class one."""
-    order = check_random_state(random_state).permutation(len(numbers))
-    _, firsts = np.unique(numbers[order], return_index=True)
-    may_go = np.ones(len(numbers), np.bool_)
+    order = check_random_state(random_state).permutation(len(class_ids))
+    _, firsts = np.unique(class_ids[order], return_index=True)
+    may_go = np.ones(len(class_ids), np.bool_)
     may_go[firsts] = False
-    held = np.zeros(len(numbers), np.bool_)
-    held[order[np.flatnonzero(may_go)[: int(share * len(numbers))]]] = True
+    held = np.zeros(len(class_ids), np.bool_)
+    held[order[np.flatnonzero(may_go)[: int(share * len(class_ids))]]] = True
     return held
 
 
@@ -282,15 +282,15 @@ class PDSparse(Baseline):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def _fit_weighted(self, X: csr_array[Any], numbers: NDArray[np.int64]) -> None:
+    def _fit_weighted(self, X: csr_array[Any], class_ids: NDArray[np.int64]) -> None:
         """Run passes until the held-out accuracy stops rising, then let all documents in."""
         self._check_parameters()
         generator = check_random_state(self.random_state)
         rows = Rows.from_matrix(X)
         n_classes = len(self.classes_)
-        problem = DualProblem.start(rows, numbers, n_classes, float(self.l1), float(self.C))
+        problem = DualProblem.start(rows, class_ids, n_classes, float(self.l1), float(self.C))
         share = self.term_share or default_term_share(rows, n_classes, float(self.C))
-        held = hold_out(numbers, self.held_out, generator)
+        held = hold_out(class_ids, self.held_out, generator)
         tested, taught = np.flatnonzero(held), np.flatnonzero(~held)
 
         def run_pass(documents: Integers) -> float:
@@ -309,12 +309,12 @@ class PDSparse(Baseline):
             if change < SMALLEST_CHANGE * self.C:
                 break
             if len(tested) > 0:
-                reached = float(np.mean(problem.predict(tested, self.n_jobs) == numbers[tested]))
+                reached = float(np.mean(problem.predict(tested, self.n_jobs) == class_ids[tested]))
                 strikes = 0 if reached > best else strikes + 1
                 best = max(best, reached)
         if len(tested) > 0:
             for _ in range(self.patience):
-                run_pass(np.arange(len(numbers)))
+                run_pass(np.arange(len(class_ids)))
         weights, zeros = problem.weights(), np.zeros(n_classes)
         self.postings_ = Postings(
             weights.indptr.astype(np.int64), weights.indices, weights.data, zeros, zeros

@@ -59,14 +59,14 @@ class Pecos(Baseline):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def _fit_weighted(self, X: csr_array[Any], numbers: NDArray[np.int64]) -> None:
+    def _fit_weighted(self, X: csr_array[Any], class_ids: NDArray[np.int64]) -> None:
         """Cluster the classes and train the rankers."""
         xmc, xlinear = import_module("pecos.xmc"), import_module("pecos.xmc.xlinear")
         threads = self.n_jobs or 1
         rows = csr_matrix(X, dtype=np.float32)
         labels = csc_matrix(
-            (np.ones(len(numbers), dtype=np.float32), (np.arange(len(numbers)), numbers)),
-            shape=(len(numbers), len(self.classes_)),
+            (np.ones(len(class_ids), dtype=np.float32), (np.arange(len(class_ids)), class_ids)),
+            shape=(len(class_ids), len(self.classes_)),
         )
         features = xmc.LabelEmbeddingFactory.create(labels, rows, method="pifa", threads=threads)
         clusters = xmc.Indexer.gen(
@@ -85,7 +85,7 @@ class Pecos(Baseline):
             threshold=self.threshold,
             threads=threads,
         )
-        # A model fresh from training predicts layer by layer, in six times the processor time and
+        # A model fresh from training predicts layer by layer, in six times the CPU time and
         # 270 MB more at 12,582 classes. The fast predictor is only to be had from a saved model.
         with tempfile.TemporaryDirectory() as folder:
             model.save(folder)
@@ -101,12 +101,12 @@ class Pecos(Baseline):
         lengths = np.diff(found.indptr)
         documents = np.repeat(np.arange(len(lengths)), lengths)
         order = np.lexsort((found.indices, -found.data, documents))
-        places = np.arange(len(documents)) - np.repeat(found.indptr[:-1], lengths)
+        found = np.arange(len(documents)) - np.repeat(found.indptr[:-1], lengths)
         ranked = np.zeros((len(lengths), k), dtype=np.int64)
         scores = np.full(ranked.shape, -np.inf)
-        kept = places < k
-        ranked[documents[kept], places[kept]] = found.indices[order][kept]
-        scores[documents[kept], places[kept]] = found.data[order][kept]
+        kept = found < k
+        ranked[documents[kept], found[kept]] = found.indices[order][kept]
+        scores[documents[kept], found[kept]] = found.data[order][kept]
         return ranked, scores
 
     def model_bytes(self) -> int:

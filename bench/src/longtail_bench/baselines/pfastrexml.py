@@ -1,6 +1,6 @@
 """PfastReXML: FastXML for rare classes (Jain, Prabhu and Varma, KDD 2016).
 
-In: weighted rows and class numbers. Out: a Forest and centroids. Two things are added to FastXML.
+In: weighted rows and class ids. Out: a Forest and centroids. Two things are added to FastXML.
 A document counts as much as its class is likely to be missed: its gain is the inverse propensity of
 the class, in the nodes and in the leaves. And the classes that the leaves propose are ranked anew
 by how near their centroids are.
@@ -106,19 +106,19 @@ class PfastReXML(FastXML):
         self.A = A
         self.B = B
 
-    def _fit_weighted(self, X: csr_array[Any], numbers: NDArray[np.int64]) -> None:
+    def _fit_weighted(self, X: csr_array[Any], class_ids: NDArray[np.int64]) -> None:
         """Grow the trees on inverse propensities and sum up the documents of each class."""
         for name in ("gamma", "A", "B"):
             check_positive(name, getattr(self, name))
         if not 0.0 <= self.alpha <= 1.0:
             raise ValueError(f"alpha must be between 0 and 1; got {self.alpha!r}.")
         rows = Rows.from_matrix(X)
-        sizes = np.bincount(numbers, minlength=len(self.classes_))
+        sizes = np.bincount(class_ids, minlength=len(self.classes_))
         self.propensities_ = propensities(sizes, self.A, self.B)
-        self.forest_ = self._grow(rows, numbers, 1.0 / self.propensities_)
+        self.forest_ = self._grow(rows, class_ids, 1.0 / self.propensities_)
         members = csr_array(
-            (1.0 / sizes[numbers], (numbers, np.arange(len(numbers)))),
-            shape=(len(self.classes_), len(numbers)),
+            (1.0 / sizes[class_ids], (class_ids, np.arange(len(class_ids)))),
+            shape=(len(self.classes_), len(class_ids)),
         )
         self.centroids_ = (members @ X).astype(np.float32)
 
@@ -136,7 +136,7 @@ class PfastReXML(FastXML):
                 rows.data,
                 rows.n_terms,
                 forest.starts,
-                forest.numbers,
+                forest.class_ids,
                 forest.values,
                 forest.leaves(rows, first, last),
                 centroids.indptr,

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from longtail._parallel import parallel_for
-from longtail_bench._kernels.ranking import rank_postings
+from longtail_bench._kernels.ranking import Ranked, Rows, TermPostings, rank_postings
 from longtail_bench.baselines.base import Ranking
 
 
@@ -35,14 +35,14 @@ class Postings:
     indptr: NDArray[np.int64]
     classes: NDArray[np.int32]
     values: NDArray[np.float64]
-    constants: NDArray[np.float64]
+    biases: NDArray[np.float64]
     length_values: NDArray[np.float64]
 
     @classmethod
     def from_classes(
         cls,
         values: csr_array[Any],
-        constants: NDArray[np.float64] | None = None,
+        biases: NDArray[np.float64] | None = None,
         length_values: NDArray[np.float64] | None = None,
     ) -> Postings:
         """Turn a classes x terms matrix into postings; constants are 0 where left out."""
@@ -53,42 +53,30 @@ class Postings:
             by_term.indptr.astype(np.int64),
             by_term.indices.astype(np.int32),
             by_term.data.astype(np.float64),
-            zeros if constants is None else constants,
+            zeros if biases is None else biases,
             zeros if length_values is None else length_values,
         )
 
     def rank(self, X: csr_array[Any], k: int, n_jobs: int | None) -> Ranking:
         """Score all classes for each document and return the k best, ties to the lower class."""
-        n_documents = X.shape[0]
-        ranked = np.empty((n_documents, k), dtype=np.int64)
-        scores = np.empty((n_documents, k))
-        indptr = X.indptr.astype(np.int64)
-
-        def rank_block(first: int, last: int) -> None:
-            rank_postings(
-                indptr,
-                X.indices,
-                X.data,
-                self.indptr,
-                self.classes,
-                self.values,
-                self.constants,
-                self.length_values,
-                first,
-                last,
-                np.empty(len(self.constants)),
-                ranked,
-                scores,
-            )
-
-        parallel_for(rank_block, indptr, n_jobs)
-        return ranked, scores
+        shape = X.shape[0], k
+        ranked = Ranked(np.empty(shape, np.int64), np.empty(shape))
+        rows = Rows(X.indptr.astype(np.int64), X.indices, X.data)
+        postings = TermPostings(
+            self.indptr, self.classes, self.values, self.biases, self.length_values
+        )
+        parallel_for(
+            lambda first, last: rank_postings(rows, postings, first, last, ranked),
+            rows.indptr,
+            n_jobs,
+        )
+        return ranked.classes, ranked.scores
 
 
-def sum_classes(X: csr_array[Any], numbers: NDArray[np.int64], n_classes: int) -> csr_array[Any]:
+def sum_classes(X: csr_array[Any], class_ids: NDArray[np.int64], n_classes: int) -> csr_array[Any]:
     """Add up the rows of each class."""
     n_documents = X.shape[0]
     members = csr_array(
-        (np.ones(n_documents), (numbers, np.arange(n_documents))), shape=(n_classes, n_documents)
+        (np.ones(n_documents), (class_ids, np.arange(n_documents))), shape=(n_classes, n_documents)
     )
     return csr_array(members @ X)

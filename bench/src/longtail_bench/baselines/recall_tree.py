@@ -51,15 +51,15 @@ class RecallTree(Baseline):
         self.passes = passes
         self.random_state = random_state
 
-    def _fit_weighted(self, X: csr_array[Any], numbers: NDArray[np.int64]) -> None:
+    def _fit_weighted(self, X: csr_array[Any], class_ids: NDArray[np.int64]) -> None:
         """Train on a file, which passes after the first need."""
         package = import_module("vowpalwabbit")
         self.conversion_ = Conversion()
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "documents.txt"
             with self.conversion_.counted():
-                lines = zip((numbers + 1).tolist(), weighted_lines(X), strict=True)
-                write_lines(path, (f"{number} | {line}" for number, line in lines))
+                lines = zip((class_ids + 1).tolist(), weighted_lines(X), strict=True)
+                write_lines(path, (f"{class_id} | {line}" for class_id, line in lines))
             self.model_ = package.Workspace(
                 arg_list=[
                     *("--recall_tree", str(len(self.classes_))),
@@ -80,8 +80,8 @@ class RecallTree(Baseline):
         self.conversion_ = Conversion()
         with self.conversion_.counted():
             lines = [f"| {line}" for line in weighted_lines(X)]
-        numbers = [self.model_.predict(line) for line in lines]
-        ranked = np.array(numbers, dtype=np.int64).reshape(-1, 1) - 1
+        class_ids = [self.model_.predict(line) for line in lines]
+        ranked = np.array(class_ids, dtype=np.int64).reshape(-1, 1) - 1
         return ranked, np.zeros(ranked.shape)
 
     def model_bytes(self) -> int:

@@ -1,11 +1,13 @@
-"""What the benchmark commands print and write."""
+"""What the commands of `longtail bench` parse and print alike."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from longtail.cli.show import print_table, say
 
@@ -13,10 +15,20 @@ if TYPE_CHECKING:
     from longtail_bench.measure import Measurement
     from longtail_bench.rows import Row
 
+DATA_FOLDER = Path("../shared/data")
+
+Seeds = Annotated[str, typer.Option("--seeds", help="Comma-separated integers.")]
+DataSets = Annotated[
+    list[str] | None,
+    typer.Argument(help="Data sets by name, folder or file; all of the folder by default."),
+]
+DataFolder = Annotated[Path, typer.Option("--folder", help="Where data sets are found by name.")]
+Out = Annotated[Path | None, typer.Option(help="Append each row to this JSON lines file.")]
+
 
 def print_measurements(title: str, results: Sequence[Measurement | Row]) -> None:
     """Print one row for each system; a run that failed says why."""
-    header = ("", "accuracy", "macro F1", "top 5", "fit", "predict", "a document", "peak memory")
+    header = ("", "accuracy", "macro F1", "top 5", "fit", "predict", "per document", "peak memory")
     rows = []
     for result in results:
         error = getattr(result, "error", None)
@@ -29,14 +41,14 @@ def print_measurements(title: str, results: Sequence[Measurement | Row]) -> None
                 f"{result.accuracy:.1%}",
                 f"{result.macro_f1:.1%}",
                 f"{result.top_5:.1%}",
-                f"{result.fit_processor_seconds:.1f} s",
-                f"{result.predict_processor_seconds:.1f} s",
-                f"{result.predict_processor_seconds / result.n_test * 1e6:.0f} µs",
+                f"{result.fit_cpu_seconds:.1f} s",
+                f"{result.predict_cpu_seconds:.1f} s",
+                f"{result.predict_cpu_seconds / result.n_test * 1e6:.0f} µs",
                 f"{result.peak_megabytes:,.0f} MB",
             )
         )
     print_table(title, header, rows)
-    say("Macro F1 is the mean of the per-class F1; times are processor time over all threads.")
+    say("Macro F1 is the mean of the per-class F1; times are CPU time over all threads.")
 
 
 def append_json(path: Path | None, value: Any) -> None:
@@ -44,3 +56,11 @@ def append_json(path: Path | None, value: Any) -> None:
     if path is not None:
         with path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(value, ensure_ascii=False) + "\n")
+
+
+def parse_integers(option: str, text: str) -> tuple[int, ...]:
+    """Parse comma-separated integers."""
+    try:
+        return tuple(int(item) for item in text.split(","))
+    except ValueError:
+        raise ValueError(f"{option} must be integers such as 1,2; got {text!r}.") from None

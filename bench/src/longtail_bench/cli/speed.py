@@ -10,10 +10,14 @@ import typer
 
 from longtail.cli.options import AsJson, Seed
 from longtail.cli.show import clear_errors, print_json, print_table, progress, say
-from longtail_bench.cli.bench import DataFolder, DataSets, Out
-from longtail_bench.cli.show import append_json
-
-_DATA_FOLDER = Path("../shared/data")
+from longtail_bench.cli.show import (
+    DATA_FOLDER,
+    DataFolder,
+    DataSets,
+    Out,
+    append_json,
+    parse_integers,
+)
 
 Estimators = Annotated[
     str,
@@ -24,7 +28,7 @@ TimeLimit = Annotated[float, typer.Option(help="Seconds on the clock of each row
 
 def speed(
     data: DataSets = None,
-    folder: DataFolder = _DATA_FOLDER,
+    folder: DataFolder = DATA_FOLDER,
     estimators: Estimators = "LongTailClassifier,DoubleSamplingClassifier",
     threads: Annotated[
         str, typer.Option("--threads", help="Numbers of threads, comma-separated.")
@@ -47,7 +51,7 @@ def speed(
             rows = run_speed(
                 data or available_data(folder),
                 estimators.split(","),
-                n_threads=_numbers("--threads", threads),
+                n_threads=parse_integers("--threads", threads),
                 n_documents=documents,
                 seed=seed,
                 time_limit=time_limit,
@@ -88,7 +92,7 @@ def growth(
     with clear_errors():
         with progress() as update:
             rows = run_growth(
-                _numbers("--classes", classes),
+                parse_integers("--classes", classes),
                 estimators.split(","),
                 documents_per_class=documents_per_class,
                 seed=seed,
@@ -120,7 +124,7 @@ def print_speed(rows: list[dict[str, Any]]) -> None:
         sizes = mine[0]["sizes"]
         print_table(
             f"{mine[0]['data']}: {estimator}, {sizes['classes']:,} classes, {sizes['train']:,} "
-            f"documents, {sizes['documents']:,} predicted; processor / wall time",
+            f"documents, {sizes['documents']:,} predicted; CPU / wall time",
             ("", *(f"{row['n_threads']} thread(s)" for row in mine)),
             [
                 *_stage_lines(mine, "fit", 1.0, "s"),
@@ -131,15 +135,15 @@ def print_speed(rows: list[dict[str, Any]]) -> None:
 
 
 def _stage_lines(
-    rows: list[dict[str, Any]], step: str, factor: float, unit: str
+    rows: list[dict[str, Any]], step: str, factor: float, measured_in: str
 ) -> list[tuple[str, ...]]:
     """Return a line for a step and one for each of its stages."""
 
     def cell(row: dict[str, Any], cost: dict[str, float]) -> str:
         scale = factor / (1 if step == "fit" else row["sizes"]["documents"])
-        return f"{cost['processor_seconds'] * scale:.2f} / {cost['wall_seconds'] * scale:.2f}"
+        return f"{cost['cpu_seconds'] * scale:.2f} / {cost['wall_seconds'] * scale:.2f}"
 
-    lines = [(f"{step}, {unit}", *(cell(row, row[step]) for row in rows))]
+    lines = [(f"{step}, {measured_in}", *(cell(row, row[step]) for row in rows))]
     for stage in rows[0][step]["stages"]:
         costs = (cell(row, row[step]["stages"][stage]) for row in rows)
         lines.append((f"  {stage}", *costs))
@@ -189,16 +193,16 @@ def _other_lines(rows: list[dict[str, Any]]) -> list[tuple[str, ...]]:
         ("model as a file, MB", lambda row: f"{row['memory']['file_bytes'] / 1e6:,.1f}"),
     ]
     lines = [(name, *(value(row) for row in rows)) for name, value in kinds]
-    for part, size in sorted(rows[0]["memory"]["parts"].items(), key=lambda entry: -entry[1]):
+    for array_name, size in sorted(rows[0]["memory"]["parts"].items(), key=lambda entry: -entry[1]):
         if size >= 0.01 * rows[0]["memory"]["model_bytes"]:
-            sizes = (f"{row['memory']['parts'][part] / 1e6:,.1f}" for row in rows)
-            lines.append((f"  {part}, MB", *sizes))
+            sizes = (f"{row['memory']['parts'][array_name] / 1e6:,.1f}" for row in rows)
+            lines.append((f"  {array_name}, MB", *sizes))
     return lines
 
 
 def _both(figures: dict[str, float], name: str, factor: float = 1.0) -> str:
     """Return processor and wall time."""
-    processor, wall = (figures[name.format(clock)] * factor for clock in ("processor", "wall"))
+    processor, wall = (figures[name.format(clock)] * factor for clock in ("cpu", "wall"))
     return f"{processor:.2f} / {wall:.2f}"
 
 
@@ -227,15 +231,15 @@ def print_growth(rows: list[dict[str, Any]], exponents: list[dict[str, Any]]) ->
                 *start,
                 f"{row['sizes']['train']:,}",
                 f"{row['sizes']['terms']:,}",
-                f"{row['fit']['processor_seconds']:.1f} s",
-                f"{row['predict']['processor_microseconds']:.0f} µs",
+                f"{row['fit']['cpu_seconds']:.1f} s",
+                f"{row['predict']['cpu_microseconds']:.0f} µs",
                 f"{row['memory']['input_megabytes']:,.0f} MB",
                 f"{row['memory']['peak_megabytes']:,.0f} MB",
                 f"{row['memory']['model_bytes'] / 1e6:,.0f} MB",
                 f"{row['accuracy']:.1%}",
             )
         )
-    print_table("Growth with the number of classes; processor time, all threads", header, lines)
+    print_table("Growth with the number of classes; CPU time, all threads", header, lines)
     if exponents:
         print_table(
             "Exponents: quantity ~ K^exponent",
@@ -250,11 +254,3 @@ def print_growth(rows: list[dict[str, Any]], exponents: list[dict[str, Any]]) ->
                 for exponent in exponents
             ],
         )
-
-
-def _numbers(option: str, text: str) -> tuple[int, ...]:
-    """Parse comma-separated numbers."""
-    try:
-        return tuple(int(part) for part in text.split(","))
-    except ValueError:
-        raise ValueError(f"{option} must be numbers such as 1,2; got {text!r}.") from None

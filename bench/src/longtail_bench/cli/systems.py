@@ -13,8 +13,8 @@ from longtail.cli.show import print_json, print_note, print_table, progress, say
 from longtail_bench.cli.show import print_measurements
 from longtail_bench.data import find_data_sets
 from longtail_bench.environments import (
-    PEERS,
-    PeerEnvironmentError,
+    BASELINES,
+    BaselineEnvironmentError,
     ensure_environment,
     environments_folder,
     find_environment,
@@ -28,13 +28,13 @@ def run_systems(
     names: Sequence[str] | None, systems: str, folder: Path, as_json: bool, **options: Any
 ) -> None:
     """Run systems, say what each reached as soon as it is there, and print the tables."""
-    chosen = list(SYSTEMS) if systems == "all" else systems.split(",")
-    places = list(names or find_data_sets(folder))
+    selected = list(SYSTEMS) if systems == "all" else systems.split(",")
+    data_sets = list(names or find_data_sets(folder))
     try:
         with progress() as update:
             rows = run(
-                places,
-                chosen,
+                data_sets,
+                selected,
                 progress=update,
                 data_folder=folder,
                 on_row=lambda row: print_note(summarise(row)),
@@ -54,14 +54,14 @@ def run_systems(
 def summarise(row: Row) -> str:
     """Return what one run reached in one line."""
     name = f"{row.data}, {row.system}, seed {row.seed}"
-    if row.part != "test":
-        name += f", {row.part}, {json.dumps(row.settings)}"
+    if row.split != "test":
+        name += f", {row.split}, {json.dumps(row.settings)}"
     if row.error:
         return f"{name}: {row.error}"
     return (
         f"{name}: accuracy {row.accuracy:.1%}, macro F1 {row.macro_f1:.1%}, "
-        f"fit {row.fit_processor_seconds:.1f} s, predict {row.predict_processor_seconds:.1f} s "
-        f"(processor), {row.peak_megabytes:,.0f} MB"
+        f"fit {row.fit_cpu_seconds:.1f} s, predict {row.predict_cpu_seconds:.1f} s "
+        f"(CPU), {row.peak_megabytes:,.0f} MB"
     )
 
 
@@ -69,8 +69,8 @@ def parse_settings(texts: Sequence[str]) -> dict[str, Settings]:
     """Parse `system.parameter=value`; a value that is no number or truth value is a string."""
     parsed: dict[str, Settings] = {}
     for text in texts:
-        place, equals, value = text.partition("=")
-        system, dot, parameter = place.partition(".")
+        name, equals, value = text.partition("=")
+        system, dot, parameter = name.partition(".")
         if not (equals and dot and system and parameter):
             raise ValueError(f"--set must be like ova.C=10; got {text!r}.")
         try:
@@ -109,17 +109,17 @@ def list_systems(as_json: bool) -> None:
 
 def create_environments(names: Sequence[str] | None) -> None:
     """Create environments, one line each; a failure does not keep the others from being made."""
-    chosen = list(names or PEERS)
-    for name in chosen:
-        if name not in PEERS:
-            raise ValueError(f"environments must be among {', '.join(PEERS)}; got {name!r}.")
+    selected = list(names or BASELINES)
+    for name in selected:
+        if name not in BASELINES:
+            raise ValueError(f"environments must be among {', '.join(BASELINES)}; got {name!r}.")
     failures = 0
     with progress() as update:
-        for done, name in enumerate(chosen):
-            update(f"{environments_folder()}: {name}", done, len(chosen))
+        for done, name in enumerate(selected):
+            update(f"{environments_folder()}: {name}", done, len(selected))
             try:
                 print_note(f"{name}: {ensure_environment(name)}")
-            except PeerEnvironmentError as error:
+            except BaselineEnvironmentError as error:
                 failures += 1
                 print_note(str(error))
     if failures:
