@@ -79,3 +79,16 @@ def test_environments_that_cannot_be_created(tmp_path):
     states = {entry["system"]: entry["environment"] for entry in systems}
     assert states["bm25"] == "none needed"
     assert states["parabel"] == "omikuji, not created yet"
+
+
+def test_run_takes_any_table(tmp_path):
+    lines = [f"class {i % 6}\tterm{i % 6} word{i % 7} common" for i in range(60)]
+    table = tmp_path / "animals.tsv"
+    table.write_text("\n".join(["label\tbody", *lines]) + "\n")
+    out = tmp_path / "results.jsonl"
+    arguments = ("run", "--data", table, "--systems", "bm25", "--out", out)
+    line = bench(*arguments, code=1).stderr
+    assert "--text is missing: animals.tsv is a table" in line
+    result = bench(*arguments, "--text", "body", "--label", "label", "--json")
+    (row,) = json.loads(result.stdout)
+    assert (row["data"], row["n_classes"], row["accuracy"]) == ("animals", 6, 1.0)

@@ -5,7 +5,16 @@ import lzma
 import numpy as np
 import pytest
 from benchmark_data import write_counts
-from longtail_bench.data import find_data_set, find_data_sets, load_counts
+from hypothesis import given
+from hypothesis import strategies as st
+from longtail_bench.data import (
+    draw_test_documents,
+    find_data_set,
+    find_data_sets,
+    load_counts,
+    load_data,
+    name_data_set,
+)
 
 from longtail.datasets import DataFormatError
 from tests.conftest import make_problem
@@ -90,3 +99,56 @@ def test_wrong_number_of_names(letters):
     (letters / "classes.txt.xz").write_bytes(lzma.compress(b"one\ntwo\n"))
     with pytest.raises(DataFormatError, match="must have 20 lines"):
         load_counts(letters)
+
+
+def write_table(path, n_documents=60):
+    lines = [f"class {i % 6},term{i % 6} word{i % 7} common" for i in range(n_documents)]
+    path.write_text("\n".join(["label,body", *lines, "alone,single common"]) + "\n")
+    return path
+
+
+def test_a_table_is_split_and_counted(tmp_path):
+    path = write_table(tmp_path / "animals.csv")
+    assert find_data_set(path, None) == path
+    assert name_data_set(path) == "animals"
+    data = load_data(path, ["body"], "label")
+    again = load_data(path, ["body"], "label")
+    assert (data.X_test != again.X_test).nnz == 0
+    assert data.X_train.shape[0] + data.X_test.shape[0] == 61
+    assert data.X_test.shape[0] == 12
+    assert data.n_unseen == 0
+    assert "alone" in data.classes[data.y_train]
+    assert "single" not in data.terms  # in one training document only
+    for document, c in zip(data.X_test.toarray(), data.y_test, strict=True):
+        named = [term for term, n in zip(data.terms, document, strict=True) if n]
+        assert f"term{data.classes[c][-1]}" in named
+
+
+def test_a_table_needs_its_columns(tmp_path):
+    path = write_table(tmp_path / "animals.csv")
+    with pytest.raises(ValueError, match=r"--text is missing: animals\.csv is a table"):
+        load_data(path)
+    with pytest.raises(ValueError, match="--label is missing"):
+        load_data(path, ["body"])
+    with pytest.raises(DataFormatError, match="no column"):
+        load_data(path, ["text"], "label")
+    path.write_text("label,body\na,one\nb,two\n")
+    with pytest.raises(DataFormatError, match="every class has a single document"):
+        load_data(path, ["body"], "label")
+
+
+def test_a_file_of_counts_is_a_data_set(letters):
+    file = letters / "counts.npz"
+    assert find_data_set(file, None) == file
+    assert name_data_set(file) == name_data_set(letters) == "letters"
+    assert (load_data(file).X_train != load_data(letters).X_train).nnz == 0
+
+
+@given(st.lists(st.integers(0, 5), min_size=1, max_size=80))
+def test_no_class_loses_all_its_documents(labels):
+    y = np.unique(labels, return_inverse=True)[1]
+    tested = draw_test_documents(y)
+    for c in range(y.max() + 1):
+        n, n_tested = np.count_nonzero(y == c), np.count_nonzero(tested[y == c])
+        assert n_tested < n
+        assert n_tested <= 0.2 * n + 1

@@ -19,7 +19,8 @@ from longtail_bench.data import load_counts
 from longtail_bench.environments import find_environment
 from longtail_bench.processes import Limits, RunError, run_limited, session_processes
 from longtail_bench.rows import Row, append_row, read_rows
-from longtail_bench.run import hold_out, run, write_parts
+from longtail_bench.run import run
+from longtail_bench.splits import hold_out, write_splits
 from longtail_bench.systems import SYSTEMS, System, trials
 
 from longtail.datasets import DataFormatError
@@ -412,7 +413,7 @@ def test_absent_data_set_stops_before_anything_runs(letters):
 
 
 def test_worker_reads_no_test_labels(letters, tmp_path):
-    write_parts(load_counts(letters), tmp_path / "parts.npz")
+    write_splits(load_counts(letters), tmp_path / "parts.npz")
     with np.load(tmp_path / "parts.npz") as arrays:
         assert "test_y" not in arrays.files
     X, y = worker.load_part(tmp_path / "parts.npz", "train")

@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from longtail_bench._kernels import fastxml as kernels
+from longtail_bench._kernels.separator import Columns, Stopping, fit_separator
 from longtail_bench.baselines.fastxml import FastXML, Rows, grow_forest
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
@@ -94,7 +95,7 @@ def test_the_partition_is_that_of_documents_moved_one_by_one(documents, class_ga
     for c, side in zip(classes, sides, strict=True):
         gains[side, c] += class_gains[c]
     moved = np.empty(6, np.int8)
-    reached = kernels.part_classes(gains, moved)
+    reached = kernels.split_classes(gains, moved)
     assert reached == pytest.approx(course[-1])
     found = [s if moved[c] < 0 else moved[c] for c, s in zip(classes, sides, strict=True)]
     assert found == expected
@@ -107,19 +108,12 @@ def logistic_objective(X, signs, costs, w):
 def fit_columns(X, sides, costs, tolerance=1e-6, steps=200):
     columns = sp.csc_array(X)
     weights = np.zeros(X.shape[1])
-    kernels.fit_separator(
+    matrix = Columns(
         columns.indptr.astype(np.int64),
         columns.indices.astype(np.int32),
         columns.data.astype(np.float32),
-        sides,
-        costs,
-        0,
-        0,
-        tolerance,
-        steps,
-        50,
-        weights,
     )
+    fit_separator(matrix, sides, costs, 0, 0, Stopping(tolerance, steps, 50), weights)
     return weights
 
 
@@ -170,18 +164,8 @@ def test_columns_of_a_node_are_those_of_its_documents():
     places = np.full(N_TERMS, -1, np.int32)
     starts, terms = np.empty(N_TERMS + 2, np.int64), np.empty(N_TERMS + 1, np.int32)
     cells, values = np.empty(1000, np.int32), np.empty(1000, np.float32)
-    n_columns = kernels.gather_columns(
-        rows.indptr,
-        rows.indices,
-        rows.data,
-        N_TERMS,
-        documents,
-        places,
-        starts,
-        cells,
-        values,
-        terms,
-    )
+    columns = Columns(starts, cells, values)
+    n_columns = kernels.gather_columns(rows, documents, places, columns, terms)
     found = np.zeros((4, N_TERMS + 1), np.float32)
     for column in range(n_columns):
         entries = slice(starts[column], starts[column + 1])
@@ -196,7 +180,7 @@ def walk(forest, tree, x):
     node = forest.roots[tree]
     while forest.children[node, 0] >= 0:
         entries = slice(forest.starts[node], forest.starts[node + 1])
-        weights = dict(zip(forest.numbers[entries], forest.values[entries], strict=True))
+        weights = dict(zip(forest.ids[entries], forest.values[entries], strict=True))
         score = weights.pop(N_TERMS, 0.0) + sum(w * x[t] for t, w in weights.items())
         node = forest.children[node, int(score >= 0)]
     return node
@@ -212,9 +196,9 @@ def test_leaves_hold_the_documents_that_reach_them():
             entries = slice(forest.starts[leaf], forest.starts[leaf + 1])
             counts = np.bincount(y[leaves == leaf], minlength=N_CLASSES)
             shares = np.zeros(N_CLASSES)
-            shares[forest.numbers[entries]] = forest.values[entries]
+            shares[forest.ids[entries]] = forest.values[entries]
             assert np.allclose(shares, counts / counts.sum(), atol=1e-6)
-            assert len(forest.numbers[entries]) == np.count_nonzero(counts)
+            assert len(forest.ids[entries]) == np.count_nonzero(counts)
         for document in range(0, len(y), 17):
             assert walk(forest, tree, X.toarray()[document]) == leaves[document]
 
@@ -236,7 +220,7 @@ def test_gains_weigh_the_leaves():
     gains = np.arange(1.0, N_CLASSES + 1)
     forest = grow(X, y, gains=gains, max_leaf=len(y), n_trees=1)
     shares = np.zeros(N_CLASSES)
-    shares[forest.numbers] = forest.values
+    shares[forest.ids] = forest.values
     assert np.allclose(shares, gains * np.bincount(y, minlength=N_CLASSES) / len(y), rtol=1e-5)
 
 
@@ -251,7 +235,7 @@ def test_scores_are_mean_shares_over_the_trees():
         for tree in range(4):
             leaf = walk(forest, tree, x)
             entries = slice(forest.starts[leaf], forest.starts[leaf + 1])
-            shares[forest.numbers[entries]] += forest.values[entries]
+            shares[forest.ids[entries]] += forest.values[entries]
         order = sorted(range(7), key=lambda c: (-shares[c], c))
         assert np.allclose(found.scores[row], shares[order] / 4, atol=1e-6)
         assert np.allclose(shares[found.classes[row]], shares[order], atol=1e-6)

@@ -6,6 +6,8 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from longtail_bench._kernels import pdsparse as kernels
+from longtail_bench._kernels.sum_tables import Products, read_sum
+from longtail_bench._kernels.types import Ranked
 from longtail_bench.baselines.fastxml import Rows
 from longtail_bench.baselines.pdsparse import DualProblem, PDSparse, default_term_share, hold_out
 from scipy.optimize import minimize
@@ -100,15 +102,7 @@ def test_tables_hold_the_sums_of_the_dual_variables():
         problem.run_pass(np.arange(120), number, new_classes=4)
     sums = X.T @ problem.dual_variables().toarray()
     found = np.array(
-        [
-            [
-                kernels.read_sum(
-                    problem.starts, problem.bits, problem.keys, problem.sums, term, np.int32(c)
-                )
-                for c in range(30)
-            ]
-            for term in range(12)
-        ]
+        [[read_sum(problem.tables, term, np.int32(c)) for c in range(30)] for term in range(12)]
     )
     assert np.allclose(found, sums, atol=1e-6)
     assert np.allclose(problem.weights().toarray(), soft(sums, problem.l1), atol=1e-5)
@@ -165,30 +159,21 @@ def test_the_optimum_is_that_of_a_general_solver():
 
 def find(problem, X, document, active, n_new, n_draws=0, subset_bits=0, seed=0):
     rows = problem.rows
-    scores, classes = np.zeros(n_new), np.full(n_new, -1)
-    products = np.zeros(problem.n_classes)
+    best = Ranked(np.full(n_new, -1), np.zeros(n_new))
+    products = Products(np.zeros(problem.n_classes), np.empty(problem.n_classes, np.int64))
+    options = kernels.StepOptions(problem.l1, problem.C, 1.0, n_new, subset_bits, seed)
     n_found = kernels.find_violators(
-        rows.indices,
-        rows.data,
-        rows.indptr[document],
-        rows.indptr[document + 1],
-        n_draws,
-        problem.starts,
-        problem.bits,
-        problem.keys,
-        problem.sums,
-        problem.l1,
-        subset_bits,
-        seed,
+        rows,
         document,
+        n_draws,
+        problem.tables,
         np.array(active, np.int32),
+        options,
         products,
-        np.empty(problem.n_classes, np.int64),
-        scores,
-        classes,
+        best,
     )
-    assert not products.any()
-    return classes[:n_found], scores[:n_found]
+    assert not products.values.any()
+    return best.classes[:n_found], best.scores[:n_found]
 
 
 def test_the_search_finds_the_highest_products():

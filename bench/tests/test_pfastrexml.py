@@ -26,7 +26,7 @@ def test_the_trees_weigh_documents_by_inverse_propensity():
     shares = np.zeros(7)
     forest = model.forest_
     leaf = slice(forest.starts[0], forest.starts[1])
-    shares[forest.numbers[leaf]] = forest.values[leaf]
+    shares[forest.ids[leaf]] = forest.values[leaf]
     sizes = np.bincount(problem.y)
     assert np.allclose(shares, sizes / propensities(sizes) / 150, rtol=1e-5)
 
@@ -45,7 +45,7 @@ def test_scores_mix_trees_and_centroids():
         shares = np.zeros(7)
         for leaf in leaves[:, row]:
             entries = slice(forest.starts[leaf], forest.starts[leaf + 1])
-            shares[forest.numbers[entries]] += forest.values[entries] / 4
+            shares[forest.ids[entries]] += forest.values[entries] / 4
         distances = ((x - centroids) ** 2).sum(axis=1)
         with np.errstate(divide="ignore"):
             scores = 0.7 * np.log(shares) - 0.3 * np.log1p(np.exp(6.0 * distances))

@@ -1,24 +1,32 @@
-"""Folders of term counts -> data sets.
+"""Folders of term counts, files of counts and tables of texts -> data sets.
 
 A folder holds `counts.npz` and, if its classes and terms have names, `classes.txt.xz` and
 `terms.txt.xz` with one name a line. `counts.npz` holds `shape` (n_train, n_test, n_classes,
 n_terms) and for each of the parts `train` and `test` the arrays `_indptr`, `_indices`, `_data` of a
 CSR matrix of raw counts and `_y`, class ids from 0.
+
+A table (CSV, TSV, JSON lines, Parquet) is split and counted here: of the n documents of each class
+about a fifth are for testing, never the last one, drawn with a fixed seed; terms are those in at
+least two training documents.
 """
 
 from __future__ import annotations
 
+import lzma
 import os
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
+from sklearn.feature_extraction.text import CountVectorizer
 
 from longtail.datasets import CountDataset, DataFormatError
 from longtail.datasets.streams import read_chunks
+from longtail.datasets.tables import Table, read_text_chunks
 
 COUNTS = "counts.npz"
 
@@ -67,27 +75,122 @@ def find_data_sets(folder: str | os.PathLike[str]) -> dict[str, Path]:
 
 
 def find_data_set(name: str | os.PathLike[str], folder: str | os.PathLike[str] | None) -> Path:
-    """Return the folder of one data set, given as a path or by its name in a folder of several.
+    """Return one data set, given as a path or by its name in a folder of several.
 
     Parameters
     ----------
     name : str or path-like
-        A folder that holds counts, or the name of one inside `folder`.
+        A folder that holds counts, the name of one inside `folder`, a file of counts (.npz), or a
+        table.
     folder : str or path-like or None
         Holds one folder for each data set; None if there is no such folder.
+
+    Returns
+    -------
+    Path
+        The folder or file.
 
     Raises
     ------
     FileNotFoundError
-        If it is in neither place: what was looked for, where, and what is there instead.
+        If there is none: what was looked for, where, and what is there instead.
     """
+    if Path(name).is_file():
+        return Path(name)
     paths = [Path(name)] if folder is None else [Path(folder) / name, Path(name)]
     for path in paths:
         if (path / COUNTS).is_file():
             return path
     looked = " and ".join(str((path / COUNTS).absolute()) for path in paths)
-    known = "" if folder is None else f"; there are {', '.join(find_data_sets(folder))}"
+    known = ""
+    if folder is not None and Path(folder).is_dir():
+        known = f"; there are {', '.join(find_data_sets(folder))}"
     raise FileNotFoundError(f"no data set {os.fspath(name)}: looked for {looked}{known}")
+
+
+def is_table(path: Path) -> bool:
+    """Tell whether a data set is a table of texts, not counts."""
+    return path.is_file() and path.suffix != ".npz"
+
+
+def name_data_set(path: Path) -> str:
+    """Return what rows and tables call a data set."""
+    path = path.resolve()
+    if path.is_dir():
+        return path.name
+    return path.parent.name if path.name == COUNTS else path.name.partition(".")[0]
+
+
+def load_data(
+    path: Path, text: Sequence[str] | None = None, label: str | None = None
+) -> CountDataset:
+    """Load a data set that `find_data_set` found.
+
+    Parameters
+    ----------
+    path : Path
+        Folder or file.
+    text : sequence of str, optional
+        Columns of a table that hold the text.
+    label : str, optional
+        Column of a table that holds the class.
+
+    Returns
+    -------
+    CountDataset
+    """
+    if not is_table(path):
+        return load_counts(path)
+    check_columns(path, text, label)
+    texts: list[str] = []
+    labels: list[str] = []
+    for chunk in read_text_chunks(Table(path, text or [], label)):
+        texts += chunk.texts
+        labels += chunk.labels
+    return count_texts(path, texts, labels)
+
+
+def check_columns(path: Path, text: Sequence[str] | None, label: str | None) -> None:
+    """Refuse a table without the names of its columns."""
+    for option, value, example in (("text", text, "body"), ("label", label, "product")):
+        if not value:
+            raise ValueError(
+                f"--{option} is missing: {path.name} is a table, which column holds the "
+                f"{'class' if option == 'label' else 'text'}? For example --{option} {example}"
+            )
+
+
+def count_texts(path: Path, texts: Sequence[str], labels: Sequence[str]) -> CountDataset:
+    """Split texts, count their terms, and put the classes of the training split first."""
+    classes, y = np.unique(np.array(labels, dtype=str), return_inverse=True)
+    tested = draw_test_documents(y)
+    if not tested.any():
+        raise DataFormatError(path, "every class has a single document: none can be tested")
+    train, test = np.flatnonzero(~tested), np.flatnonzero(tested)
+    vectorizer = CountVectorizer(strip_accents="unicode", min_df=min(2, len(train)))
+    X_train = vectorizer.fit_transform(texts[i] for i in train)
+    X_test = vectorizer.transform(texts[i] for i in test)
+    return CountDataset(
+        X_train=csr_array(X_train),
+        y_train=y[train],
+        X_test=csr_array(X_test),
+        y_test=y[test],
+        classes=classes,
+        terms=vectorizer.get_feature_names_out(),
+    )
+
+
+def draw_test_documents(y: NDArray[np.int64], share: float = 0.2) -> NDArray[np.bool_]:
+    """Draw about a share of each class's documents, never all; the same for the same labels."""
+    rng = np.random.default_rng(0)
+    sizes = np.bincount(y)
+    wanted = np.floor(share * sizes + rng.random(len(sizes))).astype(np.int64)
+    wanted = np.minimum(wanted, sizes - 1)
+    order = np.lexsort((rng.random(len(y)), y))
+    rank = np.arange(len(y)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    tested = np.zeros(len(y), np.bool_)
+    tested[order] = rank < wanted[y[order]]
+    return tested
 
 
 def load_counts(path: str | os.PathLike[str]) -> CountDataset:
@@ -96,13 +199,13 @@ def load_counts(path: str | os.PathLike[str]) -> CountDataset:
     Parameters
     ----------
     path : str or path-like
-        A folder as this module describes it.
+        A folder as this module describes it, or the file of counts in it.
 
     Returns
     -------
     CountDataset
-        Classes keep their numbers where the training part has them all, and are renumbered
-        otherwise. Without files of names, the numbers of the file stand for them.
+        Classes keep their ids where the training split has them all, and get new ones otherwise.
+        Without files of names, the ids of the file stand for them.
 
     Raises
     ------
@@ -111,7 +214,7 @@ def load_counts(path: str | os.PathLike[str]) -> CountDataset:
     DataFormatError
         If an array is missing or does not fit the others.
     """
-    file = Path(path) / COUNTS
+    file = Path(path) if Path(path).is_file() else Path(path) / COUNTS
     if not file.is_file():
         raise FileNotFoundError(f"no data set: {COUNTS} is missing in {Path(path).absolute()}")
     try:
@@ -121,8 +224,8 @@ def load_counts(path: str | os.PathLike[str]) -> CountDataset:
             if missing := sorted(_ARRAYS - set(arrays.files)):
                 raise ValueError(f"there is no array {', '.join(missing)}")
             n_train, n_test, n_classes, n_terms = (int(size) for size in arrays["shape"])
-            X_train, y_train = _read_part(arrays, "train", n_train, n_terms)
-            X_test, y_test = _read_part(arrays, "test", n_test, n_terms)
+            X_train, y_train = _read_split(arrays, "train", n_train, n_terms)
+            X_test, y_test = _read_split(arrays, "test", n_test, n_terms)
     except (ValueError, EOFError, zipfile.BadZipFile) as error:
         raise DataFormatError(file, f"the counts cannot be read: {error}") from error
     for name, y in (("train_y", y_train), ("test_y", y_test)):
@@ -138,12 +241,42 @@ def load_counts(path: str | os.PathLike[str]) -> CountDataset:
         y_train=new_ids[y_train],
         X_test=X_test,
         y_test=new_ids[y_test],
-        classes=_read_names(Path(path) / "classes.txt.xz", n_classes)[order],
-        terms=_read_names(Path(path) / "terms.txt.xz", n_terms),
+        classes=_read_names(file.parent / "classes.txt.xz", n_classes)[order],
+        terms=_read_names(file.parent / "terms.txt.xz", n_terms),
     )
 
 
-def _read_part(
+def save_counts(data: CountDataset, folder: str | os.PathLike[str]) -> None:
+    """Write a data set as `load_counts` reads it, in a folder that is created.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from longtail.datasets import load_wordnet_counts
+    >>> folder = Path(tempfile.mkdtemp()) / "wordnet"
+    >>> save_counts(load_wordnet_counts(), folder)
+    >>> load_counts(folder).X_train.shape
+    (70084, 39498)
+    """
+    path = Path(folder)
+    path.mkdir(parents=True)
+    n_train, n_terms = data.X_train.shape
+    arrays: dict[str, Any] = {
+        "shape": np.array([n_train, data.X_test.shape[0], len(data.classes), n_terms])
+    }
+    for split, X, y in (
+        ("train", data.X_train, data.y_train),
+        ("test", data.X_test, data.y_test),
+    ):
+        arrays |= {f"{split}_{name}": getattr(X, name) for name in ("indptr", "indices", "data")}
+        arrays[f"{split}_y"] = y
+    np.savez_compressed(path / COUNTS, **arrays)
+    for name, names in (("classes", data.classes), ("terms", data.terms)):
+        lines = "".join(f"{value}\n" for value in names)
+        (path / f"{name}.txt.xz").write_bytes(lzma.compress(lines.encode()))
+
+
+def _read_split(
     arrays: Any, split: str, n_documents: int, n_terms: int
 ) -> tuple[csr_array[Any], NDArray[np.int64]]:
     """Return counts and class ids of the training or the test part."""

@@ -199,7 +199,8 @@ def _run(name: str, folder_path: Path, step: str, command: Sequence[str]) -> Non
         causes = [line for line in lines if line.startswith("ERROR:")] or lines[-1:]
         cause = causes[0] if causes else f"exit code {done.returncode}"
         raise BaselineEnvironmentError(
-            f"no environment for {name} in {folder_path}: {step} failed: {cause.removeprefix('ERROR: ')}"
+            f"no environment for {name} in {folder_path}: {step} failed: "
+            f"{cause.removeprefix('ERROR: ')}"
         )
 
 

@@ -6,7 +6,6 @@ own that says so.
 
 from __future__ import annotations
 
-import html
 import json
 import math
 import os
@@ -18,6 +17,7 @@ from statistics import fmean
 from longtail_bench.presets import PRESETS, PaperRow
 from longtail_bench.rows import MEMORY, OK, TEST, TIME_OUT, Row
 from longtail_bench.systems import SYSTEMS
+from longtail_bench.tables import Table
 
 MISSING = "–"
 _GROUPS = {
@@ -60,39 +60,6 @@ class Entry:
     def total_seconds(self) -> float:
         """Processor time of fitting and predicting."""
         return self.mean(lambda row: row.fit_cpu_seconds + row.predict_cpu_seconds)
-
-
-@dataclass(frozen=True)
-class Table:
-    """Cells of text with a title and notes; `**` around a cell is bold."""
-
-    title: str
-    header: tuple[str, ...]
-    rows: Sequence[tuple[str, ...]]
-    notes: tuple[str, ...] = ()
-
-    def to_markdown(self) -> str:
-        """Return the table in Markdown."""
-        lines = [f"## {self.title}", ""]
-        lines += ["| " + " | ".join(_escape_cell(cell) for cell in self.header) + " |"]
-        lines += ["|" + "---|" * len(self.header)]
-        lines += ["| " + " | ".join(_escape_cell(cell) for cell in row) + " |" for row in self.rows]
-        if self.notes:
-            lines += ["", *[f"- {footnote}" for footnote in self.notes]]
-        return "\n".join(lines) + "\n"
-
-    def to_html(self) -> str:
-        """Return the table in HTML."""
-        head = "".join(f"<th>{html.escape(cell)}</th>" for cell in self.header)
-        body = "\n".join(
-            "<tr>" + "".join(f"<td>{_html_cell(cell)}</td>" for cell in row) + "</tr>"
-            for row in self.rows
-        )
-        notes = "".join(f"<li>{html.escape(footnote)}</li>" for footnote in self.notes)
-        return (
-            f"<h2>{html.escape(self.title)}</h2>\n<table>\n<thead><tr>{head}</tr></thead>\n"
-            f"<tbody>\n{body}\n</tbody>\n</table>\n" + (f"<ul>{notes}</ul>\n" if notes else "")
-        )
 
 
 @dataclass(frozen=True)
@@ -369,18 +336,6 @@ def _spell_settings(row: Row) -> str:
     values = row.parameters or row.settings
     spelled = ", ".join(f"{name}={value}" for name, value in values.items()) or "defaults"
     return spelled + (f" (best of {row.tuned} on held-out documents)" if row.tuned else "")
-
-
-def _escape_cell(cell: str) -> str:
-    """Keep a cell from ending its column."""
-    return cell.replace("|", "\\|").replace("\n", " ")
-
-
-def _html_cell(cell: str) -> str:
-    """Return a cell in HTML, bold where asterisks say so."""
-    if cell.startswith("**") and cell.endswith("**"):
-        return f"<b>{html.escape(cell[2:-2])}</b>"
-    return html.escape(cell)
 
 
 def _to_markdown(tables: Sequence[Table], figures: Iterable[str]) -> str:

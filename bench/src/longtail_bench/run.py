@@ -8,14 +8,11 @@ longer.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
-import platform
-import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,16 +20,12 @@ import numpy as np
 
 from longtail import metrics
 from longtail.datasets import CountDataset
-from longtail_bench import worker
-from longtail_bench.data import COUNTS, find_data_set, load_counts
+from longtail_bench.data import check_columns, find_data_set, is_table, load_data, name_data_set
 from longtail_bench.environments import (
     BaselineEnvironmentError,
-    clean_variables,
-    ensure_environment,
-    package_names,
 )
 from longtail_bench.measure import Progress
-from longtail_bench.processes import Limits, RunError, run_limited
+from longtail_bench.processes import Limits, RunError
 from longtail_bench.rows import (
     FAILED,
     HELD_OUT,
@@ -45,16 +38,13 @@ from longtail_bench.rows import (
     append_row,
     read_rows,
 )
+from longtail_bench.runner import Runner, describe_machine, machine_megabytes
+from longtail_bench.splits import Split, digest_data, hold_out
 from longtail_bench.systems import SYSTEMS, Settings, check_systems, trials
 
-_PACKAGES = ["numpy", "scipy", "scikit-learn", "numba", "joblib"]
-# What the numeric libraries take their number of threads from; n_threads alone would not bind them.
-_THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-# OpenMP threads spin while they wait, and on a busy machine that is charged as CPU time: the
-# same fit of PECOS took 7.4 to 10.1 s, and 6.8 to 8.0 s when waiting threads sleep.
-_WAITING = {"OMP_WAIT_POLICY": "passive"}
-_MEMORY_SHARE = 0.9  # of the machine, unless told otherwise: the rest is for everyone else
-_HELD_OUT_SHARE, _HELD_OUT_MOST = 0.1, 5000  # the paper held out 5,000
+_MEMORY_SHARE = (
+    0.9  # of the machine, unless told otherwise: the rest is for the rest of the machine
+)
 
 
 def run(
@@ -71,6 +61,8 @@ def run(
     retry: bool = False,
     progress: Progress = lambda *_: None,
     data_folder: str | os.PathLike[str] | None = None,
+    text: Sequence[str] | None = None,
+    label: str | None = None,
     environments: str | os.PathLike[str] | None = None,
     on_row: Callable[[Row], None] = lambda _: None,
 ) -> list[Row]:
@@ -79,7 +71,8 @@ def run(
     Parameters
     ----------
     data : sequence of str or path-like
-        Folders with counts, or names of such folders in `data_folder`.
+        Folders with counts, names of such folders in `data_folder`, files of counts (.npz), or
+        tables.
     systems : sequence of str
         Keys of `SYSTEMS`. The environment of a peer is created when it is first needed.
     out : str or path-like, optional
@@ -106,6 +99,8 @@ def run(
         Called with what is being run, how many runs are done, and how many there are.
     data_folder : str or path-like, optional
         Where data sets are looked for by name.
+    text, label : sequence of str, str, optional
+        Columns of tables among the data sets.
     environments : str or path-like, optional
         Where environments of peers are; see `environments_folder`.
     on_row : callable, optional
@@ -129,135 +124,23 @@ def run(
     if settings:
         check_systems(list(settings))
     _check(data, n_threads, seeds, time_limit, memory_limit, tune)
-    folders = [find_data_set(name, data_folder) for name in data]
+    paths = [find_data_set(name, data_folder) for name in data]
+    for path in paths:
+        if is_table(path):
+            check_columns(path, text, label)
     limits = Limits(time_limit, memory_limit or machine_megabytes() * _MEMORY_SHARE)
     with tempfile.TemporaryDirectory(prefix="longtail-bench-") as scratch:
-        runner = _Runner(n_threads, limits, environments, Path(scratch))
+        runner = Runner(n_threads, limits, environments, Path(scratch))
         ledger = _Ledger(out, limits, retry, on_row)
-        session = _Session(runner, ledger, settings, tune, progress)
+        session = _Session(runner, ledger, settings, tune, progress, text, label)
         session.n_runs = (
-            len(folders)
+            len(paths)
             * len(seeds)
             * sum(1 + len(trials(system, tune, 0)) if tune else 1 for system in systems)
         )
-        rows = [
-            row for folder in folders for row in session.run_data_set(folder, systems, list(seeds))
-        ]
+        rows = [row for path in paths for row in session.run_data_set(path, systems, list(seeds))]
     progress("done", session.n_runs, session.n_runs)
     return rows
-
-
-def machine_megabytes() -> float:
-    """Return the memory of this machine."""
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 1e6
-
-
-def describe_machine() -> dict[str, Any]:
-    """Return what runs the systems: processor, cores, memory, operating system."""
-    processor = platform.processor() or platform.machine()
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        for line in cpuinfo.read_text().splitlines():
-            if line.startswith("model name"):
-                processor = line.partition(":")[2].strip()
-                break
-    return {
-        "processor": processor,
-        "cores": os.cpu_count(),
-        "memory_megabytes": round(machine_megabytes()),
-        "system": f"{platform.system()} {platform.release()}",
-    }
-
-
-def write_parts(data: CountDataset, path: Path) -> None:
-    """Store what a worker needs: counts of both parts and the classes of the training part.
-
-    Not compressed, so that reading takes neither time nor memory that a system could be blamed for.
-    """
-    arrays = {"n_terms": np.array(data.X_train.shape[1]), "train_y": data.y_train}
-    for split, X in (("train", data.X_train), ("test", data.X_test)):
-        arrays |= {f"{split}_{name}": getattr(X, name) for name in ("data", "indices", "indptr")}
-    np.savez(path, **arrays)  # type: ignore[arg-type]
-
-
-def hold_out(data: CountDataset) -> CountDataset:
-    """Return the training part alone, a tenth of it as the part to predict; each class keeps one.
-
-    The same documents for every system, seed and run.
-    """
-    order = np.random.default_rng(0).permutation(len(data.y_train))
-    _, first = np.unique(data.y_train[order], return_index=True)
-    free = np.delete(order, first)
-    held = free[: min(_HELD_OUT_MOST, int(len(order) * _HELD_OUT_SHARE))]
-    if not len(held):
-        raise ValueError(
-            "no document can be held out: every class has a single one. Run without a search."
-        )
-    kept = np.setdiff1d(order, held)
-    return replace(
-        data,
-        X_train=data.X_train[kept],
-        y_train=data.y_train[kept],
-        X_test=data.X_train[held],
-        y_test=data.y_train[held],
-    )
-
-
-@dataclass(frozen=True)
-class _Runner:
-    """How workers are started."""
-
-    n_threads: int
-    limits: Limits
-    environments: str | os.PathLike[str] | None
-    scratch: Path
-
-    def run(self, row: Row, parts: Path) -> Path:
-        """Run a worker to its end and return the path of its results."""
-        system = SYSTEMS[row.system]
-        output = self.scratch / "output.json"
-        output.unlink(missing_ok=True)
-        job = {
-            "module": system.module,
-            "estimator": system.estimator,
-            "settings": row.settings,
-            "seed": row.seed,
-            "n_threads": self.n_threads,
-            "memory_limit": self.limits.megabytes,
-            "warm_up": system.environment is None,  # only ours compile anything
-            "packages": package_names(system.environment) if system.environment else _PACKAGES,
-            "data": str(parts),
-            "source": str(self._source()),
-            "output": str(output),
-        }
-        path = self.scratch / "job.json"
-        path.write_text(json.dumps(job), encoding="utf-8")
-        interpreter, variables = self._interpreter(system.environment)
-        command = [*interpreter, worker.__file__, str(path)]
-        peak = run_limited(command, variables, self.limits, self.scratch / "messages.txt")
-        results = json.loads(output.read_text(encoding="utf-8"))
-        # Looks at /proc may miss the peak of a process; the process itself knows only its own.
-        results["peak_megabytes"] = max(peak, results["peak_megabytes"])
-        output.write_text(json.dumps(results), encoding="utf-8")
-        return output
-
-    def _interpreter(self, environment: str | None) -> tuple[list[str], dict[str, str]]:
-        """Return interpreter and environment variables for a system."""
-        threads = {name: str(self.n_threads) for name in _THREAD_VARIABLES} | _WAITING
-        if environment is not None:
-            python = ensure_environment(environment, self.environments)
-            # -I: nothing of the caller's installation may reach the peer.
-            return [str(python), "-I"], {**clean_variables(), **threads}
-        # -P: the folder of the script holds modules whose names would hide others.
-        return [sys.executable, "-P"], {**os.environ, **threads}
-
-    def _source(self) -> Path:
-        """Return a folder that holds this package and nothing else of this installation."""
-        folder = self.scratch / "source"
-        if not folder.exists():
-            folder.mkdir()
-            (folder / "longtail").symlink_to(Path(__file__).parents[1], target_is_directory=True)
-        return folder
 
 
 class _Ledger:
@@ -293,12 +176,16 @@ class _Session:
 
     def __init__(
         self,
-        runner: _Runner,
+        runner: Runner,
         ledger: _Ledger,
         settings: Mapping[str, Settings],
         tune: int,
         progress: Progress,
+        text: Sequence[str] | None = None,
+        label: str | None = None,
     ) -> None:
+        self.text = text
+        self.label = label
         self.runner = runner
         self.ledger = ledger
         self.settings = settings
@@ -309,11 +196,11 @@ class _Session:
         self.n_runs = 0
 
     def run_data_set(
-        self, folder: Path, systems: Sequence[str], seeds: Sequence[int]
+        self, path: Path, systems: Sequence[str], seeds: Sequence[int]
     ) -> Iterator[Row]:
         """Yield the rows of one data set."""
-        name = folder.resolve().name
-        digest = _digest(folder / COUNTS)
+        name = name_data_set(path)
+        digest = digest_data(path, (self.text, self.label) if is_table(path) else None)
         self.progress(f"{name}: reading", self.n_done, self.n_runs)
         blank = Row(
             "",
@@ -325,12 +212,12 @@ class _Session:
             data_digest=digest,
             machine=self.machine,
         )
-        parts: dict[str, _Split] = {}
+        parts: dict[str, Split] = {}
         try:
-            data = load_counts(folder)
-            parts[TEST] = _Split(data, self.runner.scratch / "test.npz")
+            data = load_data(path, self.text, self.label)
+            parts[TEST] = Split(data, self.runner.scratch / "test.npz")
             if self.tune:
-                parts[HELD_OUT] = _Split(hold_out(data), self.runner.scratch / "held-out.npz")
+                parts[HELD_OUT] = Split(hold_out(data), self.runner.scratch / "held-out.npz")
         except ValueError as error:
             blank = replace(blank, outcome=FAILED, error=str(error))
         for seed in seeds:
@@ -342,7 +229,7 @@ class _Session:
         """Return a system's settings with what the caller replaces."""
         return {**SYSTEMS[system].settings, **self.settings.get(system, {})}
 
-    def _choose_and_run(self, row: Row, parts: Mapping[str, _Split]) -> Row:
+    def _choose_and_run(self, row: Row, parts: Mapping[str, Split]) -> Row:
         """Run one system, after a search of its settings if one is wanted."""
         if not self.tune:
             return self._run_once(row, parts[TEST])
@@ -362,7 +249,7 @@ class _Session:
         best = max(good, key=lambda trial: trial.accuracy)  # the first of equals
         return self._run_once(replace(row, settings=best.settings), parts[TEST])
 
-    def _run_once(self, row: Row, split: _Split) -> Row:
+    def _run_once(self, row: Row, split: Split) -> Row:
         """Run a worker and keep its row, unless the row is there already."""
         title = f"{row.data}: {SYSTEMS[row.system].title}, seed {row.seed}"
         if row.split == HELD_OUT:
@@ -388,21 +275,6 @@ class _Session:
         if row.key not in self.ledger.finished:
             self.ledger.add(row)
         return self.ledger.finished[row.key]
-
-
-class _Split:
-    """Data to fit on and to predict, and the file that workers read them from."""
-
-    def __init__(self, data: CountDataset, path: Path) -> None:
-        self.data = data
-        self.path = path
-        self.sizes: dict[str, Any] = {
-            "n_train": data.X_train.shape[0],
-            "n_test": data.X_test.shape[0],
-            "n_classes": data.n_train_classes,
-            "n_terms": data.X_train.shape[1],
-        }
-        write_parts(data, path)
 
 
 def _check(
@@ -454,12 +326,6 @@ def _score(row: Row, data: CountDataset, output: Path) -> Row:
         bands=tuple(metrics.frequency_report(data.y_test, first, dict(enumerate(sizes.tolist())))),
         **results,
     )
-
-
-def _digest(path: Path) -> str:
-    """Return the start of the SHA-256 of a file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()[:16]
 
 
 def _spell(settings: Settings) -> str:

@@ -23,7 +23,8 @@ from longtail.scoring.paper import weight_for_cosine
 from longtail.scoring.weighting import WeightedDocuments, weight_documents
 from longtail.sparse import CountMatrix, Floats, Integers, offsets_from_lengths
 from longtail.training.long_tail import LongTailState
-from longtail_bench._kernels.brute_force import Postings, Scores, search_all
+from longtail_bench._kernels.brute_force import Postings, search_all
+from longtail_bench._kernels.types import Ranked
 from longtail_bench.stages import Cost, time_call
 
 
@@ -149,7 +150,7 @@ def brute_force(asked: Search, n_threads: int) -> Callable[[], tuple[NDArray[np.
 
     def run() -> tuple[NDArray[np.int32], Floats]:
         shape = (rows.n_documents, asked.n_candidates)
-        found = Scores(np.empty(shape, np.int32), np.empty(shape))
+        found = Ranked(np.empty(shape, np.int32), np.empty(shape))
         parallel_for(
             lambda first, last: search_all(
                 rows.indptr,

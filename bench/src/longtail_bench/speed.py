@@ -25,18 +25,18 @@ from numpy.typing import NDArray
 from longtail.datasets import CountDataset, load_wordnet_counts
 from longtail.estimators.double_sampling import DoubleSamplingClassifier
 from longtail.estimators.long_tail import LongTailClassifier
-from longtail_bench.data import find_data_set, find_data_sets, load_counts
+from longtail_bench.data import find_data_set, find_data_sets, load_counts, name_data_set
 from longtail_bench.jobs import run_job
 from longtail_bench.measure import Progress
 from longtail_bench.processes import Limits, RunError
 from longtail_bench.rows import OK
-from longtail_bench.run import write_parts
 from longtail_bench.searching import (
     compare_with_brute_force,
     count_reads,
     prepare_search,
     time_prediction,
 )
+from longtail_bench.splits import write_splits
 from longtail_bench.stages import Cost, read_clocks, time_stages
 from longtail_bench.synthetic import draw_counts
 from longtail_bench.worker import load_part, model_bytes, peak_megabytes
@@ -102,7 +102,7 @@ def run_speed(
     with tempfile.TemporaryDirectory(prefix="longtail-speed-") as folder:
         parts = Path(folder) / "parts.npz"
         for name, counts in _load(data, data_folder):
-            write_parts(counts, parts)
+            write_splits(counts, parts)
             del counts
             for estimator in estimators:
                 for threads in n_threads:
@@ -151,7 +151,7 @@ def measure_speed(
     Parameters
     ----------
     parts : str
-        A file of counts that `write_parts` wrote.
+        A file of counts that `write_splits` wrote.
     estimator : str
         A key of `ESTIMATORS`.
     n_threads, n_documents, seed : int
@@ -341,12 +341,12 @@ def _load(
     data: Sequence[str | os.PathLike[str]], folder: str | os.PathLike[str] | None
 ) -> Iterator[tuple[str, CountDataset]]:
     """Yield data sets one after the other; that all of them are there is checked first."""
-    paths = {name: None if name == EMBEDDED else find_data_set(name, folder) for name in data}
-    for name, position in paths.items():
-        if position is None:
+    paths = [None if name == EMBEDDED else find_data_set(name, folder) for name in data]
+    for path in paths:
+        if path is None:
             yield EMBEDDED, load_wordnet_counts()
         else:
-            yield Path(name).name, load_counts(position)
+            yield name_data_set(path), load_counts(path)
 
 
 def available_data(folder: str | os.PathLike[str]) -> list[str]:

@@ -2,7 +2,7 @@
 
     python worker.py JOB.json
 
-In: a job as `run` writes it, and the arrays that `write_parts` stores; the labels of the predicted
+In: a job as `run` writes it, and the arrays that `write_splits` stores; the labels of the predicted
 part are not among them. Out: what fitting and predicting cost, in OUTPUT.json, and the first
 classes of each predicted document, best first, in OUTPUT.npy (-1 where a ranking is shorter).
 

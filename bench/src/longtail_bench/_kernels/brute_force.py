@@ -7,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from longtail_bench._kernels.jit import kernel
-from longtail_bench._kernels.ranking import Array, keep_best
+from longtail_bench._kernels.ranking import keep_best
+from longtail_bench._kernels.types import Array
 
 
 class Postings(NamedTuple):
@@ -18,13 +19,6 @@ class Postings(NamedTuple):
     weights: Array
     length_weights: Array
     biases: Array
-
-
-class Scores(NamedTuple):
-    """The best classes of each document and their scores, of shape (n_documents, k); filled."""
-
-    classes: Array
-    scores: Array
 
 
 @kernel

@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from longtail_bench._kernels.jit import inner, kernel
-
-Array = NDArray[Any]
-
-
-class Rows(NamedTuple):
-    """Documents, CSR."""
-
-    indptr: Array
-    indices: Array
-    data: Array
+from longtail_bench._kernels.types import Array
 
 
 class TermPostings(NamedTuple):
@@ -28,13 +18,6 @@ class TermPostings(NamedTuple):
     values: Array
     biases: Array
     length_values: Array
-
-
-class Ranked(NamedTuple):
-    """The best classes of each document and their scores, of shape (n_documents, k); filled."""
-
-    classes: Array
-    scores: Array
 
 
 @inner

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import pickle
 from abc import abstractmethod
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from class_ids import Integral
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, ClassifierMixin

@@ -18,13 +18,14 @@ from sklearn.utils import check_random_state
 
 from longtail._parallel import parallel_for, uniform_work
 from longtail.sparse import Floats, Integers, offsets_from_lengths
-from longtail_bench._kernels import fastxml as kernels
+from longtail_bench._kernels.fastxml import Tree, grow_tree
+from longtail_bench._kernels.forest import follow_tree, rank_leaves
+from longtail_bench._kernels.separator import Stopping
+from longtail_bench._kernels.types import Ranked, Rows
 from longtail_bench.baselines.base import Baseline, Ranking
 
 # The stopping rules of the authors' program for a separator.
-TOLERANCE = 0.01
-MOST_STEPS = 10
-MOST_PASSES = 10
+STOPPING = Stopping(tolerance=0.01, max_steps=10, max_passes=10)
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class Forest:
         Node numbers of the negative and the positive side; -1 for a leaf.
     starts : ndarray of shape (n_nodes + 1,), int64
         Where each node's entries begin.
-    numbers : ndarray of shape (n_entries,), int32
+    ids : ndarray of shape (n_entries,), int32
         Terms of a separator, `n_terms` for its constant; classes of a leaf.
     values : ndarray of shape (n_entries,), float32
         Weights of a separator; shares of the classes of a leaf.
@@ -48,48 +49,20 @@ class Forest:
     roots: Integers
     children: NDArray[np.int32]
     starts: Integers
-    class_ids: NDArray[np.int32]
+    ids: NDArray[np.int32]
     values: NDArray[np.float32]
+
+    @property
+    def tree(self) -> Tree:
+        """All trees as one for the kernels."""
+        return Tree(self.children, self.starts, self.ids, self.values)
 
     def leaves(self, rows: Rows, first: int, last: int) -> NDArray[np.int32]:
         """Return the leaf that the documents `first` to `last - 1` reach, a row for each tree."""
         reached = np.empty((len(self.roots), last - first), np.int32)
         for root, leaves in zip(self.roots, reached, strict=True):
-            kernels.follow_tree(
-                rows.indptr,
-                rows.indices,
-                rows.data,
-                rows.n_terms,
-                self.children,
-                self.starts,
-                self.class_ids,
-                self.values,
-                root,
-                first,
-                last,
-                leaves,
-            )
+            follow_tree(rows, self.tree, root, first, last, leaves)
         return reached
-
-
-@dataclass(frozen=True)
-class Rows:
-    """Weighted documents in the types that the kernels are compiled for."""
-
-    indptr: Integers
-    indices: NDArray[np.int32]
-    data: NDArray[np.float32]
-    n_terms: int
-
-    @classmethod
-    def from_matrix(cls, X: csr_array[Any]) -> Rows:
-        """Convert a CSR matrix."""
-        return cls(
-            X.indptr.astype(np.int64),
-            X.indices.astype(np.int32),
-            X.data.astype(np.float32),
-            X.shape[1],
-        )
 
 
 def grow_forest(
@@ -108,7 +81,7 @@ def grow_forest(
     ----------
     rows : Rows
         All documents.
-    numbers : ndarray of shape (n_documents,), int64
+    class_ids : ndarray of shape (n_documents,), int64
         Their classes.
     class_gains : ndarray of shape (n_classes,), float64
         What a document adds to the gain of its class: 1 in FastXML, the inverse propensity in
@@ -130,19 +103,8 @@ def grow_forest(
 
     def grow(first: int, last: int) -> None:
         for tree in range(first, last):
-            trees[tree] = kernels.grow_tree(
-                rows.indptr,
-                rows.indices,
-                rows.data,
-                class_ids,
-                class_gains,
-                rows.n_terms,
-                max_leaf,
-                C,
-                TOLERANCE,
-                MOST_STEPS,
-                MOST_PASSES,
-                int(seeds[tree]),
+            trees[tree] = grow_tree(
+                rows, class_ids, class_gains, max_leaf, C, STOPPING, int(seeds[tree])
             )
 
     parallel_for(grow, uniform_work(len(seeds)), n_jobs)
@@ -240,23 +202,14 @@ class FastXML(Baseline):
     def _rank(self, X: csr_array[Any], k: int) -> Ranking:
         """Rank by the mean share over the trees."""
         rows, forest = Rows.from_matrix(X), self.forest_
-        classes, scores = np.empty((X.shape[0], k), np.int64), np.empty((X.shape[0], k))
+        ranked = Ranked.empty(X.shape[0], k)
 
         def rank(first: int, last: int) -> None:
-            kernels.rank_leaves(
-                forest.starts,
-                forest.class_ids,
-                forest.values,
-                forest.leaves(rows, first, last),
-                len(self.classes_),
-                first,
-                last,
-                classes,
-                scores,
-            )
+            leaves = forest.leaves(rows, first, last)
+            rank_leaves(forest.tree, leaves, len(self.classes_), first, last, ranked)
 
         parallel_for(rank, rows.indptr, self.n_jobs)
-        return classes, scores
+        return ranked.classes, ranked.scores
 
 
 def check_at_least(name: str, value: Any, lowest: int) -> None:

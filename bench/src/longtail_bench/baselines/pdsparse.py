@@ -19,11 +19,13 @@ from scipy.sparse import csr_array
 from sklearn.utils import check_random_state
 
 from longtail._parallel import parallel_for
-from longtail.sparse import Floats, Integers, offsets_from_lengths
+from longtail.sparse import Integers, offsets_from_lengths
 from longtail.training.sampling import draw_seed
-from longtail_bench._kernels import pdsparse as kernels
+from longtail_bench._kernels.pdsparse import Active, StepOptions, predict_classes, run_pass
+from longtail_bench._kernels.sum_tables import Tables, fill_weights
+from longtail_bench._kernels.types import Rows
 from longtail_bench.baselines.base import Baseline, Ranking
-from longtail_bench.baselines.fastxml import Rows, check_at_least, check_positive
+from longtail_bench.baselines.fastxml import check_at_least, check_positive
 from longtail_bench.baselines.postings import Postings
 
 SMALLEST_CHANGE = 1e-4  # of a dual variable, as a share of C, below which a pass was the last
@@ -43,20 +45,10 @@ class DualProblem:
     n_classes: int
     l1: float
     C: float
-    # A hash table of sums for each term.
-    starts: Integers
-    bits: NDArray[np.int8]
-    used: Integers
-    keys: NDArray[np.int32]
-    sums: Floats
-    pool_size: int
-    # Active classes of each document, its own first, and their dual variables.
-    active_starts: Integers
-    active_rooms: Integers
-    active_sizes: Integers
-    active_classes: NDArray[np.int32]
-    alphas: Floats
-    active_pool_size: int
+    tables: Tables  # a hash table of sums for each term
+    active: Active  # active classes of each document, its true class first
+    pool_size: int = 0
+    active_pool_size: int = 0
 
     @classmethod
     def start(
@@ -64,24 +56,21 @@ class DualProblem:
     ) -> DualProblem:
         """Return the problem with every dual variable zero."""
         n_documents = len(class_ids)
-        return cls(
-            rows=rows,
-            n_classes=n_classes,
-            l1=l1,
-            C=C,
+        tables = Tables(
             starts=np.zeros(rows.n_terms, np.int64),
             bits=np.full(rows.n_terms, -1, np.int8),
             used=np.zeros(rows.n_terms, np.int64),
             keys=np.empty(1024, np.int32),
             sums=np.empty(1024),
-            pool_size=0,
-            active_starts=np.arange(n_documents),
-            active_rooms=np.ones(n_documents, np.int64),
-            active_sizes=np.ones(n_documents, np.int64),
-            active_classes=class_ids.astype(np.int32),
-            alphas=np.zeros(n_documents),
-            active_pool_size=n_documents,
         )
+        active = Active(
+            starts=np.arange(n_documents),
+            capacities=np.ones(n_documents, np.int64),
+            sizes=np.ones(n_documents, np.int64),
+            classes=class_ids.astype(np.int32),
+            alphas=np.zeros(n_documents),
+        )
+        return cls(rows, n_classes, l1, C, tables, active, 0, n_documents)
 
     def run_pass(
         self,
@@ -107,59 +96,37 @@ class DualProblem:
         subset_bits : int
             Look among one of 2^subset_bits parts of the classes, drawn anew for each step.
         """
-        (
-            self.keys,
-            self.sums,
-            self.pool_size,
-            self.active_classes,
-            self.alphas,
-            self.active_pool_size,
-            largest,
-        ) = kernels.run_pass(
-            self.rows.indptr,
-            self.rows.indices,
-            self.rows.data,
+        options = StepOptions(self.l1, self.C, term_share, new_classes, subset_bits, seed)
+        tables, self.pool_size, active, self.active_pool_size, largest = run_pass(
+            self.rows,
             order,
-            self.l1,
-            self.C,
-            term_share,
-            new_classes,
-            subset_bits,
-            seed,
+            options,
             self.n_classes,
-            self.starts,
-            self.bits,
-            self.used,
-            self.keys,
-            self.sums,
+            self.tables,
             self.pool_size,
-            self.active_starts,
-            self.active_rooms,
-            self.active_sizes,
-            self.active_classes,
-            self.alphas,
+            self.active,
             self.active_pool_size,
         )
+        self.tables, self.active = Tables(*tables), Active(*active)
         return float(largest)
 
     def dual_variables(self) -> csr_array[Any]:
         """Return alpha, of shape (n_documents, n_classes)."""
-        found = np.repeat(self.active_starts, self.active_sizes)
-        indptr = offsets_from_lengths(self.active_sizes)
-        found += np.arange(indptr[-1]) - np.repeat(indptr[:-1], self.active_sizes)
+        starts, sizes = self.active.starts, self.active.sizes
+        indptr = offsets_from_lengths(sizes)
+        entries = np.arange(indptr[-1]) + np.repeat(starts - indptr[:-1], sizes)
         return csr_array(
-            (self.alphas[found], self.active_classes[found], indptr),
-            shape=(len(self.active_sizes), self.n_classes),
+            (self.active.alphas[entries], self.active.classes[entries], indptr),
+            shape=(len(sizes), self.n_classes),
         )
 
     def weights(self) -> csr_array[Any]:
         """Return W, of shape (n_terms, n_classes)."""
-        tables = (self.starts, self.bits, self.keys, self.sums, self.l1)
         sizes = np.zeros(self.rows.n_terms + 1, np.int64)
-        kernels.fill_weights(*tables, sizes, np.empty(0, np.int32), np.empty(0))
+        fill_weights(self.tables, self.l1, sizes, np.empty(0, np.int32), np.empty(0))
         indptr = np.cumsum(sizes)
         classes, values = np.empty(indptr[-1], np.int32), np.empty(indptr[-1])
-        kernels.fill_weights(*tables, indptr, classes, values)
+        fill_weights(self.tables, self.l1, indptr, classes, values)
         weights = csr_array((values, classes, indptr), shape=(self.rows.n_terms, self.n_classes))
         weights.sort_indices()
         return weights
@@ -169,15 +136,10 @@ class DualProblem:
         predicted = np.empty(len(documents), np.int64)
 
         def predict(first: int, last: int) -> None:
-            kernels.predict_classes(
-                self.rows.indptr,
-                self.rows.indices,
-                self.rows.data,
+            predict_classes(
+                self.rows,
                 documents[first:last],
-                self.starts,
-                self.bits,
-                self.keys,
-                self.sums,
+                self.tables,
                 self.l1,
                 self.n_classes,
                 predicted[first:last],

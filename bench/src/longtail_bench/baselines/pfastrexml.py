@@ -16,9 +16,10 @@ from scipy.sparse import csr_array
 
 from longtail._parallel import parallel_for
 from longtail.sparse import Floats, Integers
-from longtail_bench._kernels import fastxml as kernels
+from longtail_bench._kernels.forest import Centroids, rerank_leaves
+from longtail_bench._kernels.types import Ranked, Rows
 from longtail_bench.baselines.base import Ranking
-from longtail_bench.baselines.fastxml import FastXML, Rows, check_positive
+from longtail_bench.baselines.fastxml import FastXML, check_positive
 
 
 def propensities(class_sizes: Integers, A: float = 0.55, B: float = 1.5) -> Floats:
@@ -125,31 +126,21 @@ class PfastReXML(FastXML):
     def _rank(self, X: csr_array[Any], k: int) -> Ranking:
         """Rank the classes of the leaves by trees and centroids."""
         rows, forest = Rows.from_matrix(X), self.forest_
-        centroids = Rows.from_matrix(self.centroids_)
         squares = np.asarray(self.centroids_.multiply(self.centroids_).sum(axis=1), np.float64)
-        classes, scores = np.empty((X.shape[0], k), np.int64), np.empty((X.shape[0], k))
+        means = Rows.from_matrix(self.centroids_)
+        centroids = Centroids(
+            means.indptr,
+            means.indices,
+            means.data,
+            squares,
+            float(self.alpha),
+            float(self.gamma),
+        )
+        ranked = Ranked.empty(X.shape[0], k)
 
         def rank(first: int, last: int) -> None:
-            kernels.rerank_leaves(
-                rows.indptr,
-                rows.indices,
-                rows.data,
-                rows.n_terms,
-                forest.starts,
-                forest.class_ids,
-                forest.values,
-                forest.leaves(rows, first, last),
-                centroids.indptr,
-                centroids.indices,
-                centroids.data,
-                squares,
-                float(self.alpha),
-                float(self.gamma),
-                first,
-                last,
-                classes,
-                scores,
-            )
+            leaves = forest.leaves(rows, first, last)
+            rerank_leaves(rows, forest.tree, leaves, centroids, first, last, ranked)
 
         parallel_for(rank, rows.indptr, self.n_jobs)
-        return classes, scores
+        return ranked.classes, ranked.scores

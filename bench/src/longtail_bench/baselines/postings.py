@@ -1,6 +1,6 @@
 """Linear scores of all classes, stored by term.
 
-In: a sparse classes x terms matrix of values and a constant for each class. Out: the best classes
+In: a sparse classes x terms matrix of values and a bias for each class. Out: the best classes
 of documents. Naive Bayes, BM25, nearest neighbours and one-vs-all all score this way.
 """
 
@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from longtail._parallel import parallel_for
-from longtail_bench._kernels.ranking import Ranked, Rows, TermPostings, rank_postings
+from longtail_bench._kernels.ranking import TermPostings, rank_postings
+from longtail_bench._kernels.types import Ranked, Rows
 from longtail_bench.baselines.base import Ranking
 
 
@@ -28,7 +29,7 @@ class Postings:
         Where the postings of each term begin.
     classes, values : ndarrays of shape (n_postings,)
         Class number and value of each posting; classes ascend within a term.
-    constants, length_values : ndarrays of shape (n_classes,), float64
+    biases, length_values : ndarrays of shape (n_classes,), float64
         What a class gets for every document, and for each unit of a document's length.
     """
 
@@ -45,7 +46,7 @@ class Postings:
         biases: NDArray[np.float64] | None = None,
         length_values: NDArray[np.float64] | None = None,
     ) -> Postings:
-        """Turn a classes x terms matrix into postings; constants are 0 where left out."""
+        """Turn a classes x terms matrix into postings; biases are 0 where left out."""
         by_term = csr_array(values.T)
         by_term.sort_indices()
         zeros = np.zeros(values.shape[0])
@@ -59,9 +60,8 @@ class Postings:
 
     def rank(self, X: csr_array[Any], k: int, n_jobs: int | None) -> Ranking:
         """Score all classes for each document and return the k best, ties to the lower class."""
-        shape = X.shape[0], k
-        ranked = Ranked(np.empty(shape, np.int64), np.empty(shape))
-        rows = Rows(X.indptr.astype(np.int64), X.indices, X.data)
+        ranked = Ranked.empty(X.shape[0], k)
+        rows = Rows(X.indptr.astype(np.int64), X.indices, X.data, X.shape[1])
         postings = TermPostings(
             self.indptr, self.classes, self.values, self.biases, self.length_values
         )

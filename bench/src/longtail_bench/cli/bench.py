@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from longtail.cli.options import AsJson, Seed, Threads
+from longtail.cli.options import AsJson, LabelColumn, Seed, TextColumns, Threads
 from longtail.cli.show import clear_errors
 from longtail_bench.cli.show import (
     DATA_FOLDER,
@@ -61,7 +61,8 @@ def run(
     data: Annotated[
         list[str] | None,
         typer.Option(
-            help="A data set by name or folder, repeatable; all of the folder if left out."
+            help="A data set by name, folder or file (counts.npz, CSV, TSV, JSON lines, Parquet), "
+            "repeatable; all of the folder if left out."
         ),
     ] = None,
     systems: Annotated[
@@ -84,6 +85,8 @@ def run(
         list[str] | None, typer.Option("--set", help="Such as ova.C=10; repeatable.")
     ] = None,
     retry: Annotated[bool, typer.Option("--retry", help="Run again what failed.")] = False,
+    text: TextColumns = None,
+    label: LabelColumn = None,
     as_json: AsJson = False,
 ) -> None:
     """Run systems on data sets, each in processes of its own, and keep a row of each."""
@@ -103,6 +106,8 @@ def run(
             tune=tune,
             settings=parse_settings(settings or []),
             retry=retry,
+            text=text,
+            label=label,
         )
 
 

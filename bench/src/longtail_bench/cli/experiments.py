@@ -142,17 +142,18 @@ def run_ablation(
     from statistics import fmean
 
     from longtail_bench.ablation import VARIANTS, run_ablation
-    from longtail_bench.data import find_data_set, find_data_sets, load_counts
+    from longtail_bench.data import find_data_set, find_data_sets, load_counts, name_data_set
 
     for name in names or list(find_data_sets(folder)):
-        data = load_counts(find_data_set(name, folder))
+        path = find_data_set(name, folder)
+        data = load_counts(path)
         results = []
         with progress() as update:
             for seed, result in run_ablation(
                 data, parse_integers("--seeds", seeds), threads, progress=update
             ):
                 results.append(result)
-                append_json(out, {"data": Path(name).name, "seed": seed, **asdict(result)})
+                append_json(out, {"data": name_data_set(path), "seed": seed, **asdict(result)})
         rows = []
         for variant in VARIANTS:
             mine = [result for result in results if result.system == variant]
@@ -163,27 +164,28 @@ def run_ablation(
             seconds = fmean(result.fit_cpu_seconds for result in mine)
             rows.append((variant, *means, f"{seconds:.1f} s"))
         header = ("", "accuracy", "macro F1", "top 5", "top 20", "fit, CPU")
-        print_table(f"{Path(name).name}, mean over seeds {seeds}", header, rows)
+        print_table(f"{name_data_set(path)}, mean over seeds {seeds}", header, rows)
 
 
 def run_calibration(names: list[str] | None, folder: Path, seeds: str, threads: int) -> None:
     """Measure the calibration on every data set with every seed."""
     from longtail import LongTailClassifier
-    from longtail_bench.data import find_data_set, find_data_sets, load_counts
+    from longtail_bench.data import find_data_set, find_data_sets, load_counts, name_data_set
     from longtail_bench.measure import measure_reliability
 
     rows = []
     with progress() as update:
         names_found = names or list(find_data_sets(folder))
         for done, name in enumerate(names_found):
-            data = load_counts(find_data_set(name, folder))
+            path = find_data_set(name, folder)
+            data, title = load_counts(path), name_data_set(path)
             for seed in parse_integers("--seeds", seeds):
-                update(f"{Path(name).name}, seed {seed}", done, len(names_found))
+                update(f"{title}, seed {seed}", done, len(names_found))
                 classifier = LongTailClassifier(random_state=seed, n_jobs=threads)
                 quality = measure_reliability(classifier, data)
                 rows.append(
                     (
-                        Path(name).name,
+                        title,
                         str(seed),
                         f"{quality.accuracy:.1%}",
                         f"{quality.calibration_error:.3f}",

@@ -1,0 +1,73 @@
+"""What a run fits on and predicts: the test documents, or training documents held out."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from longtail.datasets import CountDataset
+from longtail_bench.data import COUNTS
+
+_HELD_OUT_SHARE, _HELD_OUT_MOST = 0.1, 5000  # the paper held out 5,000
+
+
+def write_splits(data: CountDataset, path: Path) -> None:
+    """Store what a worker needs: counts of both parts and the classes of the training part.
+
+    Not compressed, so that reading takes neither time nor memory that a system could be blamed for.
+    """
+    arrays = {"n_terms": np.array(data.X_train.shape[1]), "train_y": data.y_train}
+    for split, X in (("train", data.X_train), ("test", data.X_test)):
+        arrays |= {f"{split}_{name}": getattr(X, name) for name in ("data", "indices", "indptr")}
+    np.savez(path, **arrays)  # type: ignore[arg-type]
+
+
+def hold_out(data: CountDataset) -> CountDataset:
+    """Return the training part alone, a tenth of it as the part to predict; each class keeps one.
+
+    The same documents for every system, seed and run.
+    """
+    order = np.random.default_rng(0).permutation(len(data.y_train))
+    _, first = np.unique(data.y_train[order], return_index=True)
+    free = np.delete(order, first)
+    held = free[: min(_HELD_OUT_MOST, int(len(order) * _HELD_OUT_SHARE))]
+    if not len(held):
+        raise ValueError(
+            "no document can be held out: every class has a single one. Run without a search."
+        )
+    kept = np.setdiff1d(order, held)
+    return replace(
+        data,
+        X_train=data.X_train[kept],
+        y_train=data.y_train[kept],
+        X_test=data.X_train[held],
+        y_test=data.y_train[held],
+    )
+
+
+class Split:
+    """Data to fit on and to predict, and the file that workers read them from."""
+
+    def __init__(self, data: CountDataset, path: Path) -> None:
+        self.data = data
+        self.path = path
+        self.sizes: dict[str, Any] = {
+            "n_train": data.X_train.shape[0],
+            "n_test": data.X_test.shape[0],
+            "n_classes": data.n_train_classes,
+            "n_terms": data.X_train.shape[1],
+        }
+        write_splits(data, path)
+
+
+def digest_data(path: Path, columns: object = None) -> str:
+    """Return the start of the SHA-256 of a data set, and of the columns that are used."""
+    with (path / COUNTS if path.is_dir() else path).open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256")
+    if columns is not None:
+        digest.update(repr(columns).encode())
+    return digest.hexdigest()[:16]
