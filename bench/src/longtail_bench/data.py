@@ -166,7 +166,7 @@ def count_texts(path: Path, texts: Sequence[str], labels: Sequence[str]) -> Coun
     tested = draw_test_documents(y)
     if not tested.any():
         raise DataFormatError(path, "every class has a single document: none can be tested")
-    train, test = np.flatnonzero(~tested), np.flatnonzero(tested)
+    train, test = (np.flatnonzero(mask).tolist() for mask in (~tested, tested))
     vectorizer = CountVectorizer(strip_accents="unicode", min_df=min(2, len(train)))
     X_train = vectorizer.fit_transform(texts[i] for i in train)
     X_test = vectorizer.transform(texts[i] for i in test)

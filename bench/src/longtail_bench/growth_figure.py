@@ -50,7 +50,7 @@ def plot_growth(rows: Sequence[dict[str, Any]]) -> Figure:
             axes.plot(*zip(*points, strict=True), "o-", color=colour, label=label)
         _draw_proportional(axes)
         axes.set(xscale="log", yscale="log", xlabel="classes K")
-        axes.set_title(f"{quantity.name}, {quantity.unit}", fontsize=10, loc="left")
+        axes.set_title(f"{quantity.name}, {quantity.measured_in}", fontsize=10, loc="left")
         if axes.get_lines():
             axes.legend(frameon=False, fontsize=7)
         axes.grid(alpha=0.25)

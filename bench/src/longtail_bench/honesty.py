@@ -134,7 +134,8 @@ def run_honesty(
         Of each seed: held-out rows first.
     """
     settings, held = list_settings(), hold_out(data)
-    n_fits, rows = len(seeds) * (2 * len(settings) - len(OTHERS) + 1), []
+    n_fits = len(seeds) * (2 * len(settings) - len(OTHERS) + 1)
+    rows: list[HonestyRow] = []
 
     def measure(setting: str, split: str, seed: int) -> HonestyRow:
         progress(f"{name}, {split}: {setting}, seed {seed}", len(rows), n_fits)
@@ -168,7 +169,7 @@ def _measure(
         data.X_test, min(classifier.config.candidates, data.n_train_classes)
     )
     ranking = np.where(np.isneginf(top.scores), -1, top.classes)
-    sizes = dict(enumerate(np.bincount(data.y_train).tolist()))
+    sizes: dict[object, int] = dict(enumerate(np.bincount(data.y_train).tolist()))
     return HonestyRow(
         data=name,
         setting=setting,

@@ -220,5 +220,5 @@ def check_at_least(name: str, value: Any, lowest: int) -> None:
 
 def check_positive(name: str, value: Any) -> None:
     """Refuse anything but a finite number above zero."""
-    if not isinstance(value, int | float | np.class_id) or not 0.0 < value < np.inf:
+    if not isinstance(value, int | float | np.number) or not 0.0 < value < np.inf:
         raise ValueError(f"{name} must be a finite number above 0; got {value!r}.")
