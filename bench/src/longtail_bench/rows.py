@@ -185,10 +185,10 @@ def append_row(path: str | os.PathLike[str], row: Row) -> None:
     OSError
         If it cannot be written: the file, why, and that the rows in it are intact.
     """
-    path_ = Path(path)
+    file_path = Path(path)
     try:
         # No buffer: it would try again, when the file is closed, to write what failed.
-        with path_.open("ab+", buffering=0) as file:
+        with file_path.open("ab+", buffering=0) as file:
             end = _end_of_rows(file)
             file.truncate(end)
             try:
@@ -199,7 +199,7 @@ def append_row(path: str | os.PathLike[str], row: Row) -> None:
                 raise
     except OSError as error:
         reason = error.strerror or error
-        raise OSError(f"cannot write to {path_}: {reason}; the rows in it are intact") from error
+        raise OSError(f"cannot write to {file_path}: {reason}; the rows in it are intact") from error
 
 
 def _band_of(values: dict[str, Any]) -> FrequencyBand:
@@ -230,7 +230,7 @@ def _end_of_rows(file: Any) -> int:
         start = max(0, end - 65536)
         file.seek(start)
         block = file.read(end - start)
-        if (path_ := block.rfind(b"\n")) >= 0:
-            return start + int(path_) + 1
+        if (file_path := block.rfind(b"\n")) >= 0:
+            return start + int(file_path) + 1
         end = start
     return 0

@@ -101,12 +101,12 @@ class Pecos(Baseline):
         lengths = np.diff(found.indptr)
         documents = np.repeat(np.arange(len(lengths)), lengths)
         order = np.lexsort((found.indices, -found.data, documents))
-        found = np.arange(len(documents)) - np.repeat(found.indptr[:-1], lengths)
+        ranks = np.arange(len(documents)) - np.repeat(found.indptr[:-1], lengths)
         ranked = np.zeros((len(lengths), k), dtype=np.int64)
         scores = np.full(ranked.shape, -np.inf)
-        kept = found < k
-        ranked[documents[kept], found[kept]] = found.indices[order][kept]
-        scores[documents[kept], found[kept]] = found.data[order][kept]
+        kept = ranks < k
+        ranked[documents[kept], ranks[kept]] = found.indices[order][kept]
+        scores[documents[kept], ranks[kept]] = found.data[order][kept]
         return ranked, scores
 
     def model_bytes(self) -> int:
