@@ -253,7 +253,7 @@ def test_learns_what_a_single_class_does_not_say():
 def test_the_same_trees_for_any_number_of_threads():
     X, y = weighted_problem()
     one, two = grow(X, y, n_trees=5, n_jobs=1), grow(X, y, n_trees=5, n_jobs=2)
-    for name in ("roots", "children", "starts", "numbers", "values"):
+    for name in ("roots", "children", "starts", "ids", "values"):
         assert np.array_equal(getattr(one, name), getattr(two, name))
     other = grow(X, y, n_trees=5, seed=77)
     assert not np.array_equal(one.values, other.values)
