@@ -30,6 +30,8 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "cosine only": {"features": "cosine"},
     "without leave-one-out": {"leave_one_out": False},
     "random negatives": {"negatives": "random"},
+    "without uniform negatives": {"n_uniform": 0},
+    "without self-check": {"self_check": False},
     "5 candidates": {"candidates": 5},
     "50 candidates": {"candidates": 50},
     "C = 0.3": {"C": 0.3},
