@@ -123,7 +123,7 @@ def _draw_for_unreached(
     """
     unreached = np.flatnonzero(~lists.reached)
     n_uniform = config.n_uniform
-    if not len(unreached) or not lists.classes.shape[1] < n_classes:
+    if not len(unreached) or not n_uniform or not lists.classes.shape[1] < n_classes:
         return lists
     drawn = draw_uniform_negatives(
         class_ids, lists.document_ids[unreached], n_classes, n_uniform, config.seed, config.n_jobs
