@@ -199,7 +199,9 @@ def append_row(path: str | os.PathLike[str], row: Row) -> None:
                 raise
     except OSError as error:
         reason = error.strerror or error
-        raise OSError(f"cannot write to {file_path}: {reason}; the rows in it are intact") from error
+        raise OSError(
+            f"cannot write to {file_path}: {reason}; the rows in it are intact"
+        ) from error
 
 
 def _band_of(values: dict[str, Any]) -> FrequencyBand:
