@@ -15,6 +15,7 @@ from longtail.sparse import CountMatrix
 from longtail.training import held_out, shared_weights
 from longtail.training.config import FitConfig
 from longtail.training.long_tail import fit_long_tail
+from longtail.training.sampling import draw_uniform_negatives
 from longtail.training.self_check import (
     FIGURES,
     RESIDUALS,
@@ -182,3 +183,14 @@ def test_unreached_documents_get_uniform_negatives():
         for class_id, value in zip(row_drawn, row_multiplicities, strict=True):
             expected = -np.inf if class_id in listed else np.log(59 / 10)
             assert value == pytest.approx(expected)
+
+
+def test_lists_shorter_than_the_uniform_negatives(problem):
+    """With few negatives, half of them are drawn at the most, and never more than there are."""
+    classes, class_ids = np.unique(problem.y, return_inverse=True)
+    for n_negatives in (1, 2, 5):
+        config = FitConfig(n_negatives=n_negatives, n_uniform=10)
+        state = fit_long_tail(CountMatrix.from_matrix(problem.X), class_ids, classes, config)
+        assert np.isfinite(state.term_weights).all()
+    with pytest.raises(ValueError, match="n_drawn must be from 0 to 6"):
+        draw_uniform_negatives(class_ids, np.arange(3), 7, 7, 0)

@@ -130,6 +130,8 @@ def draw_uniform_negatives(
     n_jobs: int | None = None,
 ) -> NDArray[Any]:
     """Draw some classes for each document, uniformly, without replacement, never its own."""
+    if not 0 <= n_drawn < n_classes:
+        raise ValueError(f"n_drawn must be from 0 to {n_classes - 1}; got {n_drawn!r}.")
     labels = np.ascontiguousarray(y, np.int64)  # one type, so that the kernel is compiled once
     classes = np.empty((len(document_ids), 1 + n_drawn), index_dtype(n_classes))
     parallel_for(

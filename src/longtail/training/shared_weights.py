@@ -122,7 +122,7 @@ def _draw_for_unreached(
     estimate of the softmax over all classes.
     """
     unreached = np.flatnonzero(~lists.reached)
-    n_uniform = config.n_uniform
+    n_uniform = min(config.n_uniform, (lists.classes.shape[1] - 1) // 2)
     if not len(unreached) or not n_uniform or not lists.classes.shape[1] < n_classes:
         return lists
     drawn = draw_uniform_negatives(
