@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from html.parser import HTMLParser
+from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
@@ -16,7 +17,7 @@ from longtail_bench.report import (
     settings_table,
     write_report,
 )
-from longtail_bench.rows import Row
+from longtail_bench.rows import Row, read_rows
 
 from longtail.metrics.classes import frequency_report
 
@@ -225,3 +226,11 @@ def test_nothing_to_report(tmp_path):
     assert "OVA on letters: no." in only.notes
     files = write_report([make_failure("ova", "failed", "no")], tmp_path)
     assert all(path.stat().st_size for path in files)
+
+
+def test_rows_of_earlier_versions_are_read():
+    path = Path(__file__).parents[2] / "docs" / "benchmarks" / "results.jsonl"
+    rows = [row for row in read_rows(path) if row.error is None]
+    assert rows
+    assert all(row.fit_cpu_seconds > 0 and row.predict_cpu_seconds > 0 for row in rows)
+    assert {row.split for row in rows} <= {"test", "held-out"}

@@ -333,7 +333,7 @@ def test_search_uses_held_out_documents_alone(letters, odd, tmp_path):
     (row,) = run([letters], ["constant"], tune=3, out=out)
     *tried, last = read_rows(out)
     assert last.to_json() == row.to_json()
-    assert [trial.part for trial in tried] == ["held-out"] * 3
+    assert [trial.split for trial in tried] == ["held-out"] * 3
     assert all(trial.n_train + trial.n_test == 220 for trial in tried)
     best = max(tried, key=lambda trial: trial.accuracy)
     assert (row.settings, row.tuned, row.split) == (best.settings, 3, "test")
