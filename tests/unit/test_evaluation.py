@@ -13,7 +13,7 @@ import pytest
 
 from longtail import DoubleSamplingClassifier, LongTailClassifier, metrics
 from longtail.metrics.evaluation import TOP, evaluate
-from longtail.metrics.report import evaluation_figures, html_report
+from longtail.cli.report import evaluation_figures, html_report
 from longtail.plotting import plot_explanation, rank_terms
 from longtail.results import Explanation, TopK
 from tests.conftest import make_problem

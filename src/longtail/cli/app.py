@@ -16,6 +16,7 @@ These are imported when a command runs, so that `longtail --help` answers at onc
 `inputs`   what commands read
 `files`    what commands write
 `show`     what commands print
+`report`   an evaluation as one HTML page
 ========== ==============================================
 """
 

@@ -216,7 +216,7 @@ def _draw(
     inputs: list[Any],
 ) -> None:
     """Write the figures, and the page."""
-    from longtail.metrics.report import evaluation_figures, html_report
+    from longtail.cli.report import evaluation_figures, html_report
 
     drawn = evaluation_figures(result)
     if folder is not None:

@@ -5,7 +5,6 @@
 `calibration` calibration error, reliability, precision curves
 `risks`       the losses and risks of the paper's theory
 `evaluation`  `evaluate`: all of it for one model and test set
-`report`      an evaluation as one HTML page
 ============= ====================================================
 """
 

@@ -113,6 +113,7 @@ class VocabularyBuilder:
     >>> from longtail.text import TermSelection, TokenizerOptions, VocabularyBuilder
     >>> builder = VocabularyBuilder(TokenizerOptions())
     >>> builder.add(["A bear.", "Another bear"])
+    2
     >>> vocabulary, X = builder.finish(TermSelection(min_df=2))
     >>> vocabulary.terms, X.toarray().tolist()
     (['bear'], [[1.0], [1.0]])

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from longtail.metrics.evaluation import Evaluation
+from longtail.plotting import plot_calibration, plot_frequency, plot_precision
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-from longtail.plotting import plot_calibration, plot_frequency, plot_precision
 
 _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem;

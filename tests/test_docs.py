@@ -1,0 +1,126 @@
+"""What the pages say works: examples in docstrings, blocks of Python, commands and their options."""
+
+import doctest
+import importlib.util
+import pkgutil
+import re
+import shlex
+from dataclasses import replace
+from pathlib import Path
+
+import click
+import pytest
+import typer
+
+import longtail
+from longtail import datasets
+from longtail.cli.app import app
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+COMMAND = re.compile(r"^[ \t]+(?:\$ )?(?:[^|#\n]*\| )?(longtail [a-z-].*)$", re.MULTILINE)
+LINK = re.compile(r"\[[^\]]*\]\(([^)#:\s]+)(?:#[^)]*)?\)")
+MODULES = sorted(
+    module.name
+    for module in pkgutil.walk_packages(longtail.__path__, "longtail.")
+    if "__main__" not in module.name
+)
+
+
+def has_examples(name):
+    return ">>> " in Path(importlib.util.find_spec(name).origin).read_text()
+
+
+def python_blocks(page):
+    return [code for language, code in BLOCK.findall(page.read_text()) if language == "python"]
+
+
+def commands(page):
+    """Return the commands of a page as lists of words, without what the shell does with them."""
+    found = []
+    for line in COMMAND.findall(page.read_text()):
+        words = shlex.split(line, comments=True)
+        ends = [words.index(word) for word in ("|", ">", "&&") if word in words]
+        found.append(words[1 : min(ends, default=len(words))])
+    return found
+
+
+@pytest.mark.parametrize("name", [name for name in MODULES if has_examples(name)])
+def test_examples_of_docstrings(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    results = doctest.testmod(importlib.import_module(name))
+    assert results.attempted > 0
+    assert results.failed == 0
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if python_blocks(page)], ids=lambda page: page.stem
+)
+def test_blocks_of_python(page, tmp_path, monkeypatch):
+    """Every block runs, one after the other, in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    if page.stem in ("README", "choosing-parameters"):  # the same on fewer documents
+        monkeypatch.setattr(datasets, "load_wordnet", lambda: shorten(whole_set()))
+    names = {"__name__": page.stem}
+    for block in python_blocks(page):
+        exec(compile(block, page.name, "exec"), names)
+    check_names(page.stem, names)
+
+
+whole_set = datasets.load_wordnet
+
+
+def shorten(wordnet):
+    return replace(
+        wordnet,
+        train_text=wordnet.train_text[:8_000],
+        train_labels=wordnet.train_labels[:8_000],
+        test_text=wordnet.test_text[:500],
+        test_labels=wordnet.test_labels[:500],
+    )
+
+
+def check_names(page, names):
+    """Check what a page says about the values of its names."""
+    if page in ("README", "quick-start"):
+        why = names["why"]
+        assert sum(why.terms.values()) + why.rest + why.constant == pytest.approx(why.score)
+        assert names["threshold"].coverage > 0
+    if page == "quick-start":
+        assert len(names["classifier"].classes_) == 8027
+    if page == "teaching":
+        assert names["teacher"].model.predict(["it hoots"]).tolist() == ["tawny owl"]
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if commands(page)], ids=lambda page: page.stem
+)
+def test_commands_exist_with_their_options(page):
+    for words in commands(page):
+        parse(typer.main.get_command(app), "longtail", words)
+
+
+def parse(command, name, words):
+    """Parse as the command line does, down to the last subcommand; nothing is run."""
+    if isinstance(command, click.Group) and words and not words[0].startswith("-"):
+        _, inner, rest = command.resolve_command(click.Context(command), words)
+        return parse(inner, f"{name} {words[0]}", rest)
+    try:
+        return command.make_context(name, list(words))
+    except click.exceptions.Exit as asked_for_help:
+        assert asked_for_help.exit_code == 0
+    except click.UsageError as error:
+        pytest.fail(f"{name} {shlex.join(words)}: {error.format_message()}")
+
+
+def test_a_command_that_does_not_exist_is_noticed():
+    for words in (["fitt"], ["fit", "a.csv", "--txt", "body"], ["predict"]):
+        with pytest.raises((click.UsageError, pytest.fail.Exception)):
+            parse(typer.main.get_command(app), "longtail", words)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_links_lead_somewhere(page):
+    for target in LINK.findall(page.read_text()):
+        assert (page.parent / target).exists(), target
