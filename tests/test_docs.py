@@ -124,3 +124,27 @@ def test_a_command_that_does_not_exist_is_noticed():
 def test_links_lead_somewhere(page):
     for target in LINK.findall(page.read_text()):
         assert (page.parent / target).exists(), target
+
+
+def test_tests_that_hold_promises_exist():
+    page = (ROOT / "docs" / "security.md").read_text()
+    rows = [line.split("|")[2] for line in page.splitlines() if "::test_" in line]
+    assert len(rows) > 20
+    for row in rows:
+        path = None
+        for name in re.findall(r"`([^`]+)`", row):
+            path = name.split("::")[0] if "::" in name else path
+            test = name.split("::")[-1]
+            assert re.search(rf"def {test}\(", (ROOT / "tests" / path).read_text()), name
+
+
+def test_names_of_the_glossary_exist():
+    source = "\n".join(path.read_text() for path in (ROOT / "src").rglob("*.py"))
+    table = (ROOT / "docs" / "glossary.md").read_text().split("|---|---|---|\n")[1]
+    for row in table.splitlines():
+        for name in re.findall(r"`([^`]+)`", row.split(" | ")[-1]):
+            if "/" in name or name.endswith(".py"):
+                assert (ROOT / "src" / "longtail" / name).exists(), name
+            else:
+                last = re.findall(r"\w+", name.split("=")[0])[-1]
+                assert re.search(rf"\b{last}\b", source), name
