@@ -18,7 +18,7 @@ fuzz: $(VENV)/dev ## a million hostile model files; goes on where it stopped
 kills: $(VENV)/dev ## kill a process that changes a model, 300 times
 	LONGTAIL_KILLS=300 $(BIN)/python -m pytest tests/persistence/test_journal_crashes.py -k any_moment
 
-lint: $(VENV)/dev ## style, format, order of the rooms
+lint: $(VENV)/dev ## style, format, import order
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from longtail.results import TopK
     from longtail.teaching import Teacher, load
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
     "DoubleSamplingClassifier",
     "LongTailClassifier",
