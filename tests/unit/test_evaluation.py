@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from longtail import DoubleSamplingClassifier, LongTailClassifier, metrics
-from longtail.metrics.evaluation import TOP, evaluate
 from longtail.cli.report import evaluation_figures, html_report
+from longtail.metrics.evaluation import TOP, evaluate
 from longtail.plotting import plot_explanation, rank_terms
 from longtail.results import Explanation, TopK
 from tests.conftest import make_problem
