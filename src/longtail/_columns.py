@@ -89,6 +89,14 @@ def as_labels(y: Any) -> NDArray[Any]:
     return _to_integers(values) if "int" in found else np.array(values, np.bool_)
 
 
+def join_labels(chunks: list[NDArray[Any]]) -> NDArray[Any]:
+    """Return the labels of several chunks as one array, as if they had come at once."""
+    kinds = {labels.dtype.kind for labels in chunks if len(labels)}
+    if len(kinds) == 1 or kinds == {"U", "O"}:
+        return np.concatenate([labels for labels in chunks if len(labels)])
+    return as_labels([label for labels in chunks for label in labels.tolist()])
+
+
 def is_missing(value: Any) -> bool:
     """Tell whether a value stands for none: None, NaN, NaT or pandas' NA."""
     if value is None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from longtail._columns import as_labels, show_label
 from longtail.sparse import Integers
 
 MAX_PADDED_K = 1_000  # k may be above the number of classes, but not without limit
@@ -112,69 +112,30 @@ def repeat_by_weight(
     return X[rows], y[rows]
 
 
-def check_no_missing_label(y: ArrayLike) -> None:
-    """Refuse None and NaN among labels of any type, with the place of the first."""
-    if y is None:
-        return  # scikit-learn's own check says it better
-    labels = np.asarray(y)
-    if labels.dtype.kind == "O":
-        missing = np.array([label is None or label != label for label in labels.ravel()], bool)
-    elif labels.dtype.kind in "fc":
-        missing = np.isnan(labels.ravel())
-    else:
-        return
-    if missing.any():
-        raise ValueError(
-            f"y contains NaN or None: the label of document {int(np.argmax(missing))} is missing. "
-            "Leave such documents out, or give them a label of their own."
-        )
-
-
-def check_labels_survive(y: ArrayLike) -> None:
-    """Refuse a list of labels that numpy would change: trailing NULs, integers beyond 2^53.
-
-    A string array drops NUL characters at the end, and integers beside floats become floats, so
-    that several labels would run together.
-    """
-    if y is None or hasattr(y, "dtype") or not isinstance(y, Iterable) or isinstance(y, str):
-        return
-    kind = np.asarray(y).dtype.kind
-    for label in y:
-        if kind == "U" and isinstance(label, str) and label.endswith("\0"):
-            problem = "ends with a NUL character, which numpy drops. Leave that out"
-        elif kind == "f" and isinstance(label, numbers.Integral) and int(float(label)) != label:
-            problem = "is not exact as a float. Give integers alone, or strings"
-        else:
-            continue
-        raise ValueError(f"y must hold labels that numpy keeps as they are; {label!r} {problem}.")
-
-
 def check_same_kind(y: NDArray[Any], classes: NDArray[Any]) -> None:
-    """Refuse to mix labels of types that numpy would join into a third, changing them."""
+    """Refuse labels that would change, or run together, in one array with the model's classes."""
     numeric = "iufb"
-    if y.dtype.kind in numeric and classes.dtype.kind in numeric:
-        common = np.result_type(y, classes)
-        for labels in (y, classes):
-            if common.kind == "f" and labels.dtype.kind in "iu" and len(labels):
-                largest = max(abs(int(labels.min())), abs(int(labels.max())))
-                if largest > 2**53:
-                    raise ValueError(
-                        f"y has labels of type {y.dtype}, the model's classes are {classes.dtype}; "
-                        f"{largest} is not exact in a type for both. Use labels of one type."
-                    )
-    if (y.dtype.kind in numeric) != (classes.dtype.kind in numeric):
+    kinds = {y.dtype.kind, classes.dtype.kind}
+    mixed = (y.dtype.kind in numeric) != (classes.dtype.kind in numeric)
+    mixed |= "b" in kinds and len(kinds) > 1
+    if not mixed and len(kinds) > 1 and kinds <= set("iuf"):
+        # Together they are floats, which tell integers apart up to 2**53 only.
+        integers = [labels for labels in (y, classes) if labels.dtype.kind in "iu" and len(labels)]
+        mixed = any(max(abs(int(i.min())), int(i.max())) > 2**53 for i in integers)
+    if mixed:
         raise ValueError(
-            f"y has labels such as {y[0]!r}, but the model's classes are such as {classes[0]!r}; "
-            "use labels of the same type."
+            f"y has labels such as {show_label(y[0])}, but the model's classes are such as "
+            f"{show_label(classes[0])}; use labels of the same type."
         )
 
 
 def check_among(y: ArrayLike, classes: ArrayLike) -> None:
     """Refuse labels that are not among the classes."""
-    unknown = np.setdiff1d(np.asarray(y), np.asarray(classes))
+    unknown = np.setdiff1d(as_labels(y), as_labels(classes))
     if len(unknown):
         raise ValueError(
-            f"y has {len(unknown)} label(s) that are not among the classes, such as {unknown[0]!r}."
+            f"y has {len(unknown)} label(s) that are not among the classes, such as "
+            f"{show_label(unknown[0])}."
         )
 
 
@@ -195,7 +156,7 @@ def check_known(y: NDArray[Any], classes: NDArray[Any]) -> None:
 
 def find_labels(classes: NDArray[Any], wanted: ArrayLike, n_documents: int) -> Integers:
     """Return the number of the wanted class of each document."""
-    labels = np.asarray(wanted)
+    labels = as_labels(wanted)
     if labels.shape != (n_documents,):
         raise ValueError(
             f"classes must have one label for each of the {n_documents} documents; "
@@ -209,5 +170,5 @@ def find_label(classes: NDArray[Any], wanted: Any) -> int:
     """Return the number of a class."""
     found = np.flatnonzero(classes == wanted)
     if not len(found):
-        raise ValueError(f"there is no class {wanted!r} in this model.")
+        raise ValueError(f"there is no class {show_label(wanted)} in this model.")
     return int(found[0])

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from longtail import ModelFileError, Teacher, TextClassifier, load
 from longtail.estimators._added_documents import AddedDocuments
 from longtail.store import open_model, write_model
+from longtail.text import TextVectorizer
 
 TEXTS = ["a brown bear", "bears eat honey", "the red fox", "a fox runs", "the grey wolf", "a wolf"]
 LABELS = ["bear", "bear", "fox", "fox", "wolf", "wolf"]
@@ -104,7 +105,7 @@ def test_any_order_of_teaching_and_forgetting(batches, remember, data):
 
 def test_remembered_documents_tell_every_stranger():
     pool = ["bear", "fox", "wolf", "honey", "red", "grey", "eat"]
-    model = fit(remember_documents=True, ngrams=1)
+    model = fit(remember_documents=True, vectorizer=TextVectorizer(ngram_range=(1, 1)))
     model.partial_fit(["bear honey", "red red fox"], ["bear", "fox"])
     known = {*zip(TEXTS, LABELS, strict=True), ("bear honey", "bear"), ("red red fox", "fox")}
     # A text is its counts: the order of its words, and words that no document has, do not matter.

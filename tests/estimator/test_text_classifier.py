@@ -74,8 +74,8 @@ def test_chunks_and_threads_give_the_same_model(fitted, size):
 
 def test_scikit_learn(fitted):
     search = GridSearchCV(
-        TextClassifier(LongTailClassifier(random_state=0)),
-        {"ngrams": [1, 2], "classifier__C": [0.5]},
+        TextClassifier(random_state=0),
+        {"vectorizer__ngram_range": [(1, 1), (1, 2)], "classifier__C": [0.5]},
         cv=2,
     ).fit(TEXTS, LABELS)
     assert search.best_estimator_.classifier_.C == 0.5
@@ -126,6 +126,119 @@ def test_explanation_names_terms(fitted):
     assert asked.label == "class 3"
 
 
+# ---- parameters
+
+
+def test_parameters_of_the_defaults_are_found_and_set():
+    classifier = TextClassifier(random_state=3)
+    assert classifier.get_params()["classifier__C"] == LongTailClassifier().C
+    assert classifier.get_params()["vectorizer__ngram_range"] == (1, 2)
+    assert classifier.classifier is None  # reading creates nothing
+    classifier.set_params(classifier__C=0.5, vectorizer__min_df=2)
+    assert classifier.classifier.C == 0.5
+    assert classifier.vectorizer.min_df == 2
+    classifier.set_params(classifier=None, classifier__C=2.0)
+    assert classifier.classifier.C == 2.0
+    with pytest.raises(ValueError, match="Invalid parameter 'c'"):
+        TextClassifier().set_params(classifier__c=1)
+    assert clone(classifier).get_params()["classifier__C"] == 2.0
+
+
+def test_what_is_handed_down():
+    given = TextClassifier(LongTailClassifier(n_jobs=1), random_state=7, n_jobs=2)
+    fitted = given.fit(TEXTS, LABELS)
+    assert fitted.classifier_.random_state == 7
+    assert fitted.classifier_.n_jobs == 1
+    assert given.classifier.random_state is None
+
+
+def test_a_search_over_the_defaults_is_deterministic():
+    grid = {"classifier__C": [0.5, 1.0], "vectorizer__ngram_range": [(1, 1), (1, 2)]}
+    first, second = (
+        GridSearchCV(TextClassifier(random_state=0), grid, cv=2).fit(TEXTS, LABELS)
+        for _ in range(2)
+    )
+    assert first.cv_results_["mean_test_score"].tolist() == (
+        second.cv_results_["mean_test_score"].tolist()
+    )
+    assert set(first.best_params_) == set(grid)
+
+
+def test_methods_are_those_of_the_classifier(fitted):
+    names = ("predict_proba", "predict_proba_topk", "decision_function", "threshold_for", "refine")
+    for estimator in (TextClassifier(), fitted):
+        assert all(hasattr(estimator, name) for name in names)
+    of_the_paper = TextClassifier(DoubleSamplingClassifier())
+    assert not any(hasattr(of_the_paper, name) for name in names)
+    assert not hasattr(of_the_paper.fit(TEXTS, LABELS), "term_weights_")
+    assert len(fitted.term_weights_) == len(fitted.vocabulary_)
+    X = fitted.vocabulary_.count(TEST_TEXTS)
+    for name in ("predict_proba", "decision_function"):
+        ours, theirs = (
+            getattr(one, name)(given)
+            for one, given in ((fitted, TEST_TEXTS), (fitted.classifier_, X))
+        )
+        assert np.array_equal(np.asarray(ours), np.asarray(theirs))
+
+
+def test_sample_weight_repeats_documents():
+    weights = np.ones(len(TEXTS), int)
+    weights[3] = 2
+    one = TextClassifier(random_state=0).fit(TEXTS, LABELS, sample_weight=weights)
+    assert one.statistics_.n_documents == len(TEXTS) + 1
+    one.forget([TEXTS[3]], [LABELS[3]])
+    assert one.statistics_ == TextClassifier(random_state=0).fit(TEXTS, LABELS).statistics_
+
+
+def test_a_tokenizer_is_pickled_but_not_saved(tmp_path):
+    classifier = TextClassifier(vectorizer=TextVectorizer(tokenizer=str.split), random_state=0)
+    classifier.fit(TEXTS, LABELS)
+    assert_same_predictions(classifier, pickle.loads(pickle.dumps(classifier)), TEST_TEXTS)
+    with pytest.raises(ValueError, match=r"a file holds no code\. Use token_pattern"):
+        classifier.save(tmp_path / "model")
+
+
+# ---- input
+
+
+@pytest.mark.parametrize(
+    ("chunk", "message"),
+    [
+        ((["a", "b"], ["x"]), r"chunk 1 has inconsistent numbers of samples: 2 texts, but.*\(1,\)"),
+        ((["a"], [7]), "y mixes labels of different types: 'class 0'.*7 "),
+        ((["a"], [None]), "the label of document 0 is missing"),
+        (("a text", ["x"]), "got one str"),
+        (["a"], r"chunks must be pairs \(texts, labels\); chunk 1 is list"),
+    ],
+)
+def test_a_bad_chunk_is_named(chunk, message):
+    with pytest.raises(ValueError, match=message):
+        TextClassifier().fit_chunks([(TEXTS, LABELS), chunk])
+
+
+@pytest.mark.parametrize("library", ["pandas", "categorical", "polars", "pyarrow", "StringDType"])
+def test_columns(fitted, library):
+    texts, labels = make_columns(library)
+    assert_same_predictions(fitted, TextClassifier(random_state=0).fit(texts, labels), TEST_TEXTS)
+    chunks = ((texts[i : i + 50], labels[i : i + 50]) for i in range(0, 150, 50))
+    assert_same_predictions(fitted, TextClassifier(random_state=0).fit_chunks(chunks), TEST_TEXTS)
+    assert fitted.predict(texts[:5]).tolist() == fitted.predict(TEXTS[:5]).tolist()
+
+
+def make_columns(library):
+    """Return texts and labels as columns of a library."""
+    if library == "StringDType":
+        return tuple(np.array(column, np.dtypes.StringDType()) for column in (TEXTS, LABELS))
+    module = pytest.importorskip("pandas" if library == "categorical" else library)
+    if library == "pandas":
+        return module.Series(TEXTS), module.Series(LABELS, index=range(9, 159))
+    if library == "categorical":
+        return module.Series(TEXTS), module.Series(LABELS, dtype="category")
+    if library == "polars":
+        return module.Series(TEXTS), module.Series(LABELS.tolist(), dtype=module.Categorical)
+    return module.chunked_array([TEXTS[:70], TEXTS[70:]]), module.array(LABELS).dictionary_encode()
+
+
 # ---- teaching
 
 
@@ -157,14 +270,18 @@ def test_forget_restores_every_bit_though_the_vocabulary_grew(fitted, model):
 def test_a_rare_term_that_enters_later_is_no_part_of_fitted_documents():
     """`fit` leaves "once" out; a taught document brings it in; both can be forgotten."""
     texts, y = [*TEXTS, "once wört1 wört2"], [*LABELS, "class 0"]
-    classifier = TextClassifier(min_df=2, random_state=0).fit(texts, y)
+    classifier = TextClassifier(vectorizer=TextVectorizer(min_df=2), random_state=0).fit(texts, y)
     before = classifier.predict_topk(TEST_TEXTS, 6)
     classifier.partial_fit(["once upon"], ["class 5"])
     classifier.refine([*texts, "once upon"], [*y, "class 5"])
     classifier.forget(texts[-1:], y[-1:])
     classifier.forget(["once upon"], ["class 5"])
     classifier.partial_fit(TEXTS[:1], LABELS[:1]).forget(TEXTS[:1], LABELS[:1])
-    expected = TextClassifier(min_df=2, random_state=0).fit(texts, y).forget(texts[-1:], y[-1:])
+    expected = (
+        TextClassifier(vectorizer=TextVectorizer(min_df=2), random_state=0)
+        .fit(texts, y)
+        .forget(texts[-1:], y[-1:])
+    )
     assert classifier.statistics_.n_documents == expected.statistics_.n_documents == 150
     sums, counts = expected.statistics_.centroid_sums, expected.statistics_.counts
     assert np.array_equal(classifier.statistics_.centroid_sums, sums)
@@ -245,8 +362,21 @@ def test_predicting_while_another_thread_teaches(model):
     "options",
     [
         {},
-        {"char_ngrams": (3, 4), "ngrams": 1, "stem": True, "fold_accents": False},
-        {"classifier": LongTailClassifier(C=0.3), "min_df": 2, "ngram_weight": 0.7},
+        {
+            "vectorizer": TextVectorizer(
+                ngram_range=(1, 1), char_ngram_range=(3, 4), stem=True, strip_accents=None
+            )
+        },
+        {
+            "vectorizer": TextVectorizer(
+                stop_words=("wort1",), max_df=0.9, max_features=40, token_pattern=r"\w+"
+            )
+        },
+        {"vectorizer": TextVectorizer(stop_words="english", split_unspaced=False, lowercase=False)},
+        {
+            "classifier": LongTailClassifier(C=0.3),
+            "vectorizer": TextVectorizer(min_df=2, ngram_weight=0.7),
+        },
         {"classifier": DoubleSamplingClassifier(random_state=1)},
     ],
 )
@@ -258,7 +388,7 @@ def test_saved_model_is_the_same(options, tmp_path):
     assert_same_predictions(classifier, loaded, [*TEST_TEXTS, "zebra"])
     for name, value in options.items():
         if name != "classifier":
-            assert getattr(loaded, name) == value
+            assert repr(getattr(loaded, name)) == repr(value)
     assert (loaded.classifier is None) == ("classifier" not in options)
     for model in (classifier, loaded):
         model.partial_fit(["crossing lion"], ["lion"]).forget(TEXTS[:2], LABELS[:2])
@@ -295,7 +425,13 @@ def test_hostile_file(fitted, tmp_path, name, change, message):
         (("estimators", "os.system"), {}, "has the parameters of"),
         (("estimators", "DoubleSamplingClassifier"), {}, "has the parameters of"),
         (("estimators", "TextClassifier"), None, "wrong parameters of TextClassifier"),
-        (("estimators", "TextClassifier", "ngrams"), 9, "wrong ngrams: 9"),
+        (("estimators", "TextVectorizer", "ngram_range"), [1, 99], r"wrong ngram_range: \[1, 99\]"),
+        (("estimators", "TextVectorizer", "min_df"), 1.5, "wrong min_df: 1.5"),
+        (("estimators", "TextVectorizer", "token_pattern"), "a" * 1001, "wrong token_pattern"),
+        (("estimators", "TextVectorizer", "token_pattern"), "(", "must be a regular expression"),
+        (("estimators", "TextVectorizer", "strip_accents"), "all", "strip_accents must be"),
+        (("estimators", "TextVectorizer", "stop_words"), [1], "wrong stop_words"),
+        (("estimators", "TextVectorizer"), None, "wrong parameters of TextVectorizer"),
         (("estimators", "TextClassifier", "unknown"), 1, "the names are"),
         (("values", "text/n_fitted"), -1, "wrong text/n_fitted: -1"),
         (("values", "text/n_fitted"), "all", "wrong text/n_fitted: 'all'"),

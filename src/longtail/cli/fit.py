@@ -137,12 +137,27 @@ def _fit(
         read_documents(source, update, labelled=True) as chunks,
     ):
         if not source.holds_counts:
-            if learner:
-                settings = {**settings, "classifier": classifier}
-            texts = longtail.TextClassifier(n_jobs=threads, random_state=seed, **settings)
+            texts = longtail.TextClassifier(
+                classifier if learner else None,
+                _make_vectorizer(settings),
+                n_jobs=threads,
+                random_state=seed,
+            )
             return texts.fit_chunks(_pairs(source, chunks, update))
         X, y = _stack(source, chunks)
         return classifier.fit(X, y)
+
+
+def _make_vectorizer(settings: dict[str, Any]) -> Any:
+    """Return the vectorizer for the options given, or None where there are none."""
+    from longtail.text import TextVectorizer
+
+    options = dict(settings)
+    if "ngrams" in options:
+        options["ngram_range"] = (1, options.pop("ngrams"))
+    if "char_ngrams" in options:
+        options["char_ngram_range"] = options.pop("char_ngrams")
+    return TextVectorizer(**options) if options else None
 
 
 def _pairs(source: Source, chunks: Any, update: Update) -> Any:

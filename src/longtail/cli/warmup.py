@@ -82,7 +82,7 @@ def _list_calls(folder: Path) -> Iterator[Callable[[], Any]]:
     for kind in (DoubleSamplingClassifier, LongTailClassifier):
         for single in (X.astype("float32"), (2 * X).astype("float32")):  # with fractions, without
             yield partial(_fit_and_use, kind(random_state=0, n_jobs=1), single, y, folder)
-    yield lambda: fitted["text"].set_params(char_ngrams=(3, 4)).fit(texts, labels)
+    yield lambda: fitted["text"].set_params(vectorizer__char_ngram_range=(3, 4)).fit(texts, labels)
 
 
 def _fit_and_use(classifier: Any, X: Any, y: Any, folder: Path) -> None:

@@ -20,11 +20,10 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from longtail._columns import as_labels
 from longtail._progress import StageReporter
 from longtail._validation import (
     check_k,
-    check_labels_survive,
-    check_no_missing_label,
     check_top_terms,
     find_labels,
     repeat_by_weight,
@@ -112,8 +111,7 @@ class CountInput(StatefulEstimator):
 
     def _check_input(self, X: Any, y: ArrayLike, *, reset: bool) -> tuple[Any, NDArray[Any]]:
         """Return counts and labels after scikit-learn's checks and ours."""
-        check_no_missing_label(y)
-        check_labels_survive(y)
+        y = as_labels(y)
         check_sparse(X)  # before anything converts it
         X, y = validate_data(self, X, y, reset=reset, accept_sparse="csr", dtype="numeric")
         y = np.asarray(y)

@@ -16,7 +16,7 @@ import numpy as np
 from longtail._kernels.quantization import BYTE_LEVELS, WORD_LEVELS
 from longtail.sparse import count_terms
 from longtail.store.manifest import Array
-from longtail.store.schema import ArraySpec, TextsSpec, ValueSpec
+from longtail.store.schema import LARGEST_SIZE, ArraySpec, TextsSpec, ValueSpec
 from longtail.store.strict_json import FaultError, shown
 
 Arrays = Mapping[str, Array]
@@ -180,9 +180,14 @@ def check_value(spec: ValueSpec, value: Any) -> None:
         "number": is_integer or isinstance(value, float),
         "float": is_integer or isinstance(value, float),
         "pair": isinstance(value, list) and [type(item) for item in value] == [int, int],
+        "frequency": (is_integer and 1 <= value <= LARGEST_SIZE)
+        or (isinstance(value, float) and 0 <= value <= 1),
+        "string": isinstance(value, str) and len(value) <= LONGEST_STRING,
+        "strings": (isinstance(value, str) and len(value) <= LONGEST_STRING)
+        or (isinstance(value, list) and all(isinstance(item, str) for item in value)),
     }[spec.kind]
     numbers = value if spec.kind == "pair" else [value]
-    if sound and spec.kind != "boolean":
+    if sound and spec.kind in ("integer", "number", "float", "pair"):
         sound = (
             all(spec.low <= number <= spec.high for number in numbers)
             and list(numbers) == sorted(numbers)
@@ -195,10 +200,20 @@ def check_value(spec: ValueSpec, value: Any) -> None:
         raise FaultError(f"has a wrong {spec.name}: {shown(value)}; it must be {describe(spec)}")
 
 
+LONGEST_STRING = 1000
+_PLAIN_KINDS = {
+    "frequency": "an integer from 1 on, or a number with a point from 0.0 to 1.0",
+    "string": f"a string of at most {LONGEST_STRING} characters",
+    "strings": "a string, or a list of strings",
+}
+
+
 def describe(spec: ValueSpec) -> str:
     """Return in words what a value must be."""
     if spec.kind == "boolean":
         return " or ".join(str(value).lower() for value in spec.among or (True, False))
+    if spec.kind in _PLAIN_KINDS:
+        return _PLAIN_KINDS[spec.kind] + (" or null" if spec.nullable else "")
     words = {"integer": "an integer", "pair": "two integers, ascending"}
     text = words.get(spec.kind, "a number")
     if spec.among:

@@ -18,7 +18,7 @@ from longtail.store.checks import (
     check_value,
 )
 from longtail.store.container import ModelFile
-from longtail.store.format_1 import translate_format_1
+from longtail.store.format_1 import split_text_parameters, translate_format_1
 from longtail.store.manifest import Array
 from longtail.store.schema import (
     FEATURE_NAMES_IN,
@@ -36,6 +36,7 @@ from longtail.store.schema import (
 from longtail.store.strict_json import FaultError, shown
 
 TEXT_KIND = "TextClassifier"
+VECTORIZER = "TextVectorizer"  # whose parameters a file of texts has as well
 _DEFAULT_KIND = "LongTailClassifier"  # of the classifier in a `TextClassifier`
 _TEXTS = (STRING_LABELS, OBJECT_LABELS, FEATURE_NAMES_IN)
 
@@ -62,9 +63,9 @@ def read_contents(file: ModelFile) -> Contents:
         isinstance(part, dict) for part in header.values()
     ):
         raise FaultError(f"has wrong parameters: {shown(header)}")
-    estimators: dict[str, Any] = header["estimators"]
+    estimators = split_text_parameters(header["estimators"])
     inner = [kind for kind in estimators if kind in SCHEMAS]
-    expected = {file.kind, *inner}
+    expected = {file.kind, *inner, *([VECTORIZER] if file.kind == TEXT_KIND else [])}
     if estimators.keys() != expected or len(inner) != 1 or (file.kind not in (TEXT_KIND, *inner)):
         raise FaultError(f"has the parameters of {shown(sorted(estimators))}, not of {file.kind}")
     return Contents(file.kind, inner[0], estimators, dict(arrays), header["values"])

@@ -84,6 +84,36 @@ def translate_format_1(
     return {"estimators": estimators, "values": values}, _rename(arrays, _NAMES[counts_kind])
 
 
+def split_text_parameters(estimators: Mapping[str, Any]) -> dict[str, Any]:
+    """Return parameters by class where the vectorizer's were once those of a `TextClassifier`.
+
+    They are unchecked. Scripts without spaces were not split then.
+    """
+    text = estimators.get("TextClassifier")
+    if not isinstance(text, dict) or "ngrams" not in text:
+        return dict(estimators)
+    own = {name: text[name] for name in ("remember_documents", "random_state") if name in text}
+    names = ("min_df", "ngram_min_df", "ngram_weight", "stem")
+    vectorizer = {name: text[name] for name in names if name in text}
+    vectorizer |= {
+        "ngram_range": [1, text["ngrams"]],
+        "char_ngram_range": text.get("char_ngrams"),
+        "max_df": 1.0,
+        "max_features": None,
+        "lowercase": True,
+        "strip_accents": {True: "unicode", False: None}.get(bool(text.get("fold_accents"))),
+        "stop_words": None,
+        "token_pattern": None,
+        "split_unspaced": False,
+    }
+    unknown = (
+        text.keys() - own.keys() - vectorizer.keys() - {"ngrams", "char_ngrams", "fold_accents"}
+    )
+    if unknown or not isinstance(text.get("fold_accents"), bool):
+        raise FaultError(f"has wrong parameters of TextClassifier: {shown(text)}")
+    return {**estimators, "TextClassifier": own, "TextVectorizer": vectorizer}
+
+
 def _part(header: Mapping[str, Any], name: str) -> dict[str, Any]:
     """Return an object of the manifest."""
     part = header.get(name)

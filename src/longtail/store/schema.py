@@ -81,12 +81,15 @@ class ArraySpec:
 class ValueSpec:
     """What a single value of a file must be: a parameter of an estimator, or a number of a state.
 
-    `kind` is "boolean", "integer", "number" (integers stay so), "float" or "pair" (two integers,
-    least first); None is accepted where `nullable`. `above` is a bound that is not reached.
+    `kind` is "boolean", "integer", "number" (integers stay so), "float", "pair" (two integers, least
+    first), "frequency" (an integer from 1 on, or a float from 0 to 1), "string" or "strings" (one,
+    or a list of them); None is accepted where `nullable`. `above` is a bound that is not reached.
     """
 
     name: str
-    kind: Literal["boolean", "integer", "number", "float", "pair"]
+    kind: Literal[
+        "boolean", "integer", "number", "float", "pair", "frequency", "string", "strings"
+    ]
     meaning: str
     low: float = -LARGEST_FLOAT
     high: float = LARGEST_FLOAT
@@ -305,6 +308,7 @@ TEXT_VALUES = (
     ValueSpec("added/complete", "boolean", "whether all documents are there", optional=True),
 )
 
+LARGEST_NGRAM = 16  # words; each size takes as much memory as the words
 _RANDOM_STATE = ValueSpec("random_state", "integer", "seed", 0, 2**32 - 1, nullable=True)
 PARAMETERS = {
     "LongTailClassifier": (
@@ -321,15 +325,23 @@ PARAMETERS = {
         _RANDOM_STATE,
     ),
     "TextClassifier": (
-        ValueSpec("ngrams", "integer", "words, or pairs as well", among=(1, 2)),
-        ValueSpec("char_ngrams", "pair", "lengths", 2, 1024, nullable=True),
-        ValueSpec("min_df", "number", "documents of a word", 0, LARGEST_SIZE),
-        ValueSpec("ngram_min_df", "number", "documents of an n-gram", 0, LARGEST_SIZE),
-        ValueSpec("ngram_weight", "float", "what an n-gram counts", above=0, high=2.0**32),
-        ValueSpec("fold_accents", "boolean", "whether é counts as e"),
-        ValueSpec("stem", "boolean", "whether plural endings go"),
         ValueSpec("remember_documents", "boolean", "whether all are hashed", optional=True),
         _RANDOM_STATE,
+    ),
+    "TextVectorizer": (
+        ValueSpec("ngram_range", "pair", "sizes of n-grams, in words", 1, LARGEST_NGRAM),
+        ValueSpec("char_ngram_range", "pair", "sizes, in characters", 2, 1024, nullable=True),
+        ValueSpec("min_df", "frequency", "documents of a word"),
+        ValueSpec("max_df", "frequency", "documents of a term, at most"),
+        ValueSpec("max_features", "integer", "terms, at most", 1, LARGEST_SIZE, nullable=True),
+        ValueSpec("lowercase", "boolean", "whether case is folded"),
+        ValueSpec("strip_accents", "string", "whether é counts as e", nullable=True),
+        ValueSpec("stop_words", "strings", "words left out", nullable=True),
+        ValueSpec("token_pattern", "string", "regular expression for words", nullable=True),
+        ValueSpec("ngram_min_df", "frequency", "documents of an n-gram"),
+        ValueSpec("ngram_weight", "float", "what an n-gram counts", above=0, high=2.0**32),
+        ValueSpec("stem", "boolean", "whether plural endings go"),
+        ValueSpec("split_unspaced", "boolean", "whether scripts without spaces are split"),
     ),
 }  # fmt: skip
 

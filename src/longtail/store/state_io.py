@@ -132,8 +132,10 @@ def _find(name: str, model: SavedModel) -> Any:
 
 def _as_plain(value: Any) -> Any:
     """Return a numpy scalar or a tuple as JSON knows it."""
-    if isinstance(value, tuple):
+    if isinstance(value, tuple | list):
         return [_as_plain(item) for item in value]
+    if isinstance(value, set | frozenset):
+        return sorted(_as_plain(item) for item in value)
     return value.item() if isinstance(value, np.generic) else value
 
 

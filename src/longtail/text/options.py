@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+LARGEST_NGRAM = 16  # words; each size takes as much memory as the words
 Tokenizer = Callable[[str], Iterable[str]]
 
 
@@ -128,6 +129,8 @@ def _check_ngram_range(sizes: Any) -> tuple[int, int]:
     """Return the sizes of n-grams of words."""
     hint = "two integers (1, n) with n >= 1, such as (1, 2) for words and bigrams"
     checked = _check_range("ngram_range", sizes, 1, hint)
+    if checked[1] > LARGEST_NGRAM:
+        raise ValueError(f"ngram_range must end at {LARGEST_NGRAM} or before; got {sizes!r}.")
     if checked[0] != 1:
         raise ValueError(
             f"ngram_range must begin at 1, since n-grams are stored by their words; got {sizes!r}. "

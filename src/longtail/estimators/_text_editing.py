@@ -1,0 +1,151 @@
+"""The methods of a `TextClassifier` that change a fitted model; `_text_state` computes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Self
+
+from numpy.typing import ArrayLike
+from sklearn.utils.metaestimators import available_if
+
+from longtail._columns import as_labels, as_texts
+from longtail._validation import check_among
+from longtail.estimators import _text_state as states
+from longtail.estimators._base import StatefulEstimator
+
+
+def classifier_has(name: str) -> Callable[[Any], bool]:
+    """Return a check that the classifier of counts has a method, for `available_if`."""
+
+    def check(estimator: Any) -> bool:
+        getattr(type(estimator._classifier_of_counts()), name)  # AttributeError if it has not
+        return True
+
+    return check
+
+
+class TextEditing(StatefulEstimator):
+    """Adding, forgetting and editing classes: each swaps in a new state, or leaves the old one."""
+
+    n_jobs: int | None
+    fit: Callable[..., Self]
+
+    def partial_fit(
+        self,
+        texts: Any,
+        y: ArrayLike,
+        classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Add documents of known or new classes, and their new terms; on an unfitted one, fit.
+
+        Parameters
+        ----------
+        texts : sequence of str
+            Documents.
+        y : array-like of shape (n_documents,)
+            Labels.
+        classes : array-like, optional
+            Where given, every label must be among them.
+        sample_weight : array-like of shape (n_documents,), optional
+            How many times each document counts: whole numbers, 0 leaves it out.
+
+        Returns
+        -------
+        self
+        """
+        texts, labels = as_texts(texts), as_labels(y)
+        if not self.__sklearn_is_fitted__():
+            if classes is not None:
+                check_among(labels, as_labels(classes))
+            return self.fit(texts, labels, sample_weight)
+        states.check_lengths(texts, labels, "y")
+        return self._swap(
+            lambda state: states.add_documents(
+                state,
+                texts,
+                labels,
+                classes=classes,
+                sample_weight=sample_weight,
+                n_jobs=self.n_jobs,
+            )
+        )
+
+    def forget(self, texts: Any, y: ArrayLike) -> Self:
+        """Subtract documents that were added before; a class with none left disappears.
+
+        A document is counted as it was when it was added: one of the fit with the terms of the
+        fit, a later one with those that it brought as well. A document that was never added is
+        noticed for certain with `remember_documents`; without, where a term, a count or the number
+        of documents is more than its class has, which in a large class may not be so.
+
+        Parameters
+        ----------
+        texts : sequence of str
+            The same texts as when they were added.
+        y : array-like of shape (n_documents,)
+            The same labels as when they were added.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a document was never added, or none would be left; the model then stays as it is.
+        """
+        texts, labels = as_texts(texts), as_labels(y)
+        return self._swap(lambda state: states.forget_documents(state, texts, labels, self.n_jobs))
+
+    @available_if(classifier_has("refine"))
+    def refine(self, texts: Any, y: ArrayLike) -> Self:
+        """Learn the weights of the classes changed since the last fit or refine anew.
+
+        Parameters
+        ----------
+        texts : sequence of str
+            Documents of the model: those of the changed classes, and as many others as there are.
+        y : array-like of shape (n_documents,)
+            Their labels.
+
+        Returns
+        -------
+        self
+        """
+        texts, labels = as_texts(texts), as_labels(y)
+
+        def refined(state: states.TextState) -> states.TextState:
+            X, _ = states.count_again(state, texts, labels, self.n_jobs)
+            return states.edit_classifier(state, lambda inner: inner.refine(X, labels))
+
+        return self._swap(refined)
+
+    def rename_class(self, old: Any, new: Any) -> Self:
+        """Give a class another label; see the classifier of counts."""
+        return self._swap(
+            lambda state: states.edit_classifier(
+                state, lambda inner: inner.rename_class(old, new), (old, new)
+            )
+        )
+
+    def merge_classes(self, source: Any, into: Any) -> Self:
+        """Add the documents of one class to another; see the classifier of counts."""
+        return self._swap(
+            lambda state: states.edit_classifier(
+                state, lambda inner: inner.merge_classes(source, into), (source, into)
+            )
+        )
+
+    def remove_class(self, label: Any) -> Self:
+        """Remove a class with all its documents; see the classifier of counts."""
+        return self._swap(
+            lambda state: states.edit_classifier(state, lambda inner: inner.remove_class(label))
+        )
+
+    def _swap(self, change: Callable[[states.TextState], states.TextState]) -> Self:
+        """Swap in the state that a function makes of the present one."""
+        self._fitted()
+        with self._lock:
+            self._state = change(self._fitted())
+        return self
