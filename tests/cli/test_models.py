@@ -114,8 +114,8 @@ def test_fit_says_what_it_did(files, tmp_path):
     out = tmp_path / "small"
     said = run("fit", small, *COLUMNS, "-o", out, "--ngrams", 1, "--min-df", 2).stdout
     assert "60 documents of" in said
-    assert longtail.load(out).get_params()["ngrams"] == 1
-    assert longtail.load(out).get_params()["min_df"] == 2
+    assert longtail.load(out).get_params()["vectorizer__ngram_range"] == (1, 1)
+    assert longtail.load(out).get_params()["vectorizer__min_df"] == 2
     assert run("fit", small, *COLUMNS, "-o", out, "--quiet").stdout == ""
 
 

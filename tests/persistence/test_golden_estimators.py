@@ -18,6 +18,18 @@ def exact(scores):
     return [[float(score).hex() for score in row] for row in scores]
 
 
+def of_today(name, value):
+    """Return a parameter of a text classifier as its vectorizer has it now."""
+    names = {"char_ngrams": "char_ngram_range"}
+    if name == "ngrams":
+        return "vectorizer__ngram_range", (1, value)
+    if name == "fold_accents":
+        return "vectorizer__strip_accents", "unicode" if value else None
+    if name in ("char_ngrams", "min_df", "ngram_min_df", "ngram_weight", "stem"):
+        return f"vectorizer__{names.get(name, name)}", value
+    return name, value
+
+
 def documents_of(expected):
     documents = expected["documents"]
     return documents if isinstance(documents[0], str) else np.array(documents)
@@ -48,7 +60,9 @@ def test_golden_estimators_predict_the_same_bits(path, tmp_path):
         parameters = model.get_params()
         assert parameters["n_jobs"] is None
         for name, value in expected["parameters"].items():
+            name, value = of_today(name, value)
             assert parameters[name] == value, name
+        assert not parameters.get("vectorizer__split_unspaced")  # no model knew it then
         model.save(tmp_path / "again")
         assert open_model(tmp_path / "again").format_number == 2
         model = longtail.load(tmp_path / "again")
