@@ -67,7 +67,9 @@ def as_labels(y: Any) -> NDArray[Any]:
     """
     if y is None:
         raise ValueError("y should be a 1d array, one label for each document; got None.")
-    if isinstance(y, np.ndarray) and (y.ndim != 1 or y.dtype.kind in "iubU"):
+    if hasattr(y, "__array__") and not hasattr(y, "shape") and not hasattr(y, "to_pylist"):
+        y = np.asarray(y)
+    if isinstance(y, np.ndarray) and (y.ndim != 1 or y.dtype.kind in "iubUc"):
         return y
     if getattr(getattr(y, "dtype", None), "kind", "") in set("iubf") and hasattr(y, "__array__"):
         numeric = np.asarray(y)  # a numpy array or a pandas column

@@ -116,17 +116,22 @@ def check_same_kind(y: NDArray[Any], classes: NDArray[Any]) -> None:
     """Refuse labels that would change, or run together, in one array with the model's classes."""
     numeric = "iufb"
     kinds = {y.dtype.kind, classes.dtype.kind}
-    mixed = (y.dtype.kind in numeric) != (classes.dtype.kind in numeric)
-    mixed |= "b" in kinds and len(kinds) > 1
-    if not mixed and len(kinds) > 1 and kinds <= set("iuf"):
-        # Together they are floats, which tell integers apart up to 2**53 only.
-        integers = [labels for labels in (y, classes) if labels.dtype.kind in "iu" and len(labels)]
-        mixed = any(max(abs(int(i.min())), int(i.max())) > 2**53 for i in integers)
-    if mixed:
+    one_is_numeric = (y.dtype.kind in numeric) != (classes.dtype.kind in numeric)
+    if one_is_numeric or ("b" in kinds and len(kinds) > 1):
         raise ValueError(
             f"y has labels such as {show_label(y[0])}, but the model's classes are such as "
             f"{show_label(classes[0])}; use labels of the same type."
         )
+    if not kinds <= set("iuf") or np.result_type(y, classes).kind != "f":
+        return
+    for labels in (y, classes):
+        if labels.dtype.kind in "iu" and len(labels):
+            largest = max(abs(int(labels.min())), abs(int(labels.max())))
+            if largest > 2**53:
+                raise ValueError(
+                    f"y has labels of type {y.dtype}, the model's classes are {classes.dtype}; "
+                    f"{largest} is not exact in a type for both. Use labels of one type."
+                )
 
 
 def check_among(y: ArrayLike, classes: ArrayLike) -> None:

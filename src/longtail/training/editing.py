@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from longtail._columns import as_labels
 from longtail._validation import (
     check_documents_left,
-    check_labels_survive,
     check_same_kind,
     find_label,
 )
@@ -93,14 +93,14 @@ def rename_class(
 ) -> ClassEdit:
     """Give a class another label."""
     class_id = find_label(classes, old)
-    check_labels_survive([new])
-    check_same_kind(np.asarray([new]), classes)
+    renamed = as_labels([new])
+    check_same_kind(renamed, classes)
     if np.any(classes == new):
         raise ValueError(
             f"there is a class {new!r} already; merge_classes({old!r}, {new!r}) adds one "
             "to the other."
         )
-    labels = np.concatenate([classes, np.asarray([new])])[:-1]
+    labels = np.concatenate([classes, renamed])[:-1]
     labels[class_id] = new
     sources = np.argsort(labels, kind="stable")
     positions = np.empty_like(sources)
