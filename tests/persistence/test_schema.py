@@ -81,7 +81,9 @@ def test_labels_keep_their_type(labels, tmp_path):
     "labels", [["x", "x\0"], ["x\0", "y"], [2**53 + 1, 0.5], [2**63 + 1, -1]], ids=repr
 )
 def test_labels_that_numpy_would_change_are_refused(labels):
-    with pytest.raises(ValueError, match="ends with a NUL|no equal among floats|no integer of 64 bits"):
+    with pytest.raises(
+        ValueError, match="ends with a NUL|no equal among floats|no integer of 64 bits"
+    ):
         LongTailClassifier(random_state=0).fit(np.eye(2), labels)
 
 

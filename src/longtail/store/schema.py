@@ -87,9 +87,7 @@ class ValueSpec:
     """
 
     name: str
-    kind: Literal[
-        "boolean", "integer", "number", "float", "pair", "frequency", "string", "strings"
-    ]
+    kind: Literal["boolean", "integer", "number", "float", "pair", "frequency", "string", "strings"]
     meaning: str
     low: float = -LARGEST_FLOAT
     high: float = LARGEST_FLOAT
