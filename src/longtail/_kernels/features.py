@@ -16,10 +16,10 @@ SATURATION        sum_t x_t idf_t s_ct / (s_ct + h)                      `satura
 
 COSINE is Rocchio's classifier with tf-idf weights (Salton and Buckley 1988,
 doi:10.1016/0306-4573(88)90021-0). LIKELIHOOD is query likelihood with Dirichlet smoothing (Zhai
-and Lafferty 2004, doi:10.1145/984321.984322), against the collection model. DAMPENED_COSINE divides
-by a power of the length, in the spirit of pivoted length normalisation (Singhal, Buckley and Mitra 1996,
-doi:10.1145/243199.243206). SATURATION is the term frequency part of BM25 (Robertson and Zaragoza
-2009, doi:10.1561/1500000019), without its length normalisation.
+and Lafferty 2004, doi:10.1145/984321.984322), against the collection model. DAMPENED_COSINE
+divides by a power of the length, in the spirit of pivoted length normalisation (Singhal, Buckley
+and Mitra 1996, doi:10.1145/243199.243206). SATURATION is the term frequency part of BM25
+(Robertson and Zaragoza 2009, doi:10.1561/1500000019), without its length normalisation.
 
 Sums are int64 multiples of a quantum, so that where a document belongs to the class itself (leave
 one out) it is taken out of them without a trace. Pairs are worked off class by class: a class's row
