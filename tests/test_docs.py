@@ -1,4 +1,4 @@
-"""What the pages say works: examples in docstrings, blocks of Python, commands and their options."""
+"""What pages say works: examples in docstrings, blocks of Python, commands and options."""
 
 import doctest
 import importlib.util
