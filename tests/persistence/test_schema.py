@@ -82,7 +82,7 @@ def test_labels_keep_their_type(labels, tmp_path):
 )
 def test_labels_that_numpy_would_change_are_refused(labels):
     with pytest.raises(
-        ValueError, match="ends with a NUL|no equal among floats|no integer of 64 bits"
+        ValueError, match=r"ends with a NUL|no equal among floats|no integer of 64 bits"
     ):
         LongTailClassifier(random_state=0).fit(np.eye(2), labels)
 

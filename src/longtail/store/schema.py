@@ -240,8 +240,6 @@ LONG_TAIL = (
     ArraySpec("calibrator/held_out_log_odds", "f8", "n_held_out",
               "log odds of the best candidates of held-out documents", order="not rising"),
     ArraySpec("calibrator/held_out_correct", "b1", "n_held_out", "whether they were correct", 0, 1),
-    ArraySpec("calibrator/held_out_counts", "f8", "n_held_out",
-              "how many documents each stands for", 0, optional=True),
     ArraySpec("check/scorer_figures", "f8", f"n_scorers, {len(FIGURES)}",
               "held-out figures of each scorer; -1 for none", -1, 1, optional=True),
     ArraySpec("check/recalls", "f8", "n_recalls", "recall by posting budget", 0, 1, optional=True),

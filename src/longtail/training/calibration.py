@@ -9,7 +9,7 @@ no candidate is the true class.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,8 +42,6 @@ class Calibrator:
         Of the best candidate of each held-out document, highest first.
     held_out_correct : ndarray of shape (n_held_out,), bool
         Whether it was the true class.
-    held_out_counts : ndarray of shape (n_held_out,), float64
-        How many documents each of them stands for; 1 each where none are given.
     """
 
     top_log_odds: Floats
@@ -52,7 +50,6 @@ class Calibrator:
     other_probabilities: Floats
     held_out_log_odds: Floats
     held_out_correct: NDArray[np.bool_]
-    held_out_counts: Floats = field(default_factory=lambda: np.zeros(0))
 
     @classmethod
     def identity(cls) -> Calibrator:
@@ -61,9 +58,7 @@ class Calibrator:
         return cls(nothing, nothing, nothing, nothing, nothing, np.zeros(0, np.bool_))
 
 
-def fit_calibrator(
-    scores: Floats, correct: NDArray[np.bool_], counts: Floats | None = None
-) -> Calibrator:
+def fit_calibrator(scores: Floats, correct: NDArray[np.bool_]) -> Calibrator:
     """Fit the maps on held-out documents.
 
     Parameters
@@ -72,8 +67,6 @@ def fit_calibrator(
         Best first.
     correct : ndarray of shape (n_documents, q), bool
         Which candidate is the document's class; none where it is not among them.
-    counts : ndarray of shape (n_documents,), optional
-        What each document counts; 1 when left out.
 
     Returns
     -------
@@ -81,16 +74,13 @@ def fit_calibrator(
     """
     if len(scores) < FEWEST_DOCUMENTS:
         return Calibrator.identity()
-    counts = np.ones(len(scores)) if counts is None else counts
     log_odds = candidate_log_odds(scores)
     order = np.argsort(-log_odds[:, 0], kind="stable")
-    n_others = log_odds.shape[1] - 1
     return Calibrator(
-        *_fit_map(log_odds[:, 0], correct[:, 0], counts),
-        *_fit_map(log_odds[:, 1:].ravel(), correct[:, 1:].ravel(), np.repeat(counts, n_others)),
+        *_fit_map(log_odds[:, 0], correct[:, 0]),
+        *_fit_map(log_odds[:, 1:].ravel(), correct[:, 1:].ravel()),
         held_out_log_odds=log_odds[order, 0],
         held_out_correct=correct[order, 0],
-        held_out_counts=counts[order],
     )
 
 
@@ -129,11 +119,7 @@ def find_threshold(calibrator: Calibrator, precision: float) -> Threshold:
     check_precision(precision)
     n_held_out = len(calibrator.held_out_correct)
     counts = np.arange(1, n_held_out + 1)
-    stands_for = (
-        calibrator.held_out_counts if len(calibrator.held_out_counts) else np.ones(n_held_out)
-    )
-    totals = np.cumsum(stands_for)
-    reached = np.cumsum(calibrator.held_out_correct * stands_for) / totals
+    reached = np.cumsum(calibrator.held_out_correct) / counts
     # The last of many crossings is a lucky one: half a standard error makes up for that (measured).
     margin = 0.5 * np.sqrt(precision * (1.0 - precision) / counts)
     enough = np.flatnonzero(reached >= precision + margin)
@@ -142,9 +128,7 @@ def find_threshold(calibrator: Calibrator, precision: float) -> Threshold:
     last = int(enough[-1])
     log_odds = calibrator.held_out_log_odds[last : last + 1]
     threshold = _apply_map(log_odds, calibrator.top_log_odds, calibrator.top_probabilities)[0]
-    return Threshold(
-        float(threshold), float(reached[last]), float(totals[last] / totals[-1]), last + 1
-    )
+    return Threshold(float(threshold), float(reached[last]), (last + 1) / n_held_out, last + 1)
 
 
 def candidate_log_odds(scores: Floats) -> Floats:
@@ -159,16 +143,16 @@ def candidate_log_odds(scores: Floats) -> Floats:
     return np.clip(log_odds, -LARGEST_LOG_ODDS, LARGEST_LOG_ODDS)
 
 
-def _fit_map(log_odds: Floats, correct: NDArray[np.bool_], counts: Floats) -> tuple[Floats, Floats]:
+def _fit_map(log_odds: Floats, correct: NDArray[np.bool_]) -> tuple[Floats, Floats]:
     """Fit a rising map from log odds to frequency: isotonic steps, joined at their centres.
 
     Steps alone would give many documents the same probability, and a threshold nothing to separate.
     """
     if not len(log_odds):
         return np.zeros(0), np.zeros(0)
-    levels = IsotonicRegression().fit_transform(log_odds, correct, sample_weight=counts)
+    levels = IsotonicRegression().fit_transform(log_odds, correct)
     heights, level = np.unique(levels, return_inverse=True)
-    centres = np.bincount(level, counts * log_odds) / np.bincount(level, counts)
+    centres = np.bincount(level, weights=log_odds) / np.bincount(level)
     return centres, heights
 
 

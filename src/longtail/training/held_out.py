@@ -160,4 +160,4 @@ def _choose_mixture(
         mixture=np.array([mixtures[kept].weights, mixtures[kept].biases]),
         residuals=kept,
     )
-    return checked, fit_calibrator(scores, classes == true_classes[:, None], weights)
+    return checked, fit_calibrator(scores, classes == true_classes[:, None])
