@@ -81,8 +81,8 @@ class ArraySpec:
 class ValueSpec:
     """What a single value of a file must be: a parameter of an estimator, or a number of a state.
 
-    `kind` is "boolean", "integer", "number" (integers stay so), "float", "pair" (two integers, least
-    first), "frequency" (an integer from 1 on, or a float from 0 to 1), "string" or "strings" (one,
+    `kind` is "boolean", "integer", "number" (integers stay so), "float", "pair" (two integers,
+    least first), "frequency" (an integer from 1 on, or a float from 0 to 1), "string" or "strings" (one,
     or a list of them); None is accepted where `nullable`. `above` is a bound that is not reached.
     """
 
