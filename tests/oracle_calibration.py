@@ -14,14 +14,16 @@ from tests import oracle_score
 
 LARGEST_LOG_ODDS = 50.0
 Knots = list[tuple[float, float]]
+Point = tuple[float, bool, float]  # log odds, whether it is correct, how often it counts
 
 
 @dataclass(frozen=True)
 class Calibrator:
-    """The maps of the best candidate and of the others."""
+    """The maps of the best candidate and of the others; the points of the best, highest first."""
 
     top: Knots = field(default_factory=list)
     others: Knots = field(default_factory=list)
+    held_out: list[Point] = field(default_factory=list)
 
 
 def candidate_log_odds(scores: Sequence[float]) -> list[float]:
@@ -32,44 +34,49 @@ def candidate_log_odds(scores: Sequence[float]) -> list[float]:
 
 
 def fit_calibrator(
-    scores: Sequence[Sequence[float]], correct: Sequence[Sequence[bool]], fewest: int
+    scores: Sequence[Sequence[float]],
+    correct: Sequence[Sequence[bool]],
+    counts: Sequence[float],
+    fewest: int,
 ) -> Calibrator:
     """One map for column 0 and one for all others; none with too few documents."""
     if len(scores) < fewest:
         return Calibrator()
-    rows = [candidate_log_odds(row) for row in scores]
-    top = [(odds[0], hits[0]) for odds, hits in zip(rows, correct, strict=True)]
-    others = [
-        pair
-        for odds, hits in zip(rows, correct, strict=True)
-        for pair in zip(odds[1:], hits[1:], strict=True)
+    rows = [
+        [(odds, hit, count) for odds, hit in zip(candidate_log_odds(row), hits, strict=True)]
+        for row, hits, count in zip(scores, correct, counts, strict=True)
     ]
-    return Calibrator(fit_map(top), fit_map(others))
+    top = [row[0] for row in rows]
+    others = [point for row in rows for point in row[1:]]
+    return Calibrator(fit_map(top), fit_map(others), sorted(top, key=lambda point: -point[0]))
 
 
-def fit_map(pairs: Sequence[tuple[float, bool]]) -> Knots:
+def fit_map(points: Sequence[Point]) -> Knots:
     """Isotonic regression by pool adjacent violators; a knot at the mean of each pool.
 
     Equal log odds are one point from the start (Ayer et al., 1955).
     """
-    pools: list[list[tuple[float, bool]]] = []
-    for pair in sorted(pairs):
-        if pools and pools[-1][-1][0] == pair[0]:
-            pools[-1].append(pair)
+    pools: list[list[Point]] = []
+    for point in sorted(points):
+        if pools and pools[-1][-1][0] == point[0]:
+            pools[-1].append(point)
         else:
-            pools.append([pair])
-    merged: list[list[tuple[float, bool]]] = []
+            pools.append([point])
+    merged: list[list[Point]] = []
     for pool in pools:
         merged.append(pool)
         while len(merged) > 1 and frequency(merged[-2]) >= frequency(merged[-1]):
             last = merged.pop()
             merged[-1] = merged[-1] + last
-    return [(math.fsum(v for v, _ in pool) / len(pool), frequency(pool)) for pool in merged]
+    return [
+        (math.fsum(n * v for v, _, n in pool) / math.fsum(n for _, _, n in pool), frequency(pool))
+        for pool in merged
+    ]
 
 
-def frequency(pool: Sequence[tuple[float, bool]]) -> float:
-    """Share of hits."""
-    return sum(hit for _, hit in pool) / len(pool)
+def frequency(pool: Sequence[Point]) -> float:
+    """Share of hits, each point as often as it counts."""
+    return math.fsum(n for _, hit, n in pool if hit) / math.fsum(n for _, _, n in pool)
 
 
 def read_map(knots: Knots, odds: float) -> float:

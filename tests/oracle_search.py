@@ -140,17 +140,21 @@ def build_scorer(classes: OracleClasses, feature_weights: Sequence[float]) -> Sc
     return Scorer(weights, length_weights, biases)
 
 
-def prune(problem: Problem, x: Document) -> Document:
-    """The rarest terms, as long as together they have at most one posting per class.
+def count_classes(classes: OracleClasses, n_terms: int) -> list[int]:
+    """In how many classes each term is."""
+    return [sum(t in sums for sums in classes.sums) for t in range(n_terms)]
+
+
+def prune(class_frequencies: Sequence[int], budget: int, x: Document) -> Document:
+    """The rarest terms, as long as together they have no more postings than the budget.
 
     At least one term stays; ties in the number of classes go to the lower term.
     """
     kept: Document = {}
-    left = problem.n_classes
-    for t in sorted(x, key=lambda t: (problem.class_frequencies[t], t)):
-        if kept and problem.class_frequencies[t] > left:
+    for t in sorted(x, key=lambda t: (class_frequencies[t], t)):
+        if kept and class_frequencies[t] > budget:
             break
-        left -= problem.class_frequencies[t]
+        budget -= class_frequencies[t]
         kept[t] = x[t]
     return kept
 

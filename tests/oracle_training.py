@@ -15,7 +15,9 @@ from tests import oracle_score as scoring
 from tests.oracle_score import Document, OracleClasses
 from tests.oracle_search import SIZE, Scorer, single
 
-SIZE_BOUNDS = (-0.5, 1.0)  # of the weight of the size; the other weights are free
+Bounds = tuple[float | None, float | None]
+FEATURE_BOUNDS: list[Bounds] = [(None, None)] * 6
+FEATURE_BOUNDS[SIZE] = (-0.5, 1.0)  # the other weights are free
 Features = list[list[float]]  # of a document with each class of its list, true class first
 
 
@@ -71,20 +73,29 @@ def scale_lists(lists: Sequence[Features]) -> tuple[list[list[list[float]]], lis
 
 
 def listwise_gradient(
-    weights: Sequence[float], lists: Sequence[Features], decay: float
+    weights: Sequence[float],
+    lists: Sequence[Features],
+    decay: float,
+    counts: Sequence[float] | None = None,
 ) -> list[float]:
     """Mean over lists of sum_c (softmax_c - [c is true]) * features_c, plus 2 * decay * w."""
+    counts = [1.0] * len(lists) if counts is None else counts
+    total = math.fsum(counts)
     gradient = [2.0 * decay * w for w in weights]
-    for row in lists:
+    for row, count in zip(lists, counts, strict=True):
         scores = [math.fsum(w * v for w, v in zip(weights, pair, strict=True)) for pair in row]
         for column, share in enumerate(scoring.softmax(scores)):
             for d, v in enumerate(row[column]):
-                gradient[d] += (share - (column == 0)) * v / len(lists)
+                gradient[d] += (share - (column == 0)) * v * count / total
     return gradient
 
 
 def fit_feature_weights(
-    lists: Sequence[Features], decay: float = 1e-3, options: dict[str, float] | None = None
+    lists: Sequence[Features],
+    decay: float = 1e-3,
+    bounds: Sequence[Bounds] = FEATURE_BOUNDS,
+    counts: Sequence[float] | None = None,
+    options: dict[str, float] | None = None,
 ) -> list[float]:
     """Minimise the listwise softmax loss (Cao et al., 2007) from zero with L-BFGS-B.
 
@@ -92,17 +103,19 @@ def fit_feature_weights(
     is the minimum itself.
     """
     scaled, scales = scale_lists(lists)
-    bounds = [(None, None)] * len(scales)
-    bounds[SIZE] = (SIZE_BOUNDS[0] * scales[SIZE], SIZE_BOUNDS[1] * scales[SIZE])
+    scaled_bounds = [
+        (None if low is None else low * s, None if high is None else high * s)
+        for (low, high), s in zip(bounds, scales, strict=True)
+    ]
     result = minimize(
         lambda w: (
-            scoring.listwise_loss(w, scaled, decay),
-            listwise_gradient(w, scaled, decay),
+            scoring.listwise_loss(w, scaled, decay, counts),
+            listwise_gradient(w, scaled, decay, counts),
         ),
         [0.0] * len(scales),
         jac=True,
         method="L-BFGS-B",
-        bounds=bounds,
+        bounds=scaled_bounds,
         options=options,
     )
     return [float(w) / s for w, s in zip(result.x, scales, strict=True)]
@@ -152,7 +165,7 @@ def fit_logistic(
     w: dict[int, float] = {}
     b = 0.0
     alphas, resting = [0.0] * len(pairs), [False] * len(pairs)
-    squares = [1.0 + math.fsum(v * v for v in x.values()) for x, _, _ in pairs]
+    squares = [1.0 + math.fsum(single(v * v) for v in x.values()) for x, _, _ in pairs]
     for _ in range(most_passes):
         largest = 0.0
         for k, (x, side, offset) in enumerate(pairs):

@@ -1,38 +1,49 @@
 """LongTailClassifier's whole fit and prediction equal the oracle's, on small problems of all kinds.
 
 The oracle rounds to 32 bits where the model does, so discrete choices (which documents are sampled,
-held out and listed, which class ranks before which) must agree exactly. Numbers agree to 1e-8:
-1e-10 was measured for feature and term weights, whose sums are taken in another order, and 3e-10
-for scores, since the model squares a document's 32-bit weights in 32 bits to learn residuals.
+held out and listed, which scorer, budget and mixture is kept, which class ranks before which) must
+agree exactly. Numbers agree to 1e-8. Sums are taken in another order: feature weights were measured
+to differ by 1e-11 and all others by 1e-14, unless that rounds a 32-bit number to its neighbour.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 
 from longtail import LongTailClassifier
-from longtail.training import calibration, residuals
+from longtail.retrieval.pruning import WHOLE_QUERY
+from longtail.training import calibration, residuals, self_check
 from longtail.training.sampling import draw_documents, draw_seed, hold_out
 from tests import oracle_long_tail as oracle
 from tests import oracle_score
 from tests.conftest import make_problem
+from tests.oracle_scored_classes import Settings, Shared, Steps, score_classes
+from tests.oracle_self_check import RESIDUALS, SCORERS
+from tests.oracle_shared_weights import DEFAULT_WEIGHTS, FIRST_WEIGHTS, draw_list
 from tests.oracle_training import fit_feature_weights, scale_lists
 
 CLOSE = {"rel": 1e-8, "abs": 1e-8}
 # Sixty documents are enough to hold some out and calibrate on them.
-SMALL = oracle.Settings(held_out_share=0.3, fewest_calibrated=5)
+SMALL = Settings(held_out_share=0.3, fewest_calibrated=5, fewest_mixed=5)
 IN_CONFIG = {  # the field of FitConfig for each setting
     "n_sampled": "n_sampled",
     "n_listed": "n_listed",
     "first_candidates": "n_negatives",
+    "n_uniform": "n_uniform",
     "fewest_listed": "min_listed",
     "held_out_share": "held_out_share",
     "most_held_out": "max_held_out",
+    "most_checked": "max_checked",
+    "residual_cost": "residual_cost",
 }
 WHERE = {  # the module's name for each other setting
+    "most_lost_recall": (self_check, "MAX_LOST_RECALL"),
+    "fewest_mixed": (self_check, "MIN_MIXED"),
+    "mixture_decay": (self_check, "MIXTURE_DECAY"),
     "fewest_calibrated": (calibration, "FEWEST_DOCUMENTS"),
     "tolerance": (residuals, "TOLERANCE"),
     "most_passes": (residuals, "MAX_PASSES"),
@@ -43,19 +54,27 @@ WHERE = {  # the module's name for each other setting
 
 @dataclass(frozen=True)
 class Case:
-    """A problem and how it is fitted."""
+    """A problem, how it is fitted, and what its fit must show for the case to be worth anything."""
 
     X: np.ndarray
     y: np.ndarray
     seed: int = 0
     candidates: int = 4
     C: float = 1.0
-    settings: oracle.Settings = SMALL
+    settings: Settings = SMALL
+    shows: frozenset[str] = frozenset()
 
 
-def plain(seed):
+def plain(seed, *shows):
     problem = make_problem(seed)
-    return Case(problem.X, problem.y, seed=seed)
+    return Case(problem.X, problem.y, seed=seed, shows=frozenset(shows))
+
+
+def crowded(seed, *shows):
+    """Many documents that are hard to tell apart: lists are short, and the residuals matter."""
+    problem = make_problem(seed, n_documents=100, n_classes=12, n_terms=20)
+    settings = replace(SMALL, first_candidates=6, n_uniform=3)
+    return Case(problem.X, problem.y, seed=seed, settings=settings, shows=frozenset(shows))
 
 
 def with_twins(C):
@@ -95,36 +114,51 @@ def with_small_settings():
         n_listed=20,
         first_candidates=1,
         most_held_out=12,
+        most_checked=7,
+        most_lost_recall=-1.0,
+        residual_cost=1.5,
         tolerance=1e-3,
         most_passes=9,
         lowest_offset=-2.0,
         smallest_weight=0.05,
     )
-    return Case(problem.X, problem.y, seed=2, candidates=3, C=5.0, settings=settings)
+    shows = frozenset({"unreached", "whole query"})
+    return Case(problem.X, problem.y, seed=2, candidates=3, C=5.0, settings=settings, shows=shows)
 
 
-def of_more_classes_than_candidates():
+def of_many_classes(seed, n_uniform, *shows):
     """Lists are short, so those that the learned score mines differ from the first."""
-    problem = make_problem(9, n_documents=90, n_classes=30, n_terms=40)
-    settings = replace(SMALL, first_candidates=6)
-    return Case(problem.X, problem.y, seed=1, candidates=8, settings=settings)
+    problem = make_problem(seed, n_documents=90, n_classes=30, n_terms=40)
+    settings = replace(SMALL, first_candidates=6, n_uniform=n_uniform)
+    return Case(
+        problem.X, problem.y, seed=seed, candidates=8, settings=settings, shows=frozenset(shows)
+    )
 
 
 def with_nothing_to_learn_from():
     """Too few lists for feature weights, too few documents to hold any out."""
     X = np.array([[2, 1, 0], [1, 0, 0], [0, 1, 1], [0, 0, 3]])
-    return Case(X, np.array([0, 0, 1, 1]), settings=oracle.Settings())
+    return Case(X, np.array([0, 0, 1, 1]), settings=Settings())
 
 
 CASES = {
-    **{f"seed {seed}": lambda seed=seed: plain(seed) for seed in range(4)},
+    "seed 1": lambda: plain(1, "none"),
+    "seed 4": lambda: plain(4, "as learned"),
+    "seed 5": lambda: plain(5, "nearest centroid", "none"),
+    "seed 10": lambda: plain(10, "mixture"),
+    "crowded 4": lambda: crowded(4, "no term weights", "mixture", "uniform"),
+    "crowded 10": lambda: crowded(10, "learned", "as learned", "uniform", "listed already"),
+    "crowded 12": lambda: crowded(12, "learned", "mixture", "pruned"),
     "twins": lambda: with_twins(1.0),
     "twins to the end": lambda: with_twins(1e-30),
     "lonely and empty": with_lonely_and_empty_documents,
     "two classes": of_two_classes,
     "fractions": of_fractions,
     "small settings": with_small_settings,
-    "many classes": of_more_classes_than_candidates,
+    "many classes": lambda: of_many_classes(0, 3, "mixture", "pruned", "listed already"),
+    "many classes 32": lambda: of_many_classes(32, 3, "default feature weights", "mixture"),
+    "half uniform": lambda: of_many_classes(9, 10, "unreached", "uniform"),
+    "nothing uniform": lambda: of_many_classes(3, 0, "unreached", "as learned"),
     "nothing to learn from": with_nothing_to_learn_from,
 }
 
@@ -185,11 +219,13 @@ def test_draws(fitted):
 
 
 def test_feature_weights(fitted):
-    assert fitted.state.feature_weights == pytest.approx(fitted.theirs.feature_weights, **CLOSE)
+    assert fitted.state.feature_weights == pytest.approx(
+        fitted.theirs.shared.feature_weights, **CLOSE
+    )
 
 
 def test_term_weights(fitted):
-    assert fitted.state.term_weights == pytest.approx(fitted.theirs.term_weights, **CLOSE)
+    assert fitted.state.term_weights == pytest.approx(fitted.theirs.shared.term_weights, **CLOSE)
 
 
 def class_rows(scorer):
@@ -211,6 +247,22 @@ def test_weights_of_classes(fitted, name):
         assert ours.length_weights == pytest.approx(theirs.length_weights, **CLOSE)
 
 
+def test_self_check(fitted):
+    ours, theirs = fitted.state.check, fitted.theirs.check
+    assert (ours.scorer, ours.residuals) == (theirs.scorer, theirs.residuals)
+    budget = WHOLE_QUERY if theirs.budget is None else theirs.budget
+    assert ours.postings_per_class == budget
+    assert ours.mixture == pytest.approx(theirs.mixture, **CLOSE)
+    assert ours.recalls == pytest.approx(theirs.recalls, **CLOSE)
+    for figures, expected in (
+        (ours.scorer_figures, theirs.scorer_figures),
+        (ours.residual_figures, theirs.residual_figures),
+    ):
+        assert len(figures) == len(expected)
+        for row, entry in zip(figures, expected, strict=True):
+            assert row == pytest.approx(entry.row, **CLOSE)
+
+
 def test_calibrator(fitted):
     ours, theirs = fitted.state.calibrator, fitted.theirs.calibrator
     for knots, log_odds, probabilities in (
@@ -219,6 +271,9 @@ def test_calibrator(fitted):
     ):
         assert log_odds == pytest.approx([v for v, _ in knots], **CLOSE)
         assert probabilities == pytest.approx([p for _, p in knots], **CLOSE)
+    assert ours.held_out_log_odds == pytest.approx([v for v, _, _ in theirs.held_out], **CLOSE)
+    assert ours.held_out_correct.tolist() == [hit for _, hit, _ in theirs.held_out]
+    assert ours.held_out_counts == pytest.approx([n for _, _, n in theirs.held_out], **CLOSE)
 
 
 @pytest.mark.parametrize("method", ["predict_topk", "predict_proba_topk"])
@@ -233,19 +288,44 @@ def test_predictions(fitted, method):
     )
 
 
+def what_it_shows(theirs):
+    """What was kept, and what became of documents whose true class is out of reach."""
+    task, check = theirs.task, theirs.check
+    ones = [1.0] * task.problem.n_terms
+    scored = score_classes(task.problem, theirs.scored.used, Shared(ones, FIRST_WEIGHTS))
+    lists = [draw_list(task, scored, i) for i in theirs.sample]
+    multiplicities = {m for entry in lists for m in entry.log_multiplicities}
+    shown = {
+        SCORERS[check.scorer],
+        RESIDUALS[check.residuals],
+        "whole query" if check.budget is None else "pruned",
+    }
+    return shown | {
+        name
+        for name, is_shown in (
+            ("unreached", not all(entry.reached for entry in lists)),
+            ("uniform", any(m > 0.0 for m in multiplicities)),
+            ("listed already", -math.inf in multiplicities),
+        )
+        if is_shown
+    }
+
+
 def test_the_cases_hold_what_they_are_for(fitted):
     """A fit that learns nothing, or holds nothing out, would agree with anything."""
     case, theirs = fitted.case, fitted.theirs
+    assert case.shows <= what_it_shows(theirs)
     if len(case.y) < 10:
-        assert theirs.feature_weights == oracle.DEFAULT_WEIGHTS
+        assert theirs.shared.feature_weights == DEFAULT_WEIGHTS
         assert theirs.held_out == []
         return
-    assert theirs.feature_weights != oracle.DEFAULT_WEIGHTS
-    assert max(theirs.term_weights) - min(theirs.term_weights) > 0.1
+    is_default = theirs.shared.feature_weights == DEFAULT_WEIGHTS
+    assert is_default == (SCORERS[theirs.check.scorer] == "default feature weights")
+    if SCORERS[theirs.check.scorer] in ("learned", "default feature weights"):
+        assert max(theirs.shared.term_weights) - min(theirs.shared.term_weights) > 0.1
     assert theirs.calibrator.top
-    if case.C > 1e-9:
-        assert any(theirs.residuals.weights)
-    else:
+    assert any(theirs.residuals.weights) == (RESIDUALS[theirs.check.residuals] != "none")
+    if case.C < 1e-9:
         ranked = oracle.predict_topk(theirs, oracle_score.to_documents(case.X.tolist()), 5)
         ties = [row[0][1] == row[1][1] for row in ranked]  # unless a twin is no candidate
         assert sum(ties) > len(ties) / 2
@@ -265,7 +345,7 @@ def test_the_feature_weights_minimise_the_loss():
         case.y.tolist(),
         case.X.shape[1],
         draw_seed(case.seed),
-        steps=oracle.Steps(fit_feature_weights=fit_and_record),
+        steps=Steps(fit_feature_weights=fit_and_record),
     )
     assert len(seen) == 3
     for lists, weights in seen:

@@ -1,0 +1,115 @@
+"""The model and its simpler selves on held-out documents, in plain loops.
+
+Imports nothing of ours. The sums of the classes lack these documents; idf and collection model are
+those of all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tests.oracle_calibration import Calibrator
+from tests.oracle_scored_classes import (
+    Scored,
+    Shared,
+    Task,
+    find,
+    learn_residuals,
+    score_classes,
+)
+from tests.oracle_self_check import (
+    BUDGETS,
+    Figures,
+    SelfCheck,
+    choose_budget,
+    choose_residuals,
+    choose_scorer,
+    count_documents,
+    fit_mixture,
+    measure,
+    mix,
+)
+from tests.oracle_shared_weights import CENTROID_WEIGHTS, DEFAULT_WEIGHTS
+
+
+def check_scorers(task: Task, held_out: Sequence[int], learned: Shared) -> tuple[Shared, SelfCheck]:
+    """Compare the learned scorer with simpler ones; find the posting budget of the one to keep."""
+    used, labels = rest_of(task, held_out), task.problem.labels
+    checked = held_out[: task.settings.most_checked]
+    true_classes = [labels[i] for i in checked]
+    counts = count_documents(true_classes, labels)
+    ones = [1.0] * task.problem.n_terms
+    selves = [
+        Shared(ones, CENTROID_WEIGHTS),
+        Shared(learned.term_weights, DEFAULT_WEIGHTS),
+        Shared(ones, learned.feature_weights),
+        learned,
+    ]
+
+    def measure_scorer(scored: Scored, budget: int | None = None) -> Figures:
+        found = [find(scored, scored.weighted[i], task.candidates, budget) for i in checked]
+        return measure(true_classes, found, scored.classes.sizes, counts)
+
+    scorers = [score_classes(task.problem, used, shared) for shared in selves]
+    figures = [measure_scorer(scored) for scored in scorers]
+    kept = choose_scorer(figures)
+    recalls = [measure_scorer(scorers[kept], budget).recall for budget in BUDGETS]
+    return selves[kept], SelfCheck(
+        scorer_figures=figures,
+        recalls=[*recalls, figures[kept].recall],
+        scorer=kept,
+        budget=choose_budget(recalls, figures[kept].recall, task.settings),
+    )
+
+
+def check_residuals(
+    task: Task, held_out: Sequence[int], shared: Shared, check: SelfCheck
+) -> tuple[SelfCheck, Calibrator]:
+    """Learn residuals without the held-out documents, and how much they count; then calibrate."""
+    scored = score_classes(task.problem, rest_of(task, held_out), shared)
+    residuals = learn_residuals(task, scored, check.budget)
+    true_classes = [task.problem.labels[i] for i in held_out]
+    counts = count_documents(true_classes, task.problem.labels)
+    candidates, parts = [], []
+    for i in held_out:
+        x = scored.weighted[i]
+        found = find(scored, x, task.candidates, check.budget)
+        biases = [residuals.biases[c] for c in found]
+        candidates.append(found)
+        parts.append(
+            [
+                (scored.scorer.score(x, c), residuals.score(x, c) - bias, bias)
+                for c, bias in zip(found, biases, strict=True)
+            ]
+        )
+    correct = [[c == true for c in row] for true, row in zip(true_classes, candidates, strict=True)]
+    mixtures = [(0.0, 0.0), (1.0, 1.0), fit_mixture(parts, correct, counts, task.settings)]
+    rankings = [
+        [
+            sorted(((-mix(p, mixture), c) for c, p in zip(found, row, strict=True)))
+            for found, row in zip(candidates, parts, strict=True)
+        ]
+        for mixture in mixtures
+    ]
+    figures = [
+        measure(true_classes, [[c for _, c in row] for row in ranked], scored.classes.sizes, counts)
+        for ranked in rankings
+    ]
+    kept = choose_residuals(figures)
+    calibrator = task.steps.fit_calibrator(
+        [[-loss for loss, _ in row] for row in rankings[kept]],
+        [
+            [c == true for _, c in row]
+            for true, row in zip(true_classes, rankings[kept], strict=True)
+        ],
+        counts,
+        task.settings.fewest_calibrated,
+    )
+    checked = replace(check, residual_figures=figures, residuals=kept, mixture=mixtures[kept])
+    return checked, calibrator
+
+
+def rest_of(task: Task, held_out: Sequence[int]) -> list[int]:
+    """The documents that are not held out."""
+    return [i for i in range(len(task.problem.labels)) if i not in held_out]

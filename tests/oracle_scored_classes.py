@@ -1,0 +1,166 @@
+"""Classes with their scorer: hard negatives mined by it, residuals learned on them.
+
+Plain dicts and loops, importing nothing of ours. A document is a dict term -> count, a class an id
+from 0 to K - 1. What a fit is told is a `Task`: a step is swapped through `Steps`, each number that
+decides how much is done is one of `Settings`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+
+from tests.oracle_calibration import Calibrator, fit_calibrator
+from tests.oracle_score import Document, OracleClasses, Parts
+from tests.oracle_search import (
+    Problem,
+    Scorer,
+    build_classes,
+    build_scorer,
+    count_classes,
+    leave_out,
+    prune,
+    search,
+    single,
+    weigh,
+)
+from tests.oracle_training import (
+    feature_score,
+    fit_feature_weights,
+    fit_residuals,
+    fit_term_weights,
+)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How much of everything; the defaults are the estimator's."""
+
+    n_sampled: int = 40_000
+    n_listed: int = 10_000
+    first_candidates: int = 20
+    n_uniform: int = 10
+    fewest_listed: int = 10
+    held_out_share: float = 0.15
+    most_held_out: int = 15_000
+    most_checked: int = 2_000
+    most_lost_recall: float = 0.01
+    fewest_mixed: int = 200
+    mixture_decay: float = 1e-4
+    fewest_calibrated: int = 50
+    residual_cost: float = 2.0
+    tolerance: float = 0.05
+    most_passes: int = 6
+    lowest_offset: float = -5.0
+    smallest_weight: float = 0.01
+
+
+@dataclass(frozen=True)
+class Steps:
+    """The steps of a fit that may be swapped."""
+
+    fit_feature_weights: Callable[..., list[float]] = fit_feature_weights
+    fit_term_weights: Callable[[Sequence[Parts]], dict[int, float]] = fit_term_weights
+    fit_residuals: Callable[..., Scorer] = fit_residuals
+    fit_calibrator: Callable[..., Calibrator] = fit_calibrator
+
+
+@dataclass(frozen=True)
+class Task:
+    """The documents of a fit, and what it is told."""
+
+    problem: Problem
+    seed: int
+    candidates: int = 20
+    C: float = 1.0
+    settings: Settings = field(default_factory=Settings)
+    steps: Steps = field(default_factory=Steps)
+
+
+@dataclass(frozen=True)
+class Shared:
+    """What is learned once for all classes."""
+
+    term_weights: list[float]
+    feature_weights: list[float]
+
+
+@dataclass(frozen=True)
+class Scored:
+    """The sums of some documents, their scorer, and all documents weighted for it."""
+
+    used: Collection[int]
+    classes: OracleClasses
+    class_frequencies: list[int]
+    scorer: Scorer
+    feature_weights: list[float]
+    weighted: list[Document]
+
+
+def score_classes(problem: Problem, used: Collection[int], shared: Shared) -> Scored:
+    """Sum the used documents; idf and collection model stay those of all."""
+    classes = build_classes(problem, used)
+    return Scored(
+        used,
+        classes,
+        count_classes(classes, problem.n_terms),
+        build_scorer(classes, shared.feature_weights),
+        shared.feature_weights,
+        [weigh(problem, document, shared.term_weights) for document in problem.documents],
+    )
+
+
+def find(
+    scored: Scored, x: Document, q: int, budget: int | None = None, excluded: int = -1
+) -> list[int]:
+    """The q classes of highest score by the pruned query; by the whole one without a budget."""
+    if budget is not None:
+        x = prune(scored.class_frequencies, budget * len(scored.classes.sizes), x)
+    return search(x, scored.scorer, q, excluded)
+
+
+def mine(
+    problem: Problem, scored: Scored, i: int, n_negatives: int, budget: int | None = None
+) -> list[int]:
+    """The true class of a document and the highest-scored others."""
+    true = problem.labels[i]
+    return [true, *find(scored, scored.weighted[i], n_negatives, budget, excluded=true)]
+
+
+def score_list(problem: Problem, scored: Scored, i: int, row: Sequence[int]) -> list[float]:
+    """Score a document with each class of its list, with the true class without the document."""
+    x = scored.weighted[i]
+    left_out = leave_out(problem, scored.classes, i, scored.used)
+    true_score = feature_score(left_out, x, row[0], scored.feature_weights)
+    return [true_score, *(scored.scorer.score(x, c) for c in row[1:])]
+
+
+def learn_residuals(task: Task, scored: Scored, budget: int | None) -> Scorer:
+    """The residual of each class on the used documents and the negatives that the scorer finds."""
+    settings = task.settings
+    lists = {i: mine(task.problem, scored, i, task.candidates, budget) for i in scored.used}
+    rows = [lists.get(i, []) for i in range(len(task.problem.labels))]
+    return task.steps.fit_residuals(
+        scored.weighted,
+        rows,
+        {i: score_list(task.problem, scored, i, row) for i, row in lists.items()},
+        task.problem.n_classes,
+        settings.residual_cost * task.C,
+        settings.tolerance,
+        settings.most_passes,
+        settings.lowest_offset,
+        settings.smallest_weight,
+    )
+
+
+def scale_residuals(residuals: Scorer, mixture: tuple[float, float]) -> Scorer:
+    """Multiply weights and biases by how much they count; nothing stays where both are 0."""
+    if mixture == (0.0, 0.0):
+        n_classes = len(residuals.biases)
+        return Scorer([{} for _ in range(n_classes)], [0.0] * n_classes, [0.0] * n_classes)
+    factor = single(mixture[0])
+    return Scorer(
+        [{t: single(w * factor) for t, w in row.items()} for row in residuals.weights],
+        residuals.length_weights,
+        [b * mixture[1] for b in residuals.biases],
+    )
