@@ -82,8 +82,8 @@ class ValueSpec:
     """What a single value of a file must be: a parameter of an estimator, or a number of a state.
 
     `kind` is "boolean", "integer", "number" (integers stay so), "float", "pair" (two integers,
-    least first), "frequency" (an integer from 1 on, or a float from 0 to 1), "string" or "strings" (one,
-    or a list of them); None is accepted where `nullable`. `above` is a bound that is not reached.
+    least first), "frequency" (an integer from 1 on, or a float from 0 to 1), "string" or
+    "strings" (one, or a list of them); None is accepted where `nullable`. `above` is a bound that is not reached.
     """
 
     name: str
