@@ -83,7 +83,8 @@ class ValueSpec:
 
     `kind` is "boolean", "integer", "number" (integers stay so), "float", "pair" (two integers,
     least first), "frequency" (an integer from 1 on, or a float from 0 to 1), "string" or
-    "strings" (one, or a list of them); None is accepted where `nullable`. `above` is a bound that is not reached.
+    "strings" (one, or a list of them); None is accepted where `nullable`.
+    `above` is a bound that is not reached.
     """
 
     name: str
