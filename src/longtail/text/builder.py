@@ -78,12 +78,9 @@ class TermSelection:
 
 def check_frequency(name: str, value: Any) -> None:
     """Refuse what is neither a number of documents nor a share of them."""
-    is_count = isinstance(value, numbers.Integral) and not isinstance(value, bool) and value >= 1
-    is_share = (
-        isinstance(value, numbers.Real)
-        and not isinstance(value, numbers.Integral)
-        and 0 <= value <= 1
-    )
+    is_integer = isinstance(value, numbers.Integral)
+    is_count = is_integer and not isinstance(value, bool) and int(value) >= 1
+    is_share = isinstance(value, numbers.Real) and not is_integer and 0 <= float(value) <= 1
     if not is_count and not is_share:
         raise ValueError(
             f"{name} must be an integer of at least 1 (documents) or a float from 0.0 to 1.0 (a "

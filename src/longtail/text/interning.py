@@ -42,7 +42,7 @@ class InternTable:
 
     def mark_words(self) -> NDArray[np.bool_]:
         """Return whether each term is a word, not an n-gram of any kind."""
-        is_word = self.terms.lefts[: self.n_terms] >= 0
+        is_word: NDArray[np.bool_] = self.terms.lefts[: self.n_terms] >= 0
         tokens = np.flatnonzero(is_word)
         is_word[tokens] = self.terms.utf8[self.terms.lefts[tokens]] != CHAR_NGRAM
         return is_word
