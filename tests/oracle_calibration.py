@@ -14,7 +14,7 @@ from tests import oracle_score
 
 LARGEST_LOG_ODDS = 50.0
 Knots = list[tuple[float, float]]
-Point = tuple[float, bool, float]  # log odds, whether it is correct, how often it counts
+Point = tuple[float, bool]  # log odds, and whether the candidate is correct
 
 
 @dataclass(frozen=True)
@@ -34,17 +34,14 @@ def candidate_log_odds(scores: Sequence[float]) -> list[float]:
 
 
 def fit_calibrator(
-    scores: Sequence[Sequence[float]],
-    correct: Sequence[Sequence[bool]],
-    counts: Sequence[float],
-    fewest: int,
+    scores: Sequence[Sequence[float]], correct: Sequence[Sequence[bool]], fewest: int
 ) -> Calibrator:
     """One map for column 0 and one for all others; none with too few documents."""
     if len(scores) < fewest:
         return Calibrator()
     rows = [
-        [(odds, hit, count) for odds, hit in zip(candidate_log_odds(row), hits, strict=True)]
-        for row, hits, count in zip(scores, correct, counts, strict=True)
+        list(zip(candidate_log_odds(row), hits, strict=True))
+        for row, hits in zip(scores, correct, strict=True)
     ]
     top = [row[0] for row in rows]
     others = [point for row in rows for point in row[1:]]
@@ -68,15 +65,12 @@ def fit_map(points: Sequence[Point]) -> Knots:
         while len(merged) > 1 and frequency(merged[-2]) >= frequency(merged[-1]):
             last = merged.pop()
             merged[-1] = merged[-1] + last
-    return [
-        (math.fsum(n * v for v, _, n in pool) / math.fsum(n for _, _, n in pool), frequency(pool))
-        for pool in merged
-    ]
+    return [(math.fsum(v for v, _ in pool) / len(pool), frequency(pool)) for pool in merged]
 
 
 def frequency(pool: Sequence[Point]) -> float:
-    """Share of hits, each point as often as it counts."""
-    return math.fsum(n for _, hit, n in pool if hit) / math.fsum(n for _, _, n in pool)
+    """Share of hits."""
+    return sum(hit for _, hit in pool) / len(pool)
 
 
 def read_map(knots: Knots, odds: float) -> float:

@@ -103,7 +103,6 @@ def check_residuals(
             [c == true for _, c in row]
             for true, row in zip(true_classes, rankings[kept], strict=True)
         ],
-        counts,
         task.settings.fewest_calibrated,
     )
     checked = replace(check, residual_figures=figures, residuals=kept, mixture=mixtures[kept])
