@@ -32,7 +32,7 @@ import math
 
 import numpy as np
 
-from longtail._kernels.jit import kernel, subroutine
+from longtail._kernels.jit import inlined, kernel, subroutine
 from longtail._kernels.statistics import fixed_point_scale, term_frequency
 
 N_SCORE_FEATURES = 6
@@ -177,7 +177,7 @@ def class_seen_by(documents, row, profile, c, true_class, dense):
     return profile.sizes[c], profile.squared_norms[c], profile.masses[c], 0.0
 
 
-@subroutine
+@inlined
 def fill_pair_features(documents, row, profile, seen_class, dense, features):
     """Fill the six features of a document and the class spread out in `dense`."""
     size, square, mass, scale = seen_class
@@ -222,7 +222,7 @@ def fill_score_features(documents, queries, pairs, profile, block, dense, featur
         clear_class(profile, c, dense)
 
 
-@subroutine
+@inlined
 def fill_pair_terms(documents, row, profile, seen_class, weights, dense, values):
     """Fill what each term of a document adds to the score; returns the bias of the class."""
     size, square, mass, scale = seen_class

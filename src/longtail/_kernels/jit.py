@@ -34,6 +34,7 @@ _config: Any = numba.config
 if _config.DISABLE_JIT:
     kernel: Any = _interpret
     subroutine: Any = lambda function: function  # noqa: E731 (one type for both branches)
+    inlined: Any = subroutine
 
     def shift_right(value: Any, by: Any) -> Any:
         """Shift 16 bits right."""
@@ -46,6 +47,9 @@ else:
     # Called from kernels, never from Python, for which it has no wrapper (calling it would crash).
     # What is cached is the kernel with its subroutines.
     subroutine = _njit(no_cpython_wrapper=True, **_OPTIONS)
+
+    # A step of one kernel, pasted into it: what it is called with is not compiled twice.
+    inlined = _njit(inline="always", no_cpython_wrapper=True, **_OPTIONS)
 
     @_intrinsic
     def shift_right(_context: Any, _value: Any, _by: Any) -> Any:

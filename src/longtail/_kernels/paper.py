@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from longtail._kernels.jit import kernel, subroutine
+from longtail._kernels.jit import inlined, kernel, subroutine
 from longtail._kernels.sorting import find_term
 from longtail._kernels.statistics import term_frequency
 from longtail._kernels.weighting import document_norm
@@ -16,11 +16,8 @@ CENTROID_DISTANCE = 8  # column of the ninth feature, the only one that is no su
 
 
 @subroutine
-def add_term_features(classes, c, j, features):
-    """Add a class's entry j to the nine features that are sums over shared terms (Table 1)."""
-    term = classes.indices[j]
-    idf, rarity, length = classes.idf[term], classes.rarity[term], classes.lengths[c]
-    count = classes.counts[j] * classes.count_quantum
+def add_term_features(count, length, idf, rarity, relative_length, features):
+    """Add one shared term to the nine features that are sums over shared terms (Table 1)."""
     share = count / length
     features[0] += math.log(1.0 + count)
     features[1] += math.log(1.0 + rarity)
@@ -30,7 +27,7 @@ def add_term_features(classes, c, j, features):
     features[5] += math.log(1.0 + share * idf)
     features[6] += math.log(1.0 + share * rarity)
     features[7] += 1.0
-    features[9] += idf * 2.0 * count / (count + 0.25 + 0.75 * (length / classes.mean_length))
+    features[9] += idf * 2.0 * count / (count + 0.25 + 0.75 * relative_length)
 
 
 @subroutine
@@ -43,59 +40,75 @@ def centroid_distance(product, norm):
 def fill_pair_features(counts, document_ids, pair_classes, classes, block, features):
     """Fill `features` (rows, columns, 10) of document_ids[i] with each of pair_classes[i]."""
     indptr, indices, data = counts
-    sublinear = classes.sublinear
+    class_indptr, class_indices, class_counts, centroid_sums = classes[:4]
+    lengths, norms, idf, rarity = classes[4:8]
+    quantum, mean_length, sublinear = classes[8:]
     for row in range(block.first, block.last):
         start, stop = indptr[document_ids[row]], indptr[document_ids[row] + 1]
-        norm = document_norm(indices, data, start, stop, classes.idf, sublinear)
+        norm = document_norm(indices, data, start, stop, idf, sublinear)
         for column in range(pair_classes.shape[1]):
             c = pair_classes[row, column]
             out = features[row, column]
             out[:] = 0.0
-            position, end = classes.indptr[c], classes.indptr[c + 1]
+            position, end = class_indptr[c], class_indptr[c + 1]
             product = 0.0
             for j in range(start, stop):
                 term = indices[j]
-                position = find_term(classes.indices, position, end, term)
+                position = find_term(class_indices, position, end, term)
                 if position == end:
                     break
-                if classes.indices[position] != term:
+                if class_indices[position] != term:
                     continue
-                add_term_features(classes, c, position, out)
-                idf = classes.idf[term]
+                add_term_features(
+                    class_counts[position] * quantum,
+                    lengths[c],
+                    idf[term],
+                    rarity[term],
+                    lengths[c] / mean_length,
+                    out,
+                )
                 frequency = term_frequency(data[j], sublinear)
-                product += frequency * idf * (classes.centroid_sums[position] * idf)
-            out[CENTROID_DISTANCE] = centroid_distance(product, norm * classes.norms[c])
+                product += frequency * idf[term] * (centroid_sums[position] * idf[term])
+            out[CENTROID_DISTANCE] = centroid_distance(product, norm * norms[c])
 
 
 @subroutine
 def spread_class(classes, c, scratch):
-    """Compute what each term of a class adds, and note where it stands."""
-    begin = classes.indptr[c]
-    for j in range(begin, classes.indptr[c + 1]):
-        term = classes.indices[j]
-        scratch.offsets[term] = j - begin + 1
-        added = scratch.term_features[j - begin]
+    """Compute what each term of a class adds, and where it stands."""
+    indptr, indices, counts, centroid_sums = classes[:4]
+    length, idf, rarity = classes.lengths[c], classes.idf, classes.rarity
+    quantum, relative_length = classes.count_quantum, length / classes.mean_length
+    offsets, term_features, _ = scratch
+    for j in range(indptr[c], indptr[c + 1]):
+        term, entry = indices[j], j - indptr[c]
+        offsets[term] = entry + 1
+        added = term_features[entry]
         for k in range(N_FEATURES):
             added[k] = 0.0
-        add_term_features(classes, c, j, added)
+        add_term_features(
+            counts[j] * quantum, length, idf[term], rarity[term], relative_length, added
+        )
         # No sum over shared terms, so that its column is free.
-        added[CENTROID_DISTANCE] = classes.centroid_sums[j] * classes.idf[term]
+        added[CENTROID_DISTANCE] = centroid_sums[j] * idf[term]
 
 
-@subroutine
+@inlined
 def sum_features(counts, document, classes, scratch):
     """Sum the features of a document's terms; returns its product with the centroid."""
+    indptr, indices, data = counts
+    offsets, term_features, features = scratch
+    idf, sublinear = classes.idf, classes.sublinear
     for k in range(N_FEATURES):
-        scratch.features[k] = 0.0
+        features[k] = 0.0
     product = 0.0
-    for j in range(counts.indptr[document], counts.indptr[document + 1]):
-        term = counts.indices[j]
-        if scratch.offsets[term] > 0:
-            added = scratch.term_features[scratch.offsets[term] - 1]
-            frequency = term_frequency(counts.data[j], classes.sublinear)
-            product += frequency * classes.idf[term] * added[CENTROID_DISTANCE]
+    for j in range(indptr[document], indptr[document + 1]):
+        term = indices[j]
+        if offsets[term] > 0:
+            added = term_features[offsets[term] - 1]
+            frequency = term_frequency(data[j], sublinear)
+            product += frequency * idf[term] * added[CENTROID_DISTANCE]
             for k in range(N_FEATURES):
-                scratch.features[k] += added[k]
+                features[k] += added[k]
     return product
 
 
@@ -138,11 +151,22 @@ def fill_differences(counts, document_ids, pairs, are_true, classes, block, scra
 @kernel
 def fill_term_scores(classes, weights, block, scores):
     """Fill what each (class, term) adds to a score when shared: all features but the ninth."""
+    indptr, indices, counts, _ = classes[:4]
+    lengths, idf, rarity = classes.lengths, classes.idf, classes.rarity
+    quantum, mean_length = classes.count_quantum, classes.mean_length
     features = np.zeros(N_FEATURES)
     for c in range(block.first, block.last):
-        for j in range(classes.indptr[c], classes.indptr[c + 1]):
+        relative_length = lengths[c] / mean_length
+        for j in range(indptr[c], indptr[c + 1]):
             features[:] = 0.0
-            add_term_features(classes, c, j, features)
+            add_term_features(
+                counts[j] * quantum,
+                lengths[c],
+                idf[indices[j]],
+                rarity[indices[j]],
+                relative_length,
+                features,
+            )
             total = 0.0
             for k in range(N_FEATURES):
                 total += weights[k] * features[k]

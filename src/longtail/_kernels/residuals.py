@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from longtail._kernels.jit import kernel, subroutine
+from longtail._kernels.jit import inlined, kernel, subroutine
 from longtail._kernels.sorting import sort_together
 
 # Newton's method for one dual variable, in a bracket: alone it cycles where the cost is large. Two
@@ -64,7 +64,7 @@ def solve_dual(alpha, log_odds, square, cost):
     return cost / (1.0 + np.exp(-r))
 
 
-@subroutine
+@inlined
 def begin_class(vectors, pairs, c, scratch):
     """Set the dual variables of a class's pairs to 0 and compute their squared norms."""
     for k in range(pairs.starts[c + 1] - pairs.starts[c]):
@@ -77,7 +77,7 @@ def begin_class(vectors, pairs, c, scratch):
         scratch.resting[k] = False
 
 
-@subroutine
+@inlined
 def fit_class(vectors, pairs, log_odds, solver, c, scratch):
     """Fit the weights of one class into `scratch.dense`; returns its bias.
 
@@ -132,7 +132,7 @@ def fit_class_residuals(vectors, pairs, log_odds, solver, block, scratch, rows):
 
     A class that is no document's true class learns nothing. Weights below the smallest are dropped.
     """
-    size, weights = 0, scratch.dense
+    size, weights = np.int64(0), scratch.dense
     for c in range(block.first, block.last):
         if size + len(weights) > len(rows.indices):
             return c

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from longtail._kernels.jit import kernel, shift_right, subroutine
+from longtail._kernels.jit import inlined, kernel, shift_right, subroutine
 from longtail._kernels.quantization import BYTE_LEVELS, WORD_LEVELS
 from longtail._kernels.sorting import nth_largest, sort_together
 
@@ -40,26 +40,28 @@ def choose_quantum(low, high, magnitude, n_terms):
     return max(quantum, _SMALLEST_QUANTUM)
 
 
-@subroutine
+@inlined
 def plan_document(vectors, row, index):
     """Return quantum, start of the accumulators in quanta, and the error bound before any term."""
-    total, ranges = vectors.totals[row], index.ranges
+    indptr, indices, weights, totals = vectors
+    zero_points, scales, row_ids = index.zero_points, index.scales, index.dense_row_ids
+    total, ranges = totals[row], index.ranges
     low = ranges[0] + min(total * ranges[2], total * ranges[3])
     high = ranges[1] + max(total * ranges[2], total * ranges[3])
     magnitude = max(abs(ranges[0]), abs(ranges[1]))
     magnitude += abs(total) * max(abs(ranges[2]), abs(ranges[3]))
     start, n_terms = 0.0, 0
-    for j in range(vectors.indptr[row], vectors.indptr[row + 1]):
-        term, weight = vectors.indices[j], np.float64(vectors.weights[j])
+    for j in range(indptr[row], indptr[row + 1]):
+        term, weight = indices[j], np.float64(weights[j])
         if weight == 0.0:
             continue
         n_terms += 1
         n_levels = WORD_LEVELS
-        lowest = weight * index.zero_points[term]
-        if index.dense_row_ids[term] >= 0:
+        lowest = weight * zero_points[term]
+        if row_ids[term] >= 0:
             n_levels = BYTE_LEVELS
             start += lowest
-        highest = lowest + weight * n_levels * index.scales[term]
+        highest = lowest + weight * n_levels * scales[term]
         low += lowest
         high += highest
         magnitude += max(-lowest, highest)
@@ -92,35 +94,34 @@ def add_postings(classes, quantized, base, factor, accumulators):
         accumulators[classes[p]] += np.uint16(base + ((factor * np.int64(quantized[p])) >> 16))
 
 
-@subroutine
+@inlined
 def add_terms(vectors, row, index, quantum, scratch):
     """Add the postings of a document's terms, and collect its dense rows.
 
     Returns the number of these, and what the postings add to the error bound.
     """
-    n_classes = len(index.biases)
+    indptr, indices, weights, _ = vectors
+    zero_points, scales, row_ids = index.zero_points, index.scales, index.dense_row_ids
+    starts, classes, quantized = index.indptr, index.classes, index.quantized
+    row_starts, negated_levels = scratch.row_starts, scratch.negated_levels
+    n_classes, accumulators = len(index.biases), scratch.accumulators
     error_bound = 0.0
     n_rows = np.int64(0)  # a plain 0 would have what it is passed to compiled twice
-    for j in range(vectors.indptr[row], vectors.indptr[row + 1]):
-        term, weight = vectors.indices[j], np.float64(vectors.weights[j])
+    for j in range(indptr[row], indptr[row + 1]):
+        term, weight = indices[j], np.float64(weights[j])
         if weight == 0.0:
             continue
-        level = weight * index.scales[term] / quantum
-        if index.dense_row_ids[term] >= 0:
-            scratch.row_starts[n_rows] = index.dense_row_ids[term] * n_classes
-            scratch.negated_levels[n_rows] = -level
+        level = weight * scales[term] / quantum
+        if row_ids[term] >= 0:
+            row_starts[n_rows] = row_ids[term] * n_classes
+            negated_levels[n_rows] = -level
             n_rows += 1
             continue
         factor = np.floor(65536.0 * level)
         error_bound += 2.0 + 1.01 * level + WORD_LEVELS * (level - factor / 65536.0)
-        entries = slice(index.indptr[term], index.indptr[term + 1])
-        add_postings(
-            index.classes[entries],
-            index.quantized[entries],
-            np.int64(np.ceil(weight * index.zero_points[term] / quantum)),
-            np.int64(factor),
-            scratch.accumulators,
-        )
+        entries = slice(starts[term], starts[term + 1])
+        base = np.int64(np.ceil(weight * zero_points[term] / quantum))
+        add_postings(classes[entries], quantized[entries], base, np.int64(factor), accumulators)
     return n_rows, error_bound
 
 
@@ -182,12 +183,12 @@ def add_dense_rows(dense_rows, scratch, n, first, last):
 
     `row_starts` says where each row begins in `dense_rows`.
     """
-    starts, factors = scratch.row_starts, scratch.factors
+    starts, factors, shifts = scratch.row_starts, scratch.factors, scratch.shifts
     accumulators = scratch.accumulators[first:last]
     for g in range(0, n, 4):
         a = dense_rows[starts[g] + first : starts[g] + last]
         b = dense_rows[starts[g + 1] + first : starts[g + 1] + last]
-        shift = scratch.shifts[g >> 2]
+        shift = shifts[g >> 2]
         if n - g <= 2:
             add_two_rows((a, b), (factors[g], factors[g + 1]), shift, accumulators)
         else:
@@ -197,7 +198,7 @@ def add_dense_rows(dense_rows, scratch, n, first, last):
             add_four_rows((a, b, c, d), four, shift, accumulators)
 
 
-@subroutine
+@inlined
 def accumulate(vectors, row, index, scratch):
     """Fill the accumulators of all classes for a document; returns the error bound, in quanta."""
     n_classes, ranges = len(index.biases), index.ranges
@@ -249,6 +250,7 @@ def shortlist_reaching(wanted, error_bound, scratch, shortlist):
     which whole chunks are skipped; what is left gives the threshold itself.
     """
     accumulators, maxima = scratch.accumulators, scratch.maxima
+    keys, survivors = scratch.keys, scratch.survivors
     find_maxima(accumulators, maxima)
     threshold = np.uint16(1)
     if len(maxima) >= wanted:
@@ -258,18 +260,16 @@ def shortlist_reaching(wanted, error_bound, scratch, shortlist):
         if maxima[chunk] >= threshold:
             for c in range(chunk * CHUNK, min((chunk + 1) * CHUNK, len(accumulators))):
                 if accumulators[c] >= threshold:
-                    scratch.survivors[n_survivors] = c
-                    scratch.keys[n_survivors] = accumulators[c]
+                    survivors[n_survivors] = c
+                    keys[n_survivors] = accumulators[c]
                     n_survivors += 1
     if n_survivors > wanted:
-        threshold = max(
-            threshold, lower(nth_largest(scratch.keys, n_survivors, wanted), error_bound)
-        )
+        threshold = max(threshold, lower(nth_largest(keys, n_survivors, wanted), error_bound))
     n = 0
     for i in range(n_survivors):
-        if accumulators[scratch.survivors[i]] >= threshold:
+        if accumulators[survivors[i]] >= threshold:
             if n < len(shortlist):
-                shortlist[n] = scratch.survivors[i]
+                shortlist[n] = survivors[i]
             n += 1
     return n
 
@@ -280,10 +280,12 @@ def shortlist_classes(vectors, queries, index, wanted, block, scratch, shortlist
 
     `shortlist.sizes` counts all of them, `shortlist.classes` takes as many as it can hold.
     """
+    document_ids, true_classes = queries
+    tombstones, accumulators = index.tombstones, scratch.accumulators
     for i in range(block.first, block.last):
-        error_bound = accumulate(vectors, queries.document_ids[i], index, scratch)
-        for c in index.tombstones:
-            scratch.accumulators[c] = 0
-        if queries.true_classes[i] >= 0:
-            scratch.accumulators[queries.true_classes[i]] = 0
+        error_bound = accumulate(vectors, document_ids[i], index, scratch)
+        for c in tombstones:
+            accumulators[c] = 0
+        if true_classes[i] >= 0:
+            accumulators[true_classes[i]] = 0
         shortlist.sizes[i] = shortlist_reaching(wanted, error_bound, scratch, shortlist.classes[i])
