@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+from sklearn.utils import estimator_checks
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from longtail import DoubleSamplingClassifier, LongTailClassifier
+from longtail import DoubleSamplingClassifier, LongTailClassifier, TextClassifier
+from longtail.text import TextVectorizer
 
 
 @parametrize_with_checks(
@@ -12,3 +15,23 @@ from longtail import DoubleSamplingClassifier, LongTailClassifier
 )
 def test_estimator_checks(estimator, check):
     check(estimator)
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        estimator_checks.check_estimator_cloneable,
+        estimator_checks.check_estimator_repr,
+        estimator_checks.check_estimator_tags_renamed,
+        estimator_checks.check_get_params_invariance,
+        estimator_checks.check_no_attributes_set_in_init,
+        estimator_checks.check_parameters_default_constructible,
+        estimator_checks.check_set_params,
+        estimator_checks.check_valid_tag_types,
+    ],
+    ids=lambda check: check.__name__,
+)
+@pytest.mark.parametrize("kind", [TextClassifier, TextVectorizer])
+def test_estimators_of_texts(kind, check):
+    """Those checks that need no data: scikit-learn has none for estimators of texts."""
+    check(kind.__name__, kind())

@@ -57,3 +57,8 @@ def test_stages_against_the_oracle_without_the_compiler():
     tests = ["tests/against_oracle/test_stages.py", "tests/against_oracle/test_score_stages.py"]
     quick = ["-k", "not optimum and not liblinear"]  # those take thousands of passes
     run(["-m", "pytest", "-q", "-p", "no:cacheprovider", *tests, *quick], NUMBA_DISABLE_JIT="1")
+
+
+def test_text_against_the_oracle_without_the_compiler():
+    tests = ["tests/property/test_text.py", "-k", "oracle or extended"]
+    run(["-m", "pytest", "-q", "-p", "no:cacheprovider", *tests], NUMBA_DISABLE_JIT="1")

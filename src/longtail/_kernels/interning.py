@@ -247,21 +247,21 @@ def intern_terms(block, tables, terms, n_bytes, n_terms, ids):
     """
     slots, ngrams, seed = tables
     for entry in range(len(block.lefts)):
-        left, right = block.lefts[entry], block.rights[entry]
+        left, end = block.lefts[entry], block.rights[entry]
         if left < 0:
-            key = ids[-1 - left] << 32 | ids[right]
+            key = ids[-1 - left] << 32 | ids[end]
             row = find_ngram(key, ngrams, seed)
             if ngrams[row, 0] < 0:
                 ngrams[row, 0], ngrams[row, 1] = key, n_terms
-                terms.lefts[n_terms], terms.rights[n_terms] = -1 - ids[-1 - left], ids[right]
+                terms.lefts[n_terms], terms.rights[n_terms] = -1 - ids[-1 - left], ids[end]
                 n_terms += 1
             ids[entry] = ngrams[row, 1]
             continue
-        tag = hash_word(block.utf8, left, right, seed)
-        slot = find_word(block.utf8, left, right, tag, slots, terms)
+        tag = hash_word(block.utf8, left, end, seed)
+        slot = find_word(block.utf8, left, end, tag, slots, terms)
         if slots[slot] == _FREE:
             terms.lefts[n_terms] = n_bytes
-            for byte in range(left, right):
+            for byte in range(left, end):
                 terms.utf8[n_bytes] = block.utf8[byte]
                 n_bytes += 1
             terms.rights[n_terms] = n_bytes

@@ -2,6 +2,9 @@
 
 Documents come one after the other in one array of bytes, and so do their words, with a space
 between them; no string is ever built. What a character does is looked up by its code point.
+
+In: normalised documents, a table of what each code point does. Out: tokens for `interning`, which
+tells them apart, and for `vocabulary`, which looks them up.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ _C, _E, _H, _I, _S, _U, _X, _Y, _Z = 99, 101, 104, 105, 115, 117, 120, 121, 122
 _SHORTEST_PLURAL = 4  # letters; gas and was are none
 
 
-class Words(NamedTuple):
+class WordBuffer(NamedTuple):
     """The words of documents: a space before each and one after the last.
 
     Word j is ``utf8[bounds[j] + 1 : bounds[j + 1]]``; document i has those from ``indptr[i]`` on.
@@ -65,7 +68,7 @@ def _copy(source, start, stop, target, end):
 
 
 @kernel
-def tokenize_words(utf8, offsets, kinds, stem, words):
+def tokenize_words(utf8, offsets, kinds, stem, word_buffer):
     """Copy the words of each document.
 
     A run of unspaced characters becomes overlapping bigrams of characters, each with its marks; a
@@ -81,7 +84,7 @@ def tokenize_words(utf8, offsets, kinds, stem, words):
         SEPARATOR, LETTER, MARK or UNSPACED for each code point.
     stem : bool
         Whether to remove English plural endings.
-    words : Words, out
+    word_buffer : WordBuffer, out
         With capacity for `n_bytes + n_documents + 1` bytes, and for a second copy of the unspaced
         characters with a space for each; `(n_bytes + n_documents) // 2 + 1` bounds.
 
@@ -90,7 +93,7 @@ def tokenize_words(utf8, offsets, kinds, stem, words):
     int
         Number of bytes written.
     """
-    text, bounds, indptr = words
+    text, bounds, indptr = word_buffer
     text[0] = SPACE
     bounds[0] = 0
     start, end = np.int64(1), np.int64(1)  # else _remove_plural is compiled twice
@@ -144,17 +147,17 @@ def tokenize_words(utf8, offsets, kinds, stem, words):
 
 
 @subroutine
-def _remove_plural(words, start, end):
+def _remove_plural(utf8, start, end):
     """Return where an English word ends without its plural ending; ies becomes y."""
-    if end - start < _SHORTEST_PLURAL or words[end - 1] != _S:
+    if end - start < _SHORTEST_PLURAL or utf8[end - 1] != _S:
         return end
-    before = words[end - 2]
+    before = utf8[end - 2]
     if before in (_S, _U, _I):  # grass, virus, basis
         return end
     if before == _E and end - start > _SHORTEST_PLURAL:
-        third, fourth = words[end - 3], words[end - 4]
+        third, fourth = utf8[end - 3], utf8[end - 4]
         if third == _I:
-            words[end - 3] = _Y
+            utf8[end - 3] = _Y
             return end - 2
         hisses = third in (_X, _Z) or (third == _S and fourth == _S)
         if hisses or (third == _H and fourth in (_C, _S)):  # boxes, grasses, churches, bushes
@@ -166,10 +169,10 @@ def _remove_plural(words, start, end):
 
 
 @subroutine
-def _next_character(words, at):
+def _next_character(utf8, at):
     """Return where the character after this one begins."""
     at += 1
-    while at < len(words) and words[at] & 0xC0 == 0x80:
+    while at < len(utf8) and utf8[at] & 0xC0 == 0x80:
         at += 1
     return at
 
@@ -181,9 +184,9 @@ def _is_unspaced(utf8, start, kinds):
 
 
 @kernel
-def measure_char_ngrams(words, kinds, shortest, longest):
+def measure_char_ngrams(word_buffer, kinds, shortest, longest):
     """Return how many character n-grams the words have, and how many bytes at most."""
-    utf8, bounds, indptr = words
+    utf8, bounds, indptr = word_buffer
     n_ngrams, n_bytes = 0, 0
     for word in range(indptr[-1]):
         start, end = bounds[word], bounds[word + 1] + 1
@@ -200,7 +203,7 @@ def measure_char_ngrams(words, kinds, shortest, longest):
 
 
 @kernel
-def write_tokens(words, kinds, shortest, longest, n_bytes, tokens):
+def write_tokens(word_buffer, kinds, shortest, longest, n_bytes, tokens):
     """Write which slices are the words and character n-grams of each document.
 
     A word's character n-grams follow it. They are copied behind all words, each after a CHAR_NGRAM
@@ -208,7 +211,7 @@ def write_tokens(words, kinds, shortest, longest, n_bytes, tokens):
 
     Parameters
     ----------
-    words : Words
+    word_buffer : WordBuffer
         With the capacity that `measure_char_ngrams` asks for.
     kinds
         As for `tokenize_words`.
@@ -219,7 +222,7 @@ def write_tokens(words, kinds, shortest, longest, n_bytes, tokens):
     tokens : Tokens, out
         `utf8` is that of the words.
     """
-    utf8, bounds, indptr = words
+    utf8, bounds, indptr = word_buffer
     starts, ends, token_indptr = tokens.starts, tokens.ends, tokens.indptr
     n_tokens = 0
     for document in range(len(indptr) - 1):

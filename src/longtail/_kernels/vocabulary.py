@@ -1,4 +1,7 @@
-"""A vocabulary's bytes -> hash tables; tokens -> the ids of a vocabulary's terms -> counts."""
+"""A vocabulary's bytes -> hash tables; tokens -> the ids of a vocabulary's terms -> counts.
+
+In: terms as bytes, tokens of documents. Out: hash tables, ids, rows of a count matrix.
+"""
 
 from __future__ import annotations
 
@@ -101,20 +104,20 @@ def intern_vocabulary(terms, n_interned, tables):
         if space < start:
             continue
         left = _look_up(utf8, start, space, tables, terms)
-        right = _look_up_word(utf8, space + 1, end, tables, terms)
-        if left < 0 or right < 0:
+        last_word = _look_up_word(utf8, space + 1, end, tables, terms)
+        if left < 0 or last_word < 0:
             return term
-        row = find_ngram(left << 32 | right, ngrams, seed)
+        row = find_ngram(left << 32 | last_word, ngrams, seed)
         if ngrams[row, 0] >= 0:
             return term
-        ngrams[row, 0], ngrams[row, 1] = left << 32 | right, term
+        ngrams[row, 0], ngrams[row, 1] = left << 32 | last_word, term
     return -1
 
 
 @kernel
-def remove_words(words, tables, terms):
+def remove_words(word_buffer, tables, terms):
     """Remove every word that is a term from documents, in place; return how many bytes are left."""
-    utf8, bounds, indptr = words
+    utf8, bounds, indptr = word_buffer
     n_words, end = 0, np.int64(1)
     first = indptr[0]
     for document in range(len(indptr) - 1):

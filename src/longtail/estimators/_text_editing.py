@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from numpy.typing import ArrayLike
 from sklearn.utils.metaestimators import available_if
@@ -13,15 +13,18 @@ from longtail._validation import check_among
 from longtail.estimators import _text_state as states
 from longtail.estimators._base import StatefulEstimator
 
+Method = TypeVar("Method")
 
-def classifier_has(name: str) -> Callable[[Any], bool]:
-    """Return a check that the classifier of counts has a method, for `available_if`."""
+
+def if_classifier_has(name: str) -> Callable[[Method], Method]:
+    """Return a decorator: the method exists where the classifier of counts has one of the name."""
 
     def check(estimator: Any) -> bool:
         getattr(type(estimator._classifier_of_counts()), name)  # AttributeError if it has not
         return True
 
-    return check
+    decorate: Callable[[Method], Method] = available_if(check)
+    return decorate
 
 
 class TextEditing(StatefulEstimator):
@@ -98,7 +101,7 @@ class TextEditing(StatefulEstimator):
         texts, labels = as_texts(texts), as_labels(y)
         return self._swap(lambda state: states.forget_documents(state, texts, labels, self.n_jobs))
 
-    @available_if(classifier_has("refine"))
+    @if_classifier_has("refine")
     def refine(self, texts: Any, y: ArrayLike) -> Self:
         """Learn the weights of the classes changed since the last fit or refine anew.
 

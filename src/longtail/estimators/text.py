@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any, Self
 
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import clone
-from sklearn.utils.metaestimators import available_if
 
 from longtail._columns import as_labels, as_texts
 from longtail.estimators._added_documents import AddedDocuments
 from longtail.estimators._base import CountClassifier
-from longtail.estimators._text_editing import TextEditing, classifier_has
-from longtail.estimators._text_state import TextState, check_lengths, count_texts, fit_state
+from longtail.estimators._text_prediction import TextPrediction
+from longtail.estimators._text_state import TextState, check_lengths, fit_state
 from longtail.estimators.long_tail import LongTailClassifier
-from longtail.results import Explanation, Threshold, TopK
 from longtail.store.journal import saving
 from longtail.store.state_io import SavedModel, save_state
 from longtail.text import TextVectorizer, Vocabulary
@@ -36,125 +33,7 @@ class _FittedAttribute:
         return getattr(estimator._fitted().classifier, self.name)
 
 
-class _TextPrediction(TextEditing):
-    """Prediction and explanation: texts are counted, the classifier of counts does the rest."""
-
-    def predict(self, texts: Any) -> NDArray[Any]:
-        """Return the best class of each text.
-
-        Parameters
-        ----------
-        texts : sequence of str
-            Documents.
-
-        Returns
-        -------
-        ndarray of shape (n_documents,)
-            Labels.
-        """
-        labels: NDArray[Any] = self._delegate("predict", texts)
-        return labels
-
-    def predict_topk(self, texts: Any, k: int = 5) -> TopK:
-        """Return the k best classes of each text with their scores.
-
-        Parameters
-        ----------
-        texts : sequence of str
-            Documents.
-        k : int, default=5
-            How many; where there are fewer candidates the rest is not `valid`.
-
-        Returns
-        -------
-        TopK
-        """
-        top: TopK = self._delegate("predict_topk", texts, k)
-        return top
-
-    @available_if(classifier_has("predict_proba_topk"))
-    def predict_proba_topk(self, texts: Any, k: int = 5) -> TopK:
-        """Return the k best classes of each text with calibrated probabilities.
-
-        Parameters
-        ----------
-        texts : sequence of str
-            Documents.
-        k : int, default=5
-            How many.
-
-        Returns
-        -------
-        TopK
-            `scores` holds probabilities; they add up to at most 1, the rest is for other classes.
-        """
-        top: TopK = self._delegate("predict_proba_topk", texts, k)
-        return top
-
-    @available_if(classifier_has("predict_proba"))
-    def predict_proba(self, texts: Any) -> Any:
-        """Return calibrated probabilities; see the classifier of counts."""
-        return self._delegate("predict_proba", texts)
-
-    @available_if(classifier_has("decision_function"))
-    def decision_function(self, texts: Any) -> Any:
-        """Return the scores of candidates; see the classifier of counts."""
-        return self._delegate("decision_function", texts)
-
-    @available_if(classifier_has("threshold_for"))
-    def threshold_for(self, precision: float) -> Threshold:
-        """Return the top-1 probability from which on predictions reach a precision.
-
-        Parameters
-        ----------
-        precision : float
-            Between 0 and 1.
-
-        Returns
-        -------
-        Threshold
-        """
-        threshold: Threshold = self._fitted().classifier.threshold_for(precision)
-        return threshold
-
-    def explain(
-        self, texts: Any, classes: ArrayLike | None = None, top_terms: int = 10
-    ) -> list[Explanation]:
-        """Split the score of one class for each text into terms and features.
-
-        Parameters
-        ----------
-        texts : sequence of str
-            Documents.
-        classes : array-like of shape (n_documents,), optional
-            The label to explain for each document; the predicted one when left out.
-        top_terms : int, default=10
-            How many terms to name; the others are summed up in `rest`.
-
-        Returns
-        -------
-        list of Explanation
-            With terms as the vocabulary has them.
-        """
-        state = self._fitted()
-        X = count_texts(state, texts, self.n_jobs)
-        term = state.vocabulary.term
-        return [
-            replace(
-                explanation,
-                terms={term(int(str(name))): value for name, value in explanation.terms.items()},
-            )
-            for explanation in state.classifier.explain(X, classes, top_terms)
-        ]
-
-    def _delegate(self, method: str, texts: Any, *arguments: Any) -> Any:
-        """Call a method of the classifier of counts with the counts of texts."""
-        state = self._fitted()
-        X = count_texts(state, texts, self.n_jobs)
-        return getattr(state.classifier, method)(X, *arguments)
-
-
-class TextClassifier(_TextPrediction):
+class TextClassifier(TextPrediction):
     """Classify texts into very many classes, most of them rare.
 
     Parameters

@@ -77,8 +77,8 @@ class InternTable:
             new = ranks[extensions] < 0
             new &= (ranks[-1 - lefts[extensions]] >= 0) & (word_ranks[rights[extensions]] >= 0)
             ngrams = extensions[new]
-            left, right = ranks[-1 - lefts[ngrams]], word_ranks[rights[ngrams]]
-            keys = np.concatenate([ranks[ordered] << 32, left << 32 | right + 1])
+            beginning, last_word = ranks[-1 - lefts[ngrams]], word_ranks[rights[ngrams]]
+            keys = np.concatenate([ranks[ordered] << 32, beginning << 32 | last_word + 1])
             ordered = np.concatenate([ordered, ngrams])[np.argsort(keys)]
             ranks = np.full(self.n_terms, -1)
             ranks[ordered] = np.arange(len(ordered))

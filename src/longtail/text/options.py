@@ -165,6 +165,6 @@ def resolve_stop_words(stop_words: str | Collection[str] | None) -> Collection[s
     if stop_words == "english":
         from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
-        words: Collection[str] = ENGLISH_STOP_WORDS
-        return words
+        english: Collection[str] = ENGLISH_STOP_WORDS
+        return english
     return stop_words or ()

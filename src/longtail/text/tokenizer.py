@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from longtail._kernels import text as kernels
-from longtail._kernels.text import Tokens, Words
+from longtail._kernels.text import Tokens, WordBuffer
 from longtail._kernels.vocabulary import remove_words
 from longtail.sparse import Integers, offsets_from_lengths
 from longtail.text.interning import Bytes, InternTable, with_capacity
@@ -50,27 +50,29 @@ class Tokenizer:
         self._kinds = character_kinds(options.split_unspaced)
         self._split = _make_split(options)
         self._stop_words: InternTable | None = None
-        words = resolve_stop_words(options.stop_words)
-        if words:
-            self._stop_words = self._intern_stop_words(sorted(words))
+        stop_words = resolve_stop_words(options.stop_words)
+        if stop_words:
+            self._stop_words = self._intern_stop_words(sorted(stop_words))
 
     def tokenize(self, texts: list[str]) -> Tokens:
         """Return the words and character n-grams of texts."""
-        words, n_bytes = self._tokenize_words(texts)
+        word_buffer, n_bytes = self._tokenize_words(texts)
         if self._stop_words is not None:
-            n_bytes = remove_words(words, self._stop_words.tables, self._stop_words.terms)
-        n_tokens, sizes = int(words.indptr[-1]), (1, 0)
+            n_bytes = remove_words(word_buffer, self._stop_words.tables, self._stop_words.terms)
+        n_tokens, sizes = int(word_buffer.indptr[-1]), (1, 0)
         if self.options.char_ngram_range is not None:
             sizes = self.options.char_ngram_range
-            n_ngrams, n_more = kernels.measure_char_ngrams(words, self._kinds, *sizes)
+            n_ngrams, n_more = kernels.measure_char_ngrams(word_buffer, self._kinds, *sizes)
             n_tokens += n_ngrams
-            words = words._replace(utf8=with_capacity(words.utf8[:n_bytes], n_bytes + n_more))
+            word_buffer = word_buffer._replace(
+                utf8=with_capacity(word_buffer.utf8[:n_bytes], n_bytes + n_more)
+            )
         starts, ends = np.empty((2, n_tokens), np.int64)
-        tokens = Tokens(words.utf8, starts, ends, np.empty(len(texts) + 1, np.int64))
-        kernels.write_tokens(words, self._kinds, *sizes, n_bytes, tokens)
+        tokens = Tokens(word_buffer.utf8, starts, ends, np.empty(len(texts) + 1, np.int64))
+        kernels.write_tokens(word_buffer, self._kinds, *sizes, n_bytes, tokens)
         return tokens
 
-    def _tokenize_words(self, texts: list[str]) -> tuple[Words, int]:
+    def _tokenize_words(self, texts: list[str]) -> tuple[WordBuffer, int]:
         """Return the words of texts, and how many bytes they have."""
         normal = (
             normalise(text, self.options.lowercase, self.options.strip_accents) for text in texts
@@ -81,17 +83,19 @@ class Tokenizer:
         n_bytes = len(utf8) + len(texts) + 1
         if n_long := np.count_nonzero(utf8 >= 0xE0):  # perhaps unspaced: written twice
             n_bytes += int(n_long + np.count_nonzero(utf8 >= 0x80))
-        words = Words(
+        word_buffer = WordBuffer(
             np.empty(n_bytes, np.uint8),
             np.empty((len(utf8) + len(texts)) // 2 + 1, np.int64),
             np.empty(len(texts) + 1, np.int64),
         )
-        return words, kernels.tokenize_words(utf8, offsets, self._kinds, self.options.stem, words)
+        return word_buffer, kernels.tokenize_words(
+            utf8, offsets, self._kinds, self.options.stem, word_buffer
+        )
 
     def _intern_stop_words(self, stop_words: list[str]) -> InternTable:
         """Return the stop words as this tokenizer writes them."""
-        words, _ = self._tokenize_words(stop_words)
-        single = np.diff(words.indptr) == 1
+        word_buffer, _ = self._tokenize_words(stop_words)
+        single = np.diff(word_buffer.indptr) == 1
         if not single.all():
             example = stop_words[int(np.argmin(single))]
             warnings.warn(
@@ -100,9 +104,11 @@ class Tokenizer:
                 UserWarning,
                 stacklevel=2,
             )
-        selected = words.indptr[:-1][single]
+        selected = word_buffer.indptr[:-1][single]
         table = InternTable()
-        table.add(words.utf8, words.bounds[selected] + 1, words.bounds[selected + 1])
+        table.add(
+            word_buffer.utf8, word_buffer.bounds[selected] + 1, word_buffer.bounds[selected + 1]
+        )
         return table
 
 
@@ -113,18 +119,18 @@ def _make_split(options: TokenizerOptions) -> Callable[[str], Iterable[str]] | N
     return options.tokenizer
 
 
-def _join_words(documents: list[list[Any]]) -> tuple[Words, int]:
+def _join_words(documents: list[list[Any]]) -> tuple[WordBuffer, int]:
     """Return the words of a tokenizer of the user's, and how many bytes they have."""
-    cleaned = [[_clean(word) for word in words if word] for words in documents]
+    cleaned = [[_clean(word) for word in document if word] for document in documents]
     encoded = [word.encode("utf-8", "replace") for word in chain.from_iterable(cleaned)]
     lengths = np.fromiter(map(len, encoded), np.int64, len(encoded))
     text = b" ".join([b"", *encoded, b""]) if encoded else b" "
-    words = Words(
+    word_buffer = WordBuffer(
         np.frombuffer(text, np.uint8).copy(),
         offsets_from_lengths(lengths + 1),
         offsets_from_lengths(np.fromiter(map(len, cleaned), np.int64, len(cleaned))),
     )
-    return words, len(text)
+    return word_buffer, len(text)
 
 
 def _clean(word: Any) -> str:
