@@ -25,7 +25,6 @@ from tests.oracle_self_check import (
     choose_budget,
     choose_residuals,
     choose_scorer,
-    count_documents,
     fit_mixture,
     measure,
     mix,
@@ -38,7 +37,6 @@ def check_scorers(task: Task, held_out: Sequence[int], learned: Shared) -> tuple
     used, labels = rest_of(task, held_out), task.problem.labels
     checked = held_out[: task.settings.most_checked]
     true_classes = [labels[i] for i in checked]
-    counts = count_documents(true_classes, labels)
     ones = [1.0] * task.problem.n_terms
     selves = [
         Shared(ones, CENTROID_WEIGHTS),
@@ -49,7 +47,7 @@ def check_scorers(task: Task, held_out: Sequence[int], learned: Shared) -> tuple
 
     def measure_scorer(scored: Scored, budget: int | None = None) -> Figures:
         found = [find(scored, scored.weighted[i], task.candidates, budget) for i in checked]
-        return measure(true_classes, found, scored.classes.sizes, counts)
+        return measure(true_classes, found, scored.classes.sizes)
 
     scorers = [score_classes(task.problem, used, shared) for shared in selves]
     figures = [measure_scorer(scored) for scored in scorers]
@@ -70,7 +68,6 @@ def check_residuals(
     scored = score_classes(task.problem, rest_of(task, held_out), shared)
     residuals = learn_residuals(task, scored, check.budget)
     true_classes = [task.problem.labels[i] for i in held_out]
-    counts = count_documents(true_classes, task.problem.labels)
     candidates, parts = [], []
     for i in held_out:
         x = scored.weighted[i]
@@ -84,7 +81,7 @@ def check_residuals(
             ]
         )
     correct = [[c == true for c in row] for true, row in zip(true_classes, candidates, strict=True)]
-    mixtures = [(0.0, 0.0), (1.0, 1.0), fit_mixture(parts, correct, counts, task.settings)]
+    mixtures = [(0.0, 0.0), (1.0, 1.0), fit_mixture(parts, correct, task.settings)]
     rankings = [
         [
             sorted(((-mix(p, mixture), c) for c, p in zip(found, row, strict=True)))
@@ -93,7 +90,7 @@ def check_residuals(
         for mixture in mixtures
     ]
     figures = [
-        measure(true_classes, [[c for _, c in row] for row in ranked], scored.classes.sizes, counts)
+        measure(true_classes, [[c for _, c in row] for row in ranked], scored.classes.sizes)
         for ranked in rankings
     ]
     kept = choose_residuals(figures)

@@ -160,18 +160,14 @@ def softmax(scores: Sequence[float]) -> list[float]:
 
 
 def listwise_loss(
-    weights: Sequence[float],
-    rows: Sequence[Sequence[Sequence[float]]],
-    decay: float,
-    counts: Sequence[float] | None = None,
+    weights: Sequence[float], rows: Sequence[Sequence[Sequence[float]]], decay: float
 ) -> float:
-    """Mean of -ln softmax(features . w)[0], each row counted so often, plus decay * |w|^2."""
-    counts = [1.0] * len(rows) if counts is None else counts
+    """Mean of -ln softmax(features . w)[0], plus decay * |w|^2."""
     losses = []
-    for row, count in zip(rows, counts, strict=True):
+    for row in rows:
         scores = [math.fsum(w * v for w, v in zip(weights, pair, strict=True)) for pair in row]
-        losses.append(-count * math.log(softmax(scores)[0]))
-    return math.fsum(losses) / math.fsum(counts) + decay * math.fsum(w * w for w in weights)
+        losses.append(-math.log(softmax(scores)[0]))
+    return math.fsum(losses) / len(rows) + decay * math.fsum(w * w for w in weights)
 
 
 @dataclass

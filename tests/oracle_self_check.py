@@ -20,7 +20,7 @@ Mixture = tuple[float, float]  # how much weights and biases of the residuals co
 
 @dataclass(frozen=True)
 class Figures:
-    """How one self fares; `hits` is what each correct document counts."""
+    """How one self fares; `hits` is 1 for each correct document."""
 
     accuracy: float
     macro_f1: float
@@ -47,51 +47,35 @@ class SelfCheck:
     mixture: Mixture = (1.0, 1.0)
 
 
-def count_documents(true_classes: Sequence[int], labels: Sequence[int]) -> list[float]:
-    """n / (n - 1): of n documents of a class n - 1 can be held out, and stand for all."""
-    sizes = [list(labels).count(c) for c in true_classes]
-    return [n / (n - 1) for n in sizes]
-
-
 def measure(
-    true_classes: Sequence[int],
-    found: Sequence[Sequence[int]],
-    sizes: Sequence[int],
-    counts: Sequence[float],
+    true_classes: Sequence[int], found: Sequence[Sequence[int]], sizes: Sequence[int]
 ) -> Figures:
     """Accuracy, macro F1, recall among the candidates, and accuracy by size of the class."""
-    rows = list(zip(true_classes, found, counts, strict=True))
-    correct = [row[0] == c for c, row, _ in rows]
+    rows = list(zip(true_classes, found, strict=True))
+    correct = [row[0] == c for c, row in rows]
     by_band = []
     for low, high in BANDS:
         band = [
             hit for hit, c in zip(correct, true_classes, strict=True) if low <= sizes[c] <= high
         ]
         by_band.append(sum(band) / len(band) if band else -1.0)
-    total = math.fsum(counts)
     return Figures(
-        accuracy=math.fsum(n for hit, n in zip(correct, counts, strict=True) if hit) / total,
-        macro_f1=macro_f1(true_classes, [row[0] for row in found], counts),
-        recall=math.fsum(n for c, row, n in rows if c in row) / total,
+        accuracy=sum(correct) / len(correct),
+        macro_f1=macro_f1(true_classes, [row[0] for row in found]),
+        recall=sum(c in row for c, row in rows) / len(rows),
         by_band=by_band,
-        hits=[hit * n for hit, n in zip(correct, counts, strict=True)],
+        hits=[float(hit) for hit in correct],
     )
 
 
-def macro_f1(
-    true_classes: Sequence[int], predicted: Sequence[int], counts: Sequence[float]
-) -> float:
-    """Mean over true classes of 2 hits / (true + predicted), each as its documents on average."""
-    rows = list(zip(true_classes, predicted, counts, strict=True))
-    scores, weights = [], []
-    for c in sorted(set(true_classes)):
-        actual = [n for true, _, n in rows if true == c]
-        claimed = [n for _, guess, n in rows if guess == c]
-        hits = [n for true, guess, n in rows if true == guess == c]
-        scores.append(2.0 * math.fsum(hits) / math.fsum(actual + claimed))
-        weights.append(math.fsum(actual) / len(actual))
-    products = [score * weight for score, weight in zip(scores, weights, strict=True)]
-    return math.fsum(products) / math.fsum(weights)
+def macro_f1(true_classes: Sequence[int], predicted: Sequence[int]) -> float:
+    """Mean of 2 hits / (true + predicted) over the classes that are either."""
+    rows = list(zip(true_classes, predicted, strict=True))
+    scores = []
+    for c in sorted({*true_classes, *predicted}):
+        hits = sum(true == guess == c for true, guess in rows)
+        scores.append(2.0 * hits / (list(true_classes).count(c) + list(predicted).count(c)))
+    return math.fsum(scores) / len(scores)
 
 
 def choose_scorer(figures: Sequence[Figures]) -> int:
@@ -130,7 +114,6 @@ def mix(part: Part, mixture: Mixture) -> float:
 def fit_mixture(
     parts: Sequence[Sequence[Part]],
     correct: Sequence[Sequence[bool]],
-    counts: Sequence[float],
     settings: Settings,
 ) -> Mixture:
     """Three weights >= 0 by the listwise softmax loss, brought to 1 for the score.
@@ -138,18 +121,16 @@ def fit_mixture(
     On documents whose true class is among the candidates; (1, 1) where these are too few, or the
     score is worth nothing.
     """
-    lists, list_counts = [], []
-    for row, hits, count in zip(parts, correct, counts, strict=True):
+    lists = []
+    for row, hits in zip(parts, correct, strict=True):
         if any(hits):
             true = hits.index(True)
             lists.append([row[true], *row[:true], *row[true + 1 :]])
-            list_counts.append(count)
     if len(lists) < settings.fewest_mixed or len(parts[0]) < 2:
         return 1.0, 1.0
     score, residual, bias = fit_feature_weights(
         [[[single(v) for v in part] for part in row] for row in lists],
         settings.mixture_decay,
         bounds=[(0.0, None)] * 3,
-        counts=list_counts,
     )
     return (residual / score, bias / score) if score > 0.0 else (1.0, 1.0)

@@ -76,17 +76,14 @@ def listwise_gradient(
     weights: Sequence[float],
     lists: Sequence[Features],
     decay: float,
-    counts: Sequence[float] | None = None,
 ) -> list[float]:
     """Mean over lists of sum_c (softmax_c - [c is true]) * features_c, plus 2 * decay * w."""
-    counts = [1.0] * len(lists) if counts is None else counts
-    total = math.fsum(counts)
     gradient = [2.0 * decay * w for w in weights]
-    for row, count in zip(lists, counts, strict=True):
+    for row in lists:
         scores = [math.fsum(w * v for w, v in zip(weights, pair, strict=True)) for pair in row]
         for column, share in enumerate(scoring.softmax(scores)):
             for d, v in enumerate(row[column]):
-                gradient[d] += (share - (column == 0)) * v * count / total
+                gradient[d] += (share - (column == 0)) * v / len(lists)
     return gradient
 
 
@@ -94,7 +91,6 @@ def fit_feature_weights(
     lists: Sequence[Features],
     decay: float = 1e-3,
     bounds: Sequence[Bounds] = FEATURE_BOUNDS,
-    counts: Sequence[float] | None = None,
     options: dict[str, float] | None = None,
 ) -> list[float]:
     """Minimise the listwise softmax loss (Cao et al., 2007) from zero with L-BFGS-B.
@@ -109,8 +105,8 @@ def fit_feature_weights(
     ]
     result = minimize(
         lambda w: (
-            scoring.listwise_loss(w, scaled, decay, counts),
-            listwise_gradient(w, scaled, decay, counts),
+            scoring.listwise_loss(w, scaled, decay),
+            listwise_gradient(w, scaled, decay),
         ),
         [0.0] * len(scales),
         jac=True,

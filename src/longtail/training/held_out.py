@@ -32,7 +32,6 @@ from longtail.training.self_check import (
     choose_budget,
     choose_residuals,
     choose_scorer,
-    count_weights,
     fit_mixture,
     measure_self,
 )
@@ -50,11 +49,6 @@ class HeldOutTest:
     corpus: Corpus
     config: FitConfig
 
-    def count_weights(self, document_ids: Integers) -> Floats:
-        """Return how many documents each of some held-out ones stands for."""
-        sizes = np.bincount(self.class_ids, minlength=self.statistics.n_classes)
-        return count_weights(self.class_ids[document_ids], sizes)
-
     @property
     def n_candidates(self) -> int:
         """How many classes are found for each document."""
@@ -65,7 +59,6 @@ def check_scorers(test: HeldOutTest, learned: SharedWeights) -> tuple[SharedWeig
     """Compare the learned scorer with simpler ones; find the posting budget of the one to keep."""
     config, document_ids = test.config, test.held_out[: test.config.max_checked]
     counts, true_classes = test.counts.gather(document_ids), test.class_ids[document_ids]
-    weights = test.count_weights(document_ids)
     if not config.self_check:
         return learned, SelfCheck()
     plain = np.ones_like(learned.term_weights)
@@ -91,7 +84,7 @@ def check_scorers(test: HeldOutTest, learned: SharedWeights) -> tuple[SharedWeig
                 pruning=pruning,
                 n_jobs=config.n_jobs,
             )
-            figures.append(measure_self(true_classes, found, test.statistics.class_sizes, weights))
+            figures.append(measure_self(true_classes, found, test.statistics.class_sizes))
         return figures
 
     figures = [find(shared, (None,))[0] for shared in selves]
@@ -144,13 +137,12 @@ def _choose_mixture(
 ) -> tuple[SelfCheck, Calibrator]:
     """Keep the mixture of scorer and residuals that fares best, and calibrate its scores."""
     n_jobs, n_candidates = test.config.n_jobs, candidates.shape[1]
-    true_classes, weights = test.class_ids[test.held_out], test.count_weights(test.held_out)
-    learned = fit_mixture(parts, candidates == true_classes[:, None], weights)
+    true_classes = test.class_ids[test.held_out]
+    learned = fit_mixture(parts, candidates == true_classes[:, None])
     mixtures = (Mixture(0.0, 0.0), Mixture(), learned)
     ranked = [rank_topk(candidates, m.mix(parts), n_candidates, n_jobs) for m in mixtures]
     figures = [
-        measure_self(true_classes, classes, test.statistics.class_sizes, weights)
-        for classes, _ in ranked
+        measure_self(true_classes, classes, test.statistics.class_sizes) for classes, _ in ranked
     ]
     kept = choose_residuals(figures) if test.config.self_check else RESIDUALS.index("as learned")
     classes, scores = ranked[kept]

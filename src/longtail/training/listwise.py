@@ -19,7 +19,6 @@ def fit_feature_weights(
     features: NDArray[np.float32],
     decay: float = 1e-3,
     bounds: Sequence[tuple[float, float]] | None = None,
-    counts: Floats | None = None,
 ) -> Floats:
     """Fit feature weights so that the first class of each row wins a softmax over its row.
 
@@ -34,8 +33,6 @@ def fit_feature_weights(
         Weight of the penalty.
     bounds : sequence of (low, high), optional
         Of each weight.
-    counts : ndarray of shape (M,), optional
-        What each row counts in the mean; 1 when left out.
 
     Returns
     -------
@@ -47,7 +44,7 @@ def fit_feature_weights(
     scaled = (features - features[:, :1]) / scales
 
     def loss(weights: Floats) -> tuple[float, Floats]:
-        return listwise_loss(weights, scaled, decay, counts)
+        return listwise_loss(weights, scaled, decay)
 
     scaled_bounds = None if bounds is None else np.asarray(bounds) * scales[:, None]
     result = minimize(
@@ -56,21 +53,15 @@ def fit_feature_weights(
     return np.asarray(result.x / scales)
 
 
-def listwise_loss(
-    weights: Floats, features: Floats, decay: float, counts: Floats | None = None
-) -> tuple[float, Floats]:
+def listwise_loss(weights: Floats, features: Floats, decay: float) -> tuple[float, Floats]:
     """Return the penalised softmax loss of the first column of each row, and its gradient."""
     scores = features @ weights
     scores -= scores.max(axis=1, keepdims=True)
     shares = np.exp(scores)
     totals = shares.sum(axis=1)
-    value = float(
-        np.average(np.log(totals) - scores[:, 0], weights=counts) + decay * weights @ weights
-    )
+    value = float(np.mean(np.log(totals) - scores[:, 0]) + decay * weights @ weights)
     shares /= totals[:, None]
     shares[:, 0] -= 1.0
-    if counts is not None:
-        shares *= (counts / counts.mean())[:, None]
     gradient = np.einsum("nq,nqd->d", shares, features) / len(features) + 2.0 * decay * weights
     return value, gradient
 

@@ -10,9 +10,6 @@ stay in the model. The rules:
   that the whole query finds.
 - Of the scorer alone, the scorer with its residuals, and a learned mixture of both, the one with
   the highest sum of accuracy and macro F1 is kept, the simplest where they tie.
-
-No class gives its last document away, so of a class of n documents (n - 1) / n can be held out:
-each held-out document counts n / (n - 1) times, or small classes would count too little.
 """
 
 from __future__ import annotations
@@ -23,7 +20,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from longtail.metrics.classes import FREQUENCY_BANDS
+from longtail.metrics.classes import FREQUENCY_BANDS, macro_f1
 from longtail.retrieval.pruning import WHOLE_QUERY
 from longtail.scoring.linear import ClassResiduals
 from longtail.sparse import Floats, Integers
@@ -46,7 +43,7 @@ class Figures:
     macro_f1: float
     recall: float
     by_band: tuple[float, ...]
-    hits: Floats
+    correct: NDArray[np.bool_]
 
     @property
     def row(self) -> tuple[float, ...]:
@@ -128,49 +125,29 @@ class SelfCheck:
         return kept
 
 
-def count_weights(true_classes: Integers, class_sizes: Integers) -> Floats:
-    """Return how many documents each held-out one stands for, from sizes with all documents."""
-    sizes = class_sizes[true_classes].astype(np.float64)
-    return sizes / np.maximum(sizes - 1.0, 1.0)
-
-
-def measure_self(
-    true_classes: Integers, candidates: Integers, class_sizes: Integers, weights: Floats
-) -> Figures:
+def measure_self(true_classes: Integers, candidates: Integers, class_sizes: Integers) -> Figures:
     """Count what is found among ranked candidates, and what is correct in their first column."""
     if not len(true_classes):
         nothing = (np.nan,) * len(FREQUENCY_BANDS)
-        return Figures(np.nan, np.nan, np.nan, nothing, np.zeros(0))
+        return Figures(np.nan, np.nan, np.nan, nothing, np.zeros(0, np.bool_))
     correct = candidates[:, 0] == true_classes
     found = (candidates == true_classes[:, None]).any(axis=1)
     sizes = class_sizes[true_classes]
     bands = [(sizes >= low) & (sizes <= (high or np.inf)) for _, low, high in FREQUENCY_BANDS]
     return Figures(
-        accuracy=float(np.average(correct, weights=weights)),
-        macro_f1=weighted_macro_f1(true_classes, candidates[:, 0], weights),
-        recall=float(np.average(found, weights=weights)),
+        accuracy=float(correct.mean()),
+        macro_f1=macro_f1(true_classes, candidates[:, 0]),
+        recall=float(found.mean()),
         by_band=tuple(float(correct[band].mean()) if band.any() else np.nan for band in bands),
-        hits=correct * weights,
+        correct=correct,
     )
-
-
-def weighted_macro_f1(true_classes: Integers, predicted: Integers, weights: Floats) -> float:
-    """Return the mean F1 of the true classes, each weighted as its documents are on average."""
-    n_classes = int(max(true_classes.max(), predicted.max())) + 1
-    correct = true_classes == predicted
-    hits = np.bincount(true_classes, weights * correct, n_classes)
-    actual = np.bincount(true_classes, weights, n_classes)
-    claimed = np.bincount(predicted, weights, n_classes)
-    present = np.flatnonzero(actual > 0)
-    f1 = 2.0 * hits[present] / (actual[present] + claimed[present])
-    return float(np.average(f1, weights=actual[present] / np.bincount(true_classes)[present]))
 
 
 def choose_scorer(figures: Sequence[Figures]) -> int:
     """Return the row of the scorer to keep; the learned one is the last."""
     kept, learned, best_lead = len(figures) - 1, figures[-1], 0.0
     for row, simpler in enumerate(figures[:-1]):
-        gains = simpler.hits - learned.hits
+        gains = simpler.correct.astype(np.float64) - learned.correct
         lead = float(gains.sum())
         is_ahead = lead > np.sqrt(np.sum(gains**2)) and simpler.macro_f1 >= learned.macro_f1
         if is_ahead and lead > best_lead:
@@ -191,7 +168,7 @@ def choose_residuals(figures: Sequence[Figures]) -> int:
     return int(np.argmax([entry.accuracy + entry.macro_f1 for entry in figures]))
 
 
-def fit_mixture(parts: Floats, correct: NDArray[np.bool_], weights: Floats) -> Mixture:
+def fit_mixture(parts: Floats, correct: NDArray[np.bool_]) -> Mixture:
     """Learn the mixture under which the true class wins a softmax over the candidates.
 
     Parameters
@@ -200,8 +177,6 @@ def fit_mixture(parts: Floats, correct: NDArray[np.bool_], weights: Floats) -> M
         Score, residual without its bias, and bias of each candidate.
     correct : ndarray of shape (n_documents, q), bool
         Which candidate is the true class.
-    weights : ndarray of shape (n_documents,)
-        What each document counts.
 
     Returns
     -------
@@ -214,7 +189,7 @@ def fit_mixture(parts: Floats, correct: NDArray[np.bool_], weights: Floats) -> M
     true_first = np.argsort(~correct[found], axis=1, kind="stable")
     lists = np.take_along_axis(parts[found], true_first[:, :, None], axis=1)
     score, residual, bias = fit_feature_weights(
-        lists.astype(np.float32), MIXTURE_DECAY, [(0.0, np.inf)] * 3, weights[found]
+        lists.astype(np.float32), MIXTURE_DECAY, [(0.0, np.inf)] * 3
     ).tolist()
     if not score > 0.0:
         return Mixture()
