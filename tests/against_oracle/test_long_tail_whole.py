@@ -158,7 +158,7 @@ CASES = {
     "many classes": lambda: of_many_classes(0, 3, "mixture", "pruned", "listed already"),
     "many classes 32": lambda: of_many_classes(32, 3, "default feature weights", "mixture"),
     "half uniform": lambda: of_many_classes(9, 10, "unreached", "uniform"),
-    "nothing uniform": lambda: of_many_classes(3, 0, "unreached", "as learned"),
+    "nothing uniform": lambda: of_many_classes(3, 0, "unreached"),
     "nothing to learn from": with_nothing_to_learn_from,
 }
 
