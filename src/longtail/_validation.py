@@ -108,7 +108,7 @@ def repeat_by_weight(
         return X, y
     rows = np.repeat(np.arange(len(y)), weights.astype(np.int64))
     if not len(rows):
-        raise ValueError("sample_weight is 0 for every document; at least one must count.")
+        raise ValueError("sample_weight is zero for every document; at least one must count.")
     return X[rows], y[rows]
 
 

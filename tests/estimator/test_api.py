@@ -112,7 +112,7 @@ def test_a_weight_is_a_number_of_repetitions(Classifier, problem):
         ([0.5] * 60, "must hold whole numbers"),
         ([-1] * 60, "must hold whole numbers"),
         ([np.nan] * 60, "must hold whole numbers"),
-        ([0] * 60, "0 for every document"),
+        ([0] * 60, "zero for every document"),
         ([1] * 59, "one weight for each of the 60 documents"),
     ],
 )

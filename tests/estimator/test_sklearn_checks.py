@@ -9,9 +9,28 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from longtail import DoubleSamplingClassifier, LongTailClassifier, TextClassifier
 from longtail.text import TextVectorizer
 
+_ORDER = (
+    "it shuffles the documents of one of the two fits, and which documents are drawn depends on "
+    "their order; test_api.py compares weights and repetitions in the same order"
+)
+
+
+def expected_failures(estimator):
+    """Return the checks that cannot hold, with their reasons."""
+    failures = {
+        "check_sample_weight_equivalence_on_dense_data": _ORDER,
+        "check_sample_weight_equivalence_on_sparse_data": _ORDER,
+    }
+    if isinstance(estimator, LongTailClassifier):
+        failures["check_decision_proba_consistency"] = (
+            "it gives negative numbers, which are no counts, whatever the tags say"
+        )
+    return failures
+
 
 @parametrize_with_checks(
-    [DoubleSamplingClassifier(random_state=0), LongTailClassifier(random_state=0)]
+    [DoubleSamplingClassifier(random_state=0), LongTailClassifier(random_state=0)],
+    expected_failed_checks=expected_failures,
 )
 def test_estimator_checks(estimator, check):
     check(estimator)
