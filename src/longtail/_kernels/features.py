@@ -32,7 +32,7 @@ import math
 
 import numpy as np
 
-from longtail._kernels.jit import inlined, kernel, subroutine
+from longtail._kernels.jit import kernel, subroutine
 from longtail._kernels.statistics import fixed_point_scale, term_frequency
 
 N_SCORE_FEATURES = 6
@@ -165,85 +165,50 @@ def leave_out(documents, row, profile, c, dense):
     return profile.sizes[c] - 1, square, mass, scale
 
 
-@subroutine
-def class_seen_by(documents, row, profile, c, true_class, dense):
-    """Return size, squared norm and mass of a class, and a scale.
-
-    Of its true class a document sees the others; the scale then says what it has added itself, and
-    is 0 otherwise.
-    """
-    if true_class == c:
-        return leave_out(documents, row, profile, c, dense)
-    return profile.sizes[c], profile.squared_norms[c], profile.masses[c], 0.0
-
-
-@inlined
-def fill_pair_features(documents, row, profile, seen_class, dense, features):
-    """Fill the six features of a document and the class spread out in `dense`."""
-    size, square, mass, scale = seen_class
-    product, likelihood, coverage, saturation = 0.0, 0.0, 0.0, 0.0
-    for j in range(documents.indptr[row], documents.indptr[row + 1]):
-        term = documents.indices[j]
-        total = dense[term]
-        if scale > 0.0:
-            total -= document_share(documents.data[j], scale)
-        if total <= 0:
-            continue
-        s, weight = total * profile.quantum, documents.weights[j]
-        weighted_idf = weight * profile.idf[term]
-        product += match(weight, s, profile.idf[term])
-        likelihood += likelihood_ratio(weight, s, profile.collection_model[term])
-        coverage += weighted_idf
-        saturation += saturate(weighted_idf, s)
-    norm, dampened_norm = centroid_norms(square)
-    features[COSINE] = product / norm
-    features[LIKELIHOOD] = likelihood - documents.totals[row] * smoothing_penalty(mass)
-    features[SIZE] = log_size(size)
-    features[COVERAGE] = coverage
-    features[DAMPENED_COSINE] = product / dampened_norm
-    features[SATURATION] = saturation
-
-
 @kernel
 def fill_score_features(documents, queries, pairs, profile, block, dense, features):
     """Fill the six features of each pair of the classes of the block.
 
     A query is left out of its true class. `dense` (n_terms,) is scratch, all 0.
     """
+    # Tuples are read once, and passed on only where a document is left out: both cost per pair.
+    indptr, indices, data, weights, totals = documents
+    idf, collection_model, quantum = profile.idf, profile.collection_model, profile.quantum
+    sizes, squared_norms, masses = profile.sizes, profile.squared_norms, profile.masses
+    document_ids, true_classes = queries
+    starts, pair_ids, n_columns = pairs
     for c in range(block.first, block.last):
-        if pairs.starts[c] == pairs.starts[c + 1]:
+        if starts[c] == starts[c + 1]:
             continue
         spread_class(profile, c, dense)
-        for p in range(pairs.starts[c], pairs.starts[c + 1]):
-            i = pairs.ids[p] // pairs.n_columns
-            row = queries.document_ids[i]
-            seen_class = class_seen_by(documents, row, profile, c, queries.true_classes[i], dense)
-            fill_pair_features(documents, row, profile, seen_class, dense, features[pairs.ids[p]])
+        for p in range(starts[c], starts[c + 1]):
+            pair, i = pair_ids[p], pair_ids[p] // n_columns
+            row = document_ids[i]
+            size, square, mass, scale = sizes[c], squared_norms[c], masses[c], 0.0
+            if true_classes[i] == c:
+                size, square, mass, scale = leave_out(documents, row, profile, c, dense)
+            product, likelihood, coverage, saturation = 0.0, 0.0, 0.0, 0.0
+            for j in range(indptr[row], indptr[row + 1]):
+                term = indices[j]
+                total = dense[term]
+                if scale > 0.0:
+                    total -= document_share(data[j], scale)
+                if total <= 0:
+                    continue
+                s, weight = total * quantum, weights[j]
+                weighted_idf = weight * idf[term]
+                product += match(weight, s, idf[term])
+                likelihood += likelihood_ratio(weight, s, collection_model[term])
+                coverage += weighted_idf
+                saturation += saturate(weighted_idf, s)
+            norm, dampened_norm = centroid_norms(square)
+            features[pair, COSINE] = product / norm
+            features[pair, LIKELIHOOD] = likelihood - totals[row] * smoothing_penalty(mass)
+            features[pair, SIZE] = log_size(size)
+            features[pair, COVERAGE] = coverage
+            features[pair, DAMPENED_COSINE] = product / dampened_norm
+            features[pair, SATURATION] = saturation
         clear_class(profile, c, dense)
-
-
-@inlined
-def fill_pair_terms(documents, row, profile, seen_class, weights, dense, values):
-    """Fill what each term of a document adds to the score; returns the bias of the class."""
-    size, square, mass, scale = seen_class
-    cosine_weight, length_weight, bias = class_weights(size, square, mass, weights)
-    start = documents.indptr[row]
-    for j in range(start, documents.indptr[row + 1]):
-        term = documents.indices[j]
-        value = length_weight
-        total = dense[term]
-        if scale > 0.0:
-            total -= document_share(documents.data[j], scale)
-        if total > 0:
-            value += term_weight(
-                total * profile.quantum,
-                profile.idf[term],
-                profile.collection_model[term],
-                cosine_weight,
-                weights,
-            )
-        values[j - start] = documents.weights[j] * value
-    return bias
 
 
 @kernel
@@ -254,18 +219,35 @@ def fill_contributions(
 
     As in `fill_score_features`; the biases are flat.
     """
+    indptr, indices, data, weights, _ = documents
+    idf, collection_model, quantum = profile.idf, profile.collection_model, profile.quantum
+    sizes, squared_norms, masses = profile.sizes, profile.squared_norms, profile.masses
+    document_ids, true_classes = queries
+    starts, pair_ids, n_columns = pairs
     offsets, values, biases = contributions
     for c in range(block.first, block.last):
-        if pairs.starts[c] == pairs.starts[c + 1]:
+        if starts[c] == starts[c + 1]:
             continue
         spread_class(profile, c, dense)
-        for p in range(pairs.starts[c], pairs.starts[c + 1]):
-            i = pairs.ids[p] // pairs.n_columns
-            row = queries.document_ids[i]
-            seen_class = class_seen_by(documents, row, profile, c, queries.true_classes[i], dense)
-            length = documents.indptr[row + 1] - documents.indptr[row]
-            start = offsets[i] + (pairs.ids[p] - i * pairs.n_columns) * length
-            biases[pairs.ids[p]] = fill_pair_terms(
-                documents, row, profile, seen_class, feature_weights, dense, values[start:]
+        for p in range(starts[c], starts[c + 1]):
+            pair, i = pair_ids[p], pair_ids[p] // n_columns
+            row = document_ids[i]
+            size, square, mass, scale = sizes[c], squared_norms[c], masses[c], 0.0
+            if true_classes[i] == c:
+                size, square, mass, scale = leave_out(documents, row, profile, c, dense)
+            cosine_weight, length_weight, biases[pair] = class_weights(
+                size, square, mass, feature_weights
             )
+            start, stop = indptr[row], indptr[row + 1]
+            target = offsets[i] + (pair - i * n_columns) * (stop - start)
+            for j in range(start, stop):
+                term = indices[j]
+                value = length_weight
+                total = dense[term]
+                if scale > 0.0:
+                    total -= document_share(data[j], scale)
+                if total > 0:
+                    s, share = total * quantum, collection_model[term]
+                    value += term_weight(s, idf[term], share, cosine_weight, feature_weights)
+                values[target + j - start] = weights[j] * value
         clear_class(profile, c, dense)
