@@ -89,9 +89,9 @@ def test_compare(data_folder):
 
 def test_ablation(data_folder):
     table = run("bench", "ablation", "--folder", data_folder, "--seeds", "0").stdout
-    assert "without class weights" in table
+    assert "without residuals" in table
     wrong = run("bench", "ablation", "--folder", data_folder, "--seeds", "zero", code=1)
-    assert "--seeds must be numbers" in wrong.stderr
+    assert "--seeds must be integers" in wrong.stderr
     absent = run("bench", "ablation", "--folder", data_folder / "absent", code=1)
     assert "absent" in absent.stderr
 

@@ -123,10 +123,7 @@ def measure_reliability(classifier: Any, data: CountDataset, precision: float = 
     classifier.fit(data.X_train, data.y_train)
     top = classifier.predict_proba_topk(data.X_test, 1)
     correct, probabilities = top.classes[:, 0] == data.y_test, top.scores[:, 0]
-    try:
-        threshold = classifier.threshold_for(precision)
-    except ValueError:
-        threshold = np.nan
+    threshold = classifier.threshold_for(precision).threshold
     kept = probabilities >= threshold
     return Reliability(
         accuracy=float(correct.mean()),
