@@ -1,8 +1,10 @@
 """The compiled loops: the only package that imports numba; it imports nothing of ours.
 
 Every kernel is serial, pure, releases the interpreter lock and takes at most eight arguments, named
-tuples of plain arrays (`types`): inputs first, outputs last, allocated by the caller. Which rows a
-kernel works on is the caller's business. With ``NUMBA_DISABLE_JIT=1`` all of them run in Python.
+tuples of plain arrays (`types`): inputs first, outputs last, allocated by the caller; the few that
+make an array of their own say so (`allocating_kernel`). Which rows a kernel works on is the
+caller's business. With ``NUMBA_DISABLE_JIT=1`` all of them run in Python. What is compiled is kept
+on the disk (`cache`).
 
 ============== ==================================================================
 `types`        the named tuples

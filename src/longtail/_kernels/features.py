@@ -32,7 +32,7 @@ import math
 
 import numpy as np
 
-from longtail._kernels.jit import kernel, subroutine
+from longtail._kernels.jit import allocating_kernel, kernel, subroutine
 from longtail._kernels.statistics import fixed_point_scale, term_frequency
 
 N_SCORE_FEATURES = 6
@@ -95,7 +95,7 @@ def term_weight(s, idf, share, cosine_weight, weights):
 
 
 @subroutine
-def class_weights(size, squared_norm, mass, weights):
+def scorer_weights(size, squared_norm, mass, weights):
     """Return cosine weight, length weight and bias: all of a score that no term decides."""
     norm, dampened_norm = centroid_norms(squared_norm)
     cosine_weight = weights[COSINE] / norm + weights[DAMPENED_COSINE] / dampened_norm
@@ -103,13 +103,19 @@ def class_weights(size, squared_norm, mass, weights):
     return cosine_weight, length_weight, weights[SIZE] * log_size(size)
 
 
-@kernel
+@allocating_kernel
 def collapse_features(profile, feature_weights, block, weights, length_weights, biases):
-    """Collapse the six features: a weight per (class, term), length weight and bias per class."""
-    sums = profile.centroid_sums
+    """Collapse the six features: a weight per (class, term), length weight and bias per class.
+
+    Row 1 of `feature_weights` is added to row 0 per unit of ln n_c.
+    """
+    sums, of_class = profile.centroid_sums, np.empty(N_SCORE_FEATURES)
     for c in range(block.first, block.last):
-        cosine_weight, length_weight, bias = class_weights(
-            profile.sizes[c], profile.squared_norms[c], profile.masses[c], feature_weights
+        for feature in range(N_SCORE_FEATURES):
+            slope = feature_weights[1, feature] * log_size(profile.sizes[c])
+            of_class[feature] = feature_weights[0, feature] + slope
+        cosine_weight, length_weight, bias = scorer_weights(
+            profile.sizes[c], profile.squared_norms[c], profile.masses[c], of_class
         )
         length_weights[c] = length_weight
         biases[c] = bias
@@ -122,7 +128,7 @@ def collapse_features(profile, feature_weights, block, weights, length_weights, 
                     profile.idf[term],
                     profile.collection_model[term],
                     cosine_weight,
-                    feature_weights,
+                    of_class,
                 )
 
 
@@ -235,7 +241,7 @@ def fill_contributions(
             size, square, mass, scale = sizes[c], squared_norms[c], masses[c], 0.0
             if true_classes[i] == c:
                 size, square, mass, scale = leave_out(documents, row, profile, c, dense)
-            cosine_weight, length_weight, biases[pair] = class_weights(
+            cosine_weight, length_weight, biases[pair] = scorer_weights(
                 size, square, mass, feature_weights
             )
             start, stop = indptr[row], indptr[row + 1]

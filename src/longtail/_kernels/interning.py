@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from longtail._kernels.jit import kernel, subroutine
+from longtail._kernels.jit import allocating_kernel, kernel, subroutine
 from longtail._kernels.sampling import mix
 from longtail._kernels.text import CHAR_NGRAM, SPACE
 
@@ -134,7 +134,7 @@ def grow_ngrams(old, ngrams, seed):
 # ---- the terms of a block of documents
 
 
-@kernel
+@allocating_kernel
 def intern_block(tokens, largest, seed, term_ids, terms, frequencies):
     """Give the terms of some documents ids, in the order in which they are first met.
 

@@ -9,13 +9,21 @@ import numba
 import numba.extending
 import numpy as np
 
+from longtail._kernels.cache import KernelCache
+
 _njit: Any = numba.njit  # its types know no options for wrappers
 _intrinsic: Any = numba.extending.intrinsic
 
 # nogil: threads over row blocks run in parallel. error_model numpy: no branch per division. No
 # fastmath: it makes isnan lie and sums depend on the CPU. No wrapper for C: nothing calls it, and
-# each takes a twentieth of a second to compile.
-_OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+# each takes a twentieth of a second to compile. No reference counts: the caller holds what a kernel
+# is given; a fifth less to compile. Only a kernel that allocates needs them.
+_OPTIONS: dict[str, Any] = {
+    "nogil": True,
+    "error_model": "numpy",
+    "no_cfunc_wrapper": True,
+    "_nrt": False,
+}
 
 
 def _interpret(function: Any) -> Any:
@@ -33,6 +41,7 @@ _config: Any = numba.config
 
 if _config.DISABLE_JIT:
     kernel: Any = _interpret
+    allocating_kernel: Any = _interpret
     subroutine: Any = lambda function: function  # noqa: E731 (one type for both branches)
     inlined: Any = subroutine
 
@@ -41,8 +50,16 @@ if _config.DISABLE_JIT:
         return np.uint16(value >> by)
 
 else:
-    # cache: compiled once per machine, not once per process.
-    kernel = _njit(cache=True, **_OPTIONS)
+
+    def kernel(function: Any, **options: Any) -> Any:
+        """Compile a function for Python to call, once per machine."""
+        dispatcher = _njit(**(_OPTIONS | options))(function)
+        dispatcher._cache = KernelCache(function)
+        return dispatcher
+
+    def allocating_kernel(function: Any) -> Any:
+        """Do the same with a function that makes arrays of its own."""
+        return kernel(function, _nrt=True)
 
     # Called from kernels, never from Python, for which it has no wrapper (calling it would crash).
     # What is cached is the kernel with its subroutines.
@@ -63,6 +80,3 @@ else:
             return builder.lshr(*arguments)
 
         return uint16(uint16, uint16), generate
-
-
-part = subroutine  # the name that kernels of other packages still use

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from longtail._kernels.jit import kernel
+from longtail._kernels.jit import allocating_kernel
 
 
-@kernel
+@allocating_kernel
 def sum_losses(differences, factors, weights, chunk_size, block, sums):
     """Add up the chunks of the block, from zero, over pairs x = difference * factors.
 

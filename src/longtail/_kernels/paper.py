@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from longtail._kernels.jit import inlined, kernel, subroutine
+from longtail._kernels.jit import allocating_kernel, inlined, kernel, subroutine
 from longtail._kernels.sorting import find_term
 from longtail._kernels.statistics import term_frequency
 from longtail._kernels.weighting import document_norm
@@ -148,7 +148,7 @@ def fill_differences(counts, document_ids, pairs, are_true, classes, block, scra
             scratch.offsets[classes.indices[j]] = 0
 
 
-@kernel
+@allocating_kernel
 def fill_term_scores(classes, weights, block, scores):
     """Fill what each (class, term) adds to a score when shared: all features but the ninth."""
     indptr, indices, counts, _ = classes[:4]

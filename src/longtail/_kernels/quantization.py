@@ -17,19 +17,6 @@ WORD_LEVELS = 65535  # of postings
 
 
 @kernel
-def find_extremes(scorer, block, lowest, highest):
-    """Widen the range of each term of the block to all of its weights."""
-    for c in range(len(scorer.indptr) - 1):
-        stop = scorer.indptr[c + 1]
-        for j in range(find_term(scorer.indices, scorer.indptr[c], stop, block.first), stop):
-            term = scorer.indices[j]
-            if term >= block.last:
-                break
-            lowest[term] = min(lowest[term], scorer.weights[j])
-            highest[term] = max(highest[term], scorer.weights[j])
-
-
-@kernel
 def fill_index(scorer, quantization, block, postings):
     """Fill postings or dense row of each term of the block.
 

@@ -63,7 +63,7 @@ def rerank(classes, pair_scores, block, scratch, top):
             if classes[i, column] >= 0:
                 n_candidates = keep_best(
                     scores[i, column],
-                    np.int64(column),
+                    np.int32(column),  # as class ids are: one version of keep_best
                     n_candidates,
                     scratch.scores,
                     scratch.columns,

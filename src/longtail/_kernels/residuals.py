@@ -1,7 +1,4 @@
-"""Residuals of each class: logistic regression on its documents and its hard negatives.
-
-Pairs are numbered row by row; column 0 of a row is the document's true class.
-"""
+"""Residuals of each class: logistic regression on its documents and its hard negatives."""
 
 from __future__ import annotations
 
@@ -21,20 +18,30 @@ _RESTING_SHARE = 0.1  # of the tolerance: a pair that moves less rests for a pas
 
 
 @kernel
-def fill_log_odds(scores, block, log_odds):
-    """Fill each pair's log odds among its row: its score minus the log-sum-exp of the others."""
-    n_columns = scores.shape[1]
+def fill_log_odds(scores, rows, block, log_odds):
+    """Fill each pair's log odds: its score minus the log-sum-exp of what it competes with.
+
+    A label competes with the pairs of its row that are none, for labels do not exclude each other;
+    every other class competes with all pairs of the row. Infinite where nothing competes.
+    """
+    indptr, n_labels = rows
     for row in range(block.first, block.last):
-        for column in range(n_columns):
+        start, stop = indptr[row], indptr[row + 1]
+        first_negative = start + n_labels[row]
+        for pair in range(start, stop):
+            first = first_negative if pair < first_negative else start
             highest = -np.inf
-            for other in range(n_columns):
-                if other != column:
-                    highest = max(highest, scores[row, other])
+            for other in range(first, stop):
+                if other != pair:
+                    highest = max(highest, scores[other])
+            if highest == -np.inf:
+                log_odds[pair] = np.inf if scores[pair] > -np.inf else -np.inf
+                continue
             total = 0.0
-            for other in range(n_columns):
-                if other != column:
-                    total += math.exp(scores[row, other] - highest)
-            log_odds[row, column] = scores[row, column] - highest - math.log(total)
+            for other in range(first, stop):
+                if other != pair:
+                    total += math.exp(scores[other] - highest)
+            log_odds[pair] = scores[pair] - highest - math.log(total)
 
 
 @kernel
@@ -65,10 +72,10 @@ def solve_dual(alpha, log_odds, square, cost):
 
 
 @inlined
-def begin_class(vectors, pairs, c, scratch):
+def begin_class(vectors, examples, c, scratch):
     """Set the dual variables of a class's pairs to 0 and compute their squared norms."""
-    for k in range(pairs.starts[c + 1] - pairs.starts[c]):
-        row = pairs.ids[pairs.starts[c] + k] // pairs.n_columns
+    for k in range(examples.starts[c + 1] - examples.starts[c]):
+        row = examples.document_ids[examples.starts[c] + k]
         square = 1.0
         for j in range(vectors.indptr[row], vectors.indptr[row + 1]):
             square += np.float64(vectors.weights[j] * vectors.weights[j])
@@ -78,27 +85,27 @@ def begin_class(vectors, pairs, c, scratch):
 
 
 @inlined
-def fit_class(vectors, pairs, log_odds, solver, c, scratch):
+def fit_class(vectors, examples, solver, c, scratch):
     """Fit the weights of one class into `scratch.dense`; returns its bias.
 
     Minimises 1/2 |w|^2 + 1/2 b^2 + cost * sum log(1 + exp(-y (log_odds + w.x + b))) by dual
     coordinate descent. A pair whose dual variable hardly moves rests for the next pass.
     """
     alphas, squares, resting, weights = scratch
-    start, n_columns = pairs.starts[c], pairs.n_columns
-    begin_class(vectors, pairs, c, scratch)
+    starts, document_ids, are_labels, log_odds = examples
+    start = starts[c]
+    begin_class(vectors, examples, c, scratch)
     bias = 0.0
     for _ in range(solver.max_passes):
         largest = 0.0
-        for k in range(pairs.starts[c + 1] - start):
+        for k in range(starts[c + 1] - start):
             if resting[k]:
                 resting[k] = False
                 continue
-            pair = pairs.ids[start + k]
-            row = pair // n_columns
-            target = 1.0 if pair == row * n_columns else -1.0
+            row = document_ids[start + k]
+            target = 1.0 if are_labels[start + k] else -1.0
             first, last = vectors.indptr[row], vectors.indptr[row + 1]
-            score = np.float64(log_odds[pair]) + bias
+            score = np.float64(log_odds[start + k]) + bias
             for j in range(first, last):
                 score += vectors.weights[j] * weights[vectors.indices[j]]
             alpha = solve_dual(
@@ -118,19 +125,19 @@ def fit_class(vectors, pairs, log_odds, solver, c, scratch):
 
 
 @subroutine
-def has_documents(pairs, c):
-    """Return whether a class is the true class of one of its pairs."""
-    for p in range(pairs.starts[c], pairs.starts[c + 1]):
-        if pairs.ids[p] % pairs.n_columns == 0:
-            return True
-    return False
+def has_documents(examples, c):
+    """Return whether a class is a label of one of its pairs."""
+    n_labels = 0
+    for p in range(examples.starts[c], examples.starts[c + 1]):
+        n_labels += examples.are_labels[p]
+    return n_labels > 0
 
 
 @kernel
-def fit_class_residuals(vectors, pairs, log_odds, solver, block, scratch, rows):
+def fit_class_residuals(vectors, examples, solver, block, scratch, rows):
     """Fit the classes of the block, as far as `rows` has capacity; returns the next class.
 
-    A class that is no document's true class learns nothing. Weights below the smallest are dropped.
+    A class that is no document's label learns nothing. Weights below the smallest are dropped.
     """
     size, weights = np.int64(0), scratch.dense
     for c in range(block.first, block.last):
@@ -138,12 +145,12 @@ def fit_class_residuals(vectors, pairs, log_odds, solver, block, scratch, rows):
             return c
         rows.sizes[c] = 0
         rows.biases[c] = 0.0
-        if not has_documents(pairs, c):
+        if not has_documents(examples, c):
             continue
-        rows.biases[c] = fit_class(vectors, pairs, log_odds, solver, c, scratch)
+        rows.biases[c] = fit_class(vectors, examples, solver, c, scratch)
         start = size
-        for p in range(pairs.starts[c], pairs.starts[c + 1]):
-            row = pairs.ids[p] // pairs.n_columns
+        for p in range(examples.starts[c], examples.starts[c + 1]):
+            row = examples.document_ids[p]
             for j in range(vectors.indptr[row], vectors.indptr[row + 1]):
                 term = vectors.indices[j]
                 weight = weights[term]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from longtail._kernels.jit import kernel, subroutine
+from longtail._kernels.jit import allocating_kernel, kernel, subroutine
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
@@ -44,8 +44,8 @@ def keep_documents(y, probabilities, seed, keep):
         keep[document] = uniform(seed, document, 0) < probabilities[y[document]]
 
 
-@kernel
-def fill_adversaries(y, documents, n_classes, seed, block, classes):
+@allocating_kernel
+def fill_adversaries(true_classes, documents, n_classes, seed, block, classes):
     """Fill the rows of the block: the true class, then distinct others, uniformly drawn.
 
     Floyd's algorithm over the n_classes - 1 other classes. The remainder of 64 random bits is
@@ -56,7 +56,7 @@ def fill_adversaries(y, documents, n_classes, seed, block, classes):
     drawn_for = np.full(n_others, -1, np.int64)
     for row in range(block.first, block.last):
         document = documents[row]
-        true_class = y[document]
+        true_class = true_classes[row]
         classes[row, 0] = true_class
         for j in range(n_drawn):
             top = n_others - n_drawn + j
@@ -68,7 +68,8 @@ def fill_adversaries(y, documents, n_classes, seed, block, classes):
 
 
 @kernel
-def fill_keys(seed, keys):
-    """Fill one random number for each document."""
-    for document in range(len(keys)):
-        keys[document] = uniform(seed, document, 0)
+def fill_keys(seed, indptr, keys):
+    """Fill one random number for each place of a document, such as one for each of its labels."""
+    for document in range(len(indptr) - 1):
+        for p in range(indptr[document], indptr[document + 1]):
+            keys[p] = uniform(seed, document, p - indptr[document])

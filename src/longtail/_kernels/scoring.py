@@ -8,8 +8,7 @@ goes pair by pair and searches each class's row for the terms of the document.
 documents finds its terms there; much faster where a class has many documents.
 
 With `Rescoring` both give two scores in one pass over documents and classes: that of the (pruned)
-vectors, and that of all weights with the residuals of the class. Without (None) they are compiled
-without what only the second score needs.
+vectors, and that of all weights with the residuals of the class. Without, its arrays are empty.
 """
 
 from __future__ import annotations
@@ -31,27 +30,36 @@ def store_scores(pair, c, row, products, vectors, scorer, rescoring, outputs):
     """Store the score of a pair, or both scores; `products` go with either, the last residual."""
     product, full_product, residual = products
     outputs.scores[pair] = linear_score(scorer, c, vectors.totals[row], product)
-    if rescoring is not None:
+    if rescores(rescoring):
         score = linear_score(scorer, c, rescoring.totals[row], full_product)
         outputs.rescored[pair] = score + (rescoring.biases[c] + residual)
 
 
 @subroutine
-def find_products(indices, weights, full_weights, class_indices, class_weights, low, high):
+def rescores(rescoring):
+    """Return whether pairs are scored twice; if not, the arrays for it are empty.
+
+    Decided when called, not when compiled: with None instead, all of this would be compiled twice.
+    """
+    return len(rescoring.biases) > 0
+
+
+@subroutine
+def find_products(indices, weights, full_weights, row_indices, row_weights, low, high):
     """Return the products of a document's weights, and of its full weights, with a class's row.
 
     Sums over shared terms, which are searched for from `low` to `high - 1`. Without full weights
-    (None) the second is 0.
+    (an empty array) the second is 0.
     """
     product, full_product = 0.0, 0.0
     for j in range(len(indices)):
-        low = seek_term(class_indices, low, high, indices[j])
+        low = seek_term(row_indices, low, high, indices[j])
         if low == high:
             break
-        if class_indices[low] == indices[j]:
-            product += np.float64(weights[j]) * class_weights[low]
-            if full_weights is not None:
-                full_product += np.float64(full_weights[j]) * class_weights[low]
+        if row_indices[low] == indices[j]:
+            product += np.float64(weights[j]) * row_weights[low]
+            if len(full_weights) > 0:
+                full_product += np.float64(full_weights[j]) * row_weights[low]
     return product, full_product
 
 
@@ -62,9 +70,7 @@ def score_pairs(vectors, document_ids, classes, scorer, rescoring, block, output
         row = document_ids[i]
         entries = slice(vectors.indptr[row], vectors.indptr[row + 1])
         indices, weights = vectors.indices[entries], vectors.weights[entries]
-        full_weights = None
-        if rescoring is not None:
-            full_weights = rescoring.weights[entries]
+        full_weights = rescoring.weights[entries]
         for column in range(classes.shape[1]):
             c = classes[i, column]
             if c < 0:
@@ -73,11 +79,12 @@ def score_pairs(vectors, document_ids, classes, scorer, rescoring, block, output
             product, full_product = find_products(
                 indices, weights, full_weights, scorer.indices, scorer.weights, low, high
             )
-            if rescoring is not None:
+            if rescores(rescoring):
                 low, high = rescoring.indptr[c], rescoring.indptr[c + 1]
                 residual, _ = find_products(
-                    indices, full_weights, None, rescoring.indices, rescoring.residuals, low, high
-                )
+                    indices, full_weights, weights[:0],
+                    rescoring.indices, rescoring.residuals, low, high,
+                )  # fmt: skip
             products = product, full_product, residual
             store_scores((i, column), c, row, products, vectors, scorer, rescoring, outputs)
 
@@ -103,11 +110,12 @@ def read_products(indices, weights, full_weights, dense):
     With full weights, weight and residual of a term lie side by side in `dense`: one cache line.
     """
     product, full_product, residual = 0.0, 0.0, 0.0
-    for j in range(len(indices)):
-        if full_weights is None:
+    if len(full_weights) == 0:
+        for j in range(len(indices)):
             position = np.uint64(indices[j])  # unsigned: no check for negative positions
             product += np.float64(weights[j]) * np.float64(dense[position])
-        else:
+    else:
+        for j in range(len(indices)):
             position = np.uint64(2) * np.uint64(indices[j])
             full_weight, value = np.float64(full_weights[j]), np.float64(dense[position])
             product += np.float64(weights[j]) * value
@@ -123,7 +131,8 @@ def score_pairs_by_class(vectors, document_ids, pairs, scorer, rescoring, block,
     `dense`, scratch, is all 0 and reaches to the last term of the documents; with rescoring it has
     two numbers per term.
     """
-    stride = 1 if rescoring is None else 2
+    start, stop = np.int64(0), np.int64(0)
+    stride = 2 if rescores(rescoring) else 1
     n_terms = len(dense) // stride
     for c in range(block.first, block.last):
         if pairs.starts[c] == pairs.starts[c + 1]:
@@ -131,20 +140,19 @@ def score_pairs_by_class(vectors, document_ids, pairs, scorer, rescoring, block,
         low = scorer.indptr[c]
         high = find_term(scorer.indices, low, scorer.indptr[c + 1], n_terms)
         spread_row(scorer.indices, scorer.weights, low, high, stride, dense)
-        if rescoring is not None:
+        if rescores(rescoring):
             start = rescoring.indptr[c]
             stop = find_term(rescoring.indices, start, rescoring.indptr[c + 1], n_terms)
             spread_row(rescoring.indices, rescoring.residuals, start, stop, stride, dense[1:])
         for p in range(pairs.starts[c], pairs.starts[c + 1]):
             row = document_ids[pairs.ids[p] // pairs.n_columns]
             entries = slice(vectors.indptr[row], vectors.indptr[row + 1])
-            full_weights = None
-            if rescoring is not None:
-                full_weights = rescoring.weights[entries]
             products = read_products(
-                vectors.indices[entries], vectors.weights[entries], full_weights, dense
+                vectors.indices[entries],
+                vectors.weights[entries],
+                rescoring.weights[entries],
+                dense,
             )
             store_scores(pairs.ids[p], c, row, products, vectors, scorer, rescoring, outputs)
         clear_row(scorer.indices, low, high, stride, dense)
-        if rescoring is not None:
-            clear_row(rescoring.indices, start, stop, stride, dense[1:])
+        clear_row(rescoring.indices, start, stop, stride, dense[1:])

@@ -280,12 +280,12 @@ def shortlist_classes(vectors, queries, index, wanted, block, scratch, shortlist
 
     `shortlist.sizes` counts all of them, `shortlist.classes` takes as many as it can hold.
     """
-    document_ids, true_classes = queries
+    document_ids, label_indptr, label_ids = queries
     tombstones, accumulators = index.tombstones, scratch.accumulators
     for i in range(block.first, block.last):
         error_bound = accumulate(vectors, document_ids[i], index, scratch)
         for c in tombstones:
             accumulators[c] = 0
-        if true_classes[i] >= 0:
-            accumulators[true_classes[i]] = 0
+        for p in range(label_indptr[i], label_indptr[i + 1]):
+            accumulators[label_ids[p]] = 0
         shortlist.sizes[i] = shortlist_reaching(wanted, error_bound, scratch, shortlist.classes[i])

@@ -119,23 +119,6 @@ def add_rows(a, b, factor, merged):
 
 
 @kernel
-def sum_by_term(indices, counts, totals):
-    """Add each entry's count to the total of its term."""
-    for j in range(len(indices)):
-        totals[indices[j]] += counts[j]
-
-
-@kernel
-def sum_by_class(indptr, counts, totals):
-    """Fill `totals` with the sum of the counts of each class."""
-    for c in range(len(indptr) - 1):
-        total = np.int64(0)
-        for j in range(indptr[c], indptr[c + 1]):
-            total += counts[j]
-        totals[c] = total
-
-
-@kernel
 def norm_of_classes(indptr, indices, centroid_sums, idf, norms):
     """Fill `norms` with the length of each class's centroid sum, each term weighted by its idf."""
     for c in range(len(indptr) - 1):

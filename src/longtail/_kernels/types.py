@@ -42,10 +42,37 @@ class Documents(NamedTuple):
 
 
 class Queries(NamedTuple):
-    """Which documents, and for each the class to leave it out of, or to pass over; -1 for none."""
+    """Which documents, and for each the class to leave it out of; -1 for none."""
 
     document_ids: Array
     true_classes: Array
+
+
+class SearchQueries(NamedTuple):
+    """Which documents, and in CSR form the classes that the search of each passes over."""
+
+    document_ids: Array
+    label_indptr: Array
+    label_ids: Array
+
+
+class ListRows(NamedTuple):
+    """Rows of pairs one after the other, and how many pairs of each, the first ones, are labels."""
+
+    indptr: Array
+    n_labels: Array
+
+
+class ClassExamples(NamedTuple):
+    """The pairs that classes learn from, class by class: those of class c begin at `starts[c]`.
+
+    Document, whether the class is one of its labels, and the log odds of the pair.
+    """
+
+    starts: Array
+    document_ids: Array
+    are_labels: Array
+    log_odds: Array
 
 
 class Pairs(NamedTuple):
@@ -145,7 +172,10 @@ class Scorer(NamedTuple):
 
 
 class Rescoring(NamedTuple):
-    """Unpruned weights of the same documents, and the residuals of the classes in CSR form."""
+    """Unpruned weights of the same documents, and the residuals of the classes in CSR form.
+
+    All empty where pairs are scored once.
+    """
 
     weights: Array
     totals: Array
@@ -156,10 +186,10 @@ class Rescoring(NamedTuple):
 
 
 class PairScores(NamedTuple):
-    """Scores of pairs; with `Rescoring` also those by all weights and residuals, else None."""
+    """Scores of pairs; with `Rescoring` also those by all weights and residuals, else empty."""
 
     scores: Array
-    rescored: Array | None
+    rescored: Array
 
 
 class Contributions(NamedTuple):

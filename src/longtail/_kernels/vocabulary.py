@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from longtail._kernels.interning import find_ngram, find_word, hash_word, id_in, slot_of
-from longtail._kernels.jit import kernel, subroutine
+from longtail._kernels.jit import allocating_kernel, kernel, subroutine
 from longtail._kernels.sorting import sort_keys
 from longtail._kernels.text import CHAR_NGRAM, SPACE
 
@@ -137,7 +137,7 @@ def remove_words(word_buffer, tables, terms):
     return end
 
 
-@kernel
+@allocating_kernel
 def find_terms(tokens, largest, tables, terms, term_ids):
     """Write the ids of the terms of a vocabulary that documents have.
 
