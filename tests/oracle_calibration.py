@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from tests import oracle_score
@@ -24,6 +24,8 @@ class Calibrator:
     top: Knots = field(default_factory=list)
     others: Knots = field(default_factory=list)
     held_out: list[Point] = field(default_factory=list)
+    marginal: bool = False
+    likely: list[Point] = field(default_factory=list)  # marginals of at least 0.05, highest first
 
 
 def candidate_log_odds(scores: Sequence[float]) -> list[float]:
@@ -33,19 +35,41 @@ def candidate_log_odds(scores: Sequence[float]) -> list[float]:
     return [min(max(v, -LARGEST_LOG_ODDS), LARGEST_LOG_ODDS) for v in oracle_score.log_odds(scores)]
 
 
+def label_log_odds(scores: Sequence[float]) -> list[float]:
+    """Each score less the log-sum-exp of those after the fifth, or of the second half of few."""
+    if len(scores) == 1:
+        return [LARGEST_LOG_ODDS]
+    rest = scores[min(5, len(scores) // 2) :]
+    tail = rest[0] + math.log(math.fsum(math.exp(v - rest[0]) for v in rest))
+    return [min(max(v - tail, -LARGEST_LOG_ODDS), LARGEST_LOG_ODDS) for v in scores]
+
+
 def fit_calibrator(
-    scores: Sequence[Sequence[float]], correct: Sequence[Sequence[bool]], fewest: int
+    scores: Sequence[Sequence[float]],
+    correct: Sequence[Sequence[bool]],
+    fewest: int,
+    marginal: bool,
 ) -> Calibrator:
     """One map for column 0 and one for all others; none with too few documents."""
     if len(scores) < fewest:
-        return Calibrator()
+        return Calibrator(marginal=marginal)
+    odds = label_log_odds if marginal else candidate_log_odds
     rows = [
-        list(zip(candidate_log_odds(row), hits, strict=True))
-        for row, hits in zip(scores, correct, strict=True)
+        list(zip(odds(row), hits, strict=True)) for row, hits in zip(scores, correct, strict=True)
     ]
     top = [row[0] for row in rows]
     others = [point for row in rows for point in row[1:]]
-    return Calibrator(fit_map(top), fit_map(others), sorted(top, key=lambda point: -point[0]))
+    held_out = sorted(top, key=lambda point: -point[0])
+    fitted = Calibrator(fit_map(top), fit_map(others), held_out, marginal)
+    if not marginal:
+        return fitted
+    points = [
+        point
+        for row, hits in zip(scores, correct, strict=True)
+        for point in zip(calibrate(row, fitted), hits, strict=True)
+        if point[0] >= 0.05
+    ]
+    return replace(fitted, likely=sorted(points, key=lambda point: -point[0]))
 
 
 def fit_map(points: Sequence[Point]) -> Knots:
@@ -86,11 +110,23 @@ def read_map(knots: Knots, odds: float) -> float:
 
 
 def calibrate(scores: Sequence[float], calibrator: Calibrator) -> list[float]:
-    """Probabilities of a document's candidates: none above the best, together at most 1."""
-    odds = candidate_log_odds(scores)
+    """Probabilities of a document's candidates: none above the best, together at most 1.
+
+    Marginals are not brought to a sum of 1.
+    """
+    odds = label_log_odds(scores) if calibrator.marginal else candidate_log_odds(scores)
     top = read_map(calibrator.top, odds[0])
     others = [min(read_map(calibrator.others, v), top) for v in odds[1:]]
     total = math.fsum(others)
+    if calibrator.marginal:
+        return [top, *others]
     if total > 1.0 - top:
         others = [v * (1.0 - top) / total for v in others]
     return [top, *others]
+
+
+def choose_set(probabilities: Sequence[float], max_labels: int | None = None) -> int:
+    """The number of labels, one at least, of the highest 2 sum of the chosen / (k + sum of all)."""
+    total = math.fsum(probabilities)
+    sizes = range(1, len(probabilities[:max_labels]) + 1)
+    return max(sizes, key=lambda k: (2.0 * math.fsum(probabilities[:k]) / (k + total), -k))

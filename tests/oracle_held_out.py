@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tests.oracle_calibration import Calibrator
+from tests.oracle_mixture import NO_RESIDUALS, Mixture, Part, fit_mixture
+from tests.oracle_score import Document, features, log_size
 from tests.oracle_scored_classes import (
     Scored,
     Shared,
@@ -18,6 +20,7 @@ from tests.oracle_scored_classes import (
     learn_residuals,
     score_classes,
 )
+from tests.oracle_search import Scorer, single
 from tests.oracle_self_check import (
     BUDGETS,
     Figures,
@@ -25,9 +28,7 @@ from tests.oracle_self_check import (
     choose_budget,
     choose_residuals,
     choose_scorer,
-    fit_mixture,
     measure,
-    mix,
 )
 from tests.oracle_shared_weights import CENTROID_WEIGHTS, DEFAULT_WEIGHTS
 
@@ -36,7 +37,7 @@ def check_scorers(task: Task, held_out: Sequence[int], learned: Shared) -> tuple
     """Compare the learned scorer with simpler ones; find the posting budget of the one to keep."""
     used, labels = rest_of(task, held_out), task.problem.labels
     checked = held_out[: task.settings.most_checked]
-    true_classes = [labels[i] for i in checked]
+    own = [labels[i] for i in checked]
     ones = [1.0] * task.problem.n_terms
     selves = [
         Shared(ones, CENTROID_WEIGHTS),
@@ -46,8 +47,8 @@ def check_scorers(task: Task, held_out: Sequence[int], learned: Shared) -> tuple
     ]
 
     def measure_scorer(scored: Scored, budget: int | None = None) -> Figures:
-        found = [find(scored, scored.weighted[i], task.candidates, budget) for i in checked]
-        return measure(true_classes, found, scored.classes.sizes)
+        found = [find(scored, scored.weighted[i], task.n_candidates, budget) for i in checked]
+        return measure(own, found, scored.classes.sizes)
 
     scorers = [score_classes(task.problem, used, shared) for shared in selves]
     figures = [measure_scorer(scored) for scored in scorers]
@@ -57,7 +58,11 @@ def check_scorers(task: Task, held_out: Sequence[int], learned: Shared) -> tuple
         scorer_figures=figures,
         recalls=[*recalls, figures[kept].recall],
         scorer=kept,
-        budget=choose_budget(recalls, figures[kept].recall, task.settings),
+        budget=choose_budget(
+            recalls,
+            max([figures[kept].recall, *(recalls if task.has_several else [])]),
+            task.settings,
+        ),
     )
 
 
@@ -67,43 +72,43 @@ def check_residuals(
     """Learn residuals without the held-out documents, and how much they count; then calibrate."""
     scored = score_classes(task.problem, rest_of(task, held_out), shared)
     residuals = learn_residuals(task, scored, check.budget)
-    true_classes = [task.problem.labels[i] for i in held_out]
+    own = [task.problem.labels[i] for i in held_out]
     candidates, parts = [], []
     for i in held_out:
         x = scored.weighted[i]
-        found = find(scored, x, task.candidates, check.budget)
-        biases = [residuals.biases[c] for c in found]
+        found = find(scored, x, task.n_candidates, check.budget)
         candidates.append(found)
-        parts.append(
-            [
-                (scored.scorer.score(x, c), residuals.score(x, c) - bias, bias)
-                for c, bias in zip(found, biases, strict=True)
-            ]
-        )
-    correct = [[c == true for c in row] for true, row in zip(true_classes, candidates, strict=True)]
-    mixtures = [(0.0, 0.0), (1.0, 1.0), fit_mixture(parts, correct, task.settings)]
+        parts.append([split(scored, residuals, x, c) for c in found])
+    correct = [[c in labels for c in row] for labels, row in zip(own, candidates, strict=True)]
+    learned = fit_mixture(parts, correct, candidates, task.settings)
+    mixtures = [NO_RESIDUALS, Mixture(), learned]
     rankings = [
         [
-            sorted(((-mix(p, mixture), c) for c, p in zip(found, row, strict=True)))
+            sorted(((-mixture.mix(p), c) for c, p in zip(found, row, strict=True)))
             for found, row in zip(candidates, parts, strict=True)
         ]
         for mixture in mixtures
     ]
     figures = [
-        measure(true_classes, [[c for _, c in row] for row in ranked], scored.classes.sizes)
+        measure(own, [[c for _, c in row] for row in ranked], scored.classes.sizes)
         for ranked in rankings
     ]
     kept = choose_residuals(figures)
     calibrator = task.steps.fit_calibrator(
         [[-loss for loss, _ in row] for row in rankings[kept]],
-        [
-            [c == true for _, c in row]
-            for true, row in zip(true_classes, rankings[kept], strict=True)
-        ],
+        [[c in labels for _, c in row] for labels, row in zip(own, rankings[kept], strict=True)],
         task.settings.fewest_calibrated,
+        task.has_several,
     )
     checked = replace(check, residual_figures=figures, residuals=kept, mixture=mixtures[kept])
     return checked, calibrator
+
+
+def split(scored: Scored, residuals: Scorer, x: Document, c: int) -> Part:
+    """What the score of a document for a class consists of."""
+    stored, bias = [single(v) for v in features(scored.classes, x, c)], residuals.biases[c]
+    values = [*stored, residuals.score(x, c) - bias, bias]
+    return Part(scored.scorer.score(x, c), values, log_size(scored.classes, c))
 
 
 def rest_of(task: Task, held_out: Sequence[int]) -> list[int]:

@@ -7,12 +7,12 @@ Slow, obvious, and importing nothing of ours. A document is a dict term -> count
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from tests.oracle_calibration import Calibrator, calibrate
+from tests.oracle_calibration import Calibrator, calibrate, choose_set
 from tests.oracle_held_out import check_residuals, check_scorers
-from tests.oracle_sampling import draw_documents, hold_out
-from tests.oracle_score import Document
+from tests.oracle_sampling import draw_labels, hold_out
+from tests.oracle_score import Document, log_size
 from tests.oracle_scored_classes import (
     Scored,
     Settings,
@@ -21,10 +21,9 @@ from tests.oracle_scored_classes import (
     Task,
     find,
     learn_residuals,
-    scale_residuals,
     score_classes,
 )
-from tests.oracle_search import Ranking, Scorer, rerank, sum_up, weigh
+from tests.oracle_search import Ranking, Scorer, build_scorer, rerank, sum_up, weigh
 from tests.oracle_self_check import SelfCheck
 from tests.oracle_shared_weights import learn_shared
 
@@ -35,7 +34,7 @@ class OracleModel:
 
     task: Task
     held_out: list[int]
-    sample: list[int]
+    sample: list[tuple[int, int]]  # document, and place of its label
     shared: Shared
     check: SelfCheck
     scored: Scored
@@ -50,7 +49,7 @@ class OracleModel:
 
 def fit(
     documents: Sequence[Document],
-    labels: Sequence[int],
+    labels: Sequence[Sequence[int]],
     n_terms: int,
     seed: int,
     candidates: int = 20,
@@ -63,14 +62,20 @@ def fit(
     task = Task(sum_up(documents, labels, n_terms), seed, candidates, C, settings, steps or Steps())
     n_held_out = min(int(settings.held_out_share * len(labels)), settings.most_held_out)
     held_out = hold_out(labels, n_held_out, seed)
-    sample = draw_documents(labels, settings.n_sampled, seed, without=held_out)
+    sample = draw_labels(labels, settings.n_sampled, seed, without=held_out)
     shared = learn_shared(task, sample)
     check, calibrator = SelfCheck(), Calibrator()
     if held_out:
         shared, check = check_scorers(task, held_out, shared)
         check, calibrator = check_residuals(task, held_out, shared, check)
     scored = score_classes(task.problem, range(len(labels)), shared)
-    residuals = scale_residuals(learn_residuals(task, scored, check.budget), check.mixture)
+    log_sizes = [log_size(scored.classes, c) for c in range(task.problem.n_classes)]
+    residuals = check.mixture.scale(learn_residuals(task, scored, check.budget), log_sizes)
+    ranking = build_scorer(
+        scored.classes,
+        lambda c: check.mixture.feature_weights(shared.feature_weights, log_sizes[c]),
+    )
+    scored = replace(scored, scorer=ranking)
     return OracleModel(task, held_out, sample, shared, check, scored, residuals, calibrator)
 
 
@@ -89,8 +94,16 @@ def predict_proba_topk(model: OracleModel, documents: Sequence[Document], k: int
     return rows
 
 
+def predict_sets(
+    model: OracleModel, documents: Sequence[Document], max_labels: int | None = None
+) -> list[list[int]]:
+    """The label set of highest expected F1 of each document, most probable label first."""
+    ranked = predict_proba_topk(model, documents, model.task.n_candidates)
+    return [[c for c, _ in row[: choose_set([p for _, p in row], max_labels)]] for row in ranked]
+
+
 def rank(model: OracleModel, document: Document) -> Ranking:
     """Candidates by the pruned query, ranked by score and residual of all terms."""
     x = weigh(model.task.problem, document, model.shared.term_weights)
-    found = find(model.scored, x, model.task.candidates, model.check.budget)
+    found = find(model.scored, x, model.task.n_candidates, model.check.budget)
     return rerank(x, found, model.scorer, model.residuals)

@@ -30,20 +30,26 @@ def uniform(seed: int, document: int, draw: int = 0) -> float:
     return (random_bits(seed, document, draw) >> 11) / 2**53
 
 
-def hold_out(labels: Sequence[int], n: int, seed: int) -> list[int]:
+def hold_out(labels: Sequence[Sequence[int]], n: int, seed: int) -> list[int]:
     """The n documents of lowest draw; the document of highest draw of each class always stays."""
     draws = {i: uniform(seed, i) for i in range(len(labels))}
-    for c in set(labels):
-        del draws[max((i for i in draws if labels[i] == c), key=draws.__getitem__)]
-    return sorted(draws, key=draws.__getitem__)[:n]
+    classes = {c for own in labels for c in own}
+    stay = {max((i for i in draws if c in labels[i]), key=draws.__getitem__) for c in classes}
+    return sorted((i for i in draws if i not in stay), key=draws.__getitem__)[:n]
 
 
-def draw_documents(
-    labels: Sequence[int], n: int, seed: int, without: Collection[int] = ()
-) -> list[int]:
-    """The n documents of lowest draw, lowest first, among those that share their class."""
-    shared = [i for i, c in enumerate(labels) if list(labels).count(c) > 1 and i not in without]
-    return sorted(shared, key=lambda i: uniform(seed, i))[:n]
+def draw_labels(
+    labels: Sequence[Sequence[int]], n: int, seed: int, without: Collection[int] = ()
+) -> list[tuple[int, int]]:
+    """The n (document, place of the label) pairs of lowest draw among those that share a class."""
+    flat = [c for own in labels for c in own]
+    shared = [
+        (i, place)
+        for i, own in enumerate(labels)
+        for place, c in enumerate(own)
+        if flat.count(c) > 1 and i not in without
+    ]
+    return sorted(shared, key=lambda pair: uniform(seed, *pair))[:n]
 
 
 def draw_pairs(

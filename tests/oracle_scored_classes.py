@@ -21,7 +21,6 @@ from tests.oracle_search import (
     leave_out,
     prune,
     search,
-    single,
     weigh,
 )
 from tests.oracle_training import (
@@ -46,7 +45,9 @@ class Settings:
     most_checked: int = 2_000
     most_lost_recall: float = 0.01
     fewest_mixed: int = 200
-    mixture_decay: float = 1e-4
+    macro_share: float = 0.25
+    mixture_prior: float = 1.0
+    smallest_spread: float = 0.5
     fewest_calibrated: int = 50
     residual_cost: float = 2.0
     tolerance: float = 0.05
@@ -75,6 +76,16 @@ class Task:
     C: float = 1.0
     settings: Settings = field(default_factory=Settings)
     steps: Steps = field(default_factory=Steps)
+
+    @property
+    def has_several(self) -> bool:
+        """Whether any document has other than one label."""
+        return any(len(own) != 1 for own in self.problem.labels)
+
+    @property
+    def n_candidates(self) -> int:
+        """Twice as many where documents have several labels."""
+        return 2 * self.candidates if self.has_several else self.candidates
 
 
 @dataclass(frozen=True)
@@ -111,7 +122,7 @@ def score_classes(problem: Problem, used: Collection[int], shared: Shared) -> Sc
 
 
 def find(
-    scored: Scored, x: Document, q: int, budget: int | None = None, excluded: int = -1
+    scored: Scored, x: Document, q: int, budget: int | None = None, excluded: Collection[int] = ()
 ) -> list[int]:
     """The q classes of highest score by the pruned query; by the whole one without a budget."""
     if budget is not None:
@@ -122,45 +133,39 @@ def find(
 def mine(
     problem: Problem, scored: Scored, i: int, n_negatives: int, budget: int | None = None
 ) -> list[int]:
-    """The true class of a document and the highest-scored others."""
-    true = problem.labels[i]
-    return [true, *find(scored, scored.weighted[i], n_negatives, budget, excluded=true)]
+    """The highest-scored classes of a document outside its label set, one at least left."""
+    n_negatives = min(n_negatives, problem.n_classes - 1)
+    return find(scored, scored.weighted[i], n_negatives, budget, excluded=problem.labels[i])
 
 
-def score_list(problem: Problem, scored: Scored, i: int, row: Sequence[int]) -> list[float]:
-    """Score a document with each class of its list, with the true class without the document."""
+def score_list(
+    problem: Problem, scored: Scored, i: int, labels: Sequence[int], negatives: Sequence[int]
+) -> list[float]:
+    """Score a document with some of its labels, each without the document, and with negatives."""
     x = scored.weighted[i]
-    left_out = leave_out(problem, scored.classes, i, scored.used)
-    true_score = feature_score(left_out, x, row[0], scored.feature_weights)
-    return [true_score, *(scored.scorer.score(x, c) for c in row[1:])]
+    own = [
+        feature_score(
+            leave_out(problem, scored.classes, i, c, scored.used), x, c, scored.feature_weights
+        )
+        for c in labels
+    ]
+    return [*own, *(scored.scorer.score(x, c) for c in negatives)]
 
 
 def learn_residuals(task: Task, scored: Scored, budget: int | None) -> Scorer:
     """The residual of each class on the used documents and the negatives that the scorer finds."""
-    settings = task.settings
-    lists = {i: mine(task.problem, scored, i, task.candidates, budget) for i in scored.used}
-    rows = [lists.get(i, []) for i in range(len(task.problem.labels))]
+    settings, labels = task.settings, task.problem.labels
+    lists = {i: mine(task.problem, scored, i, task.n_candidates, budget) for i in scored.used}
     return task.steps.fit_residuals(
         scored.weighted,
-        rows,
-        {i: score_list(task.problem, scored, i, row) for i, row in lists.items()},
+        [labels[i] if i in lists else [] for i in range(len(labels))],
+        [lists.get(i, []) for i in range(len(labels))],
+        {i: score_list(task.problem, scored, i, labels[i], row) for i, row in lists.items()},
         task.problem.n_classes,
         settings.residual_cost * task.C,
         settings.tolerance,
         settings.most_passes,
         settings.lowest_offset,
         settings.smallest_weight,
-    )
-
-
-def scale_residuals(residuals: Scorer, mixture: tuple[float, float]) -> Scorer:
-    """Multiply weights and biases by how much they count; nothing stays where both are 0."""
-    if mixture == (0.0, 0.0):
-        n_classes = len(residuals.biases)
-        return Scorer([{} for _ in range(n_classes)], [0.0] * n_classes, [0.0] * n_classes)
-    factor = single(mixture[0])
-    return Scorer(
-        [{t: single(w * factor) for t, w in row.items()} for row in residuals.weights],
-        residuals.length_weights,
-        [b * mixture[1] for b in residuals.biases],
+        task.has_several,
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from tests import oracle_score as scoring
@@ -25,7 +25,7 @@ class Problem:
     """The documents of a fit; `quantized` holds each as the multiples of QUANTUM it adds."""
 
     documents: Sequence[Document]
-    labels: Sequence[int]
+    labels: Sequence[Sequence[int]]  # of each document, ascending
     n_classes: int
     n_terms: int
     quantized: Sequence[dict[int, int]]
@@ -53,22 +53,23 @@ def single(value: float) -> float:
     return float(struct.unpack("f", struct.pack("f", value))[0])
 
 
-def sum_up(documents: Sequence[Document], labels: Sequence[int], n_terms: int) -> Problem:
-    """Document frequencies, idf, each term's share of all class sums, classes per term."""
-    n_classes, m = max(labels) + 1, len(documents)
+def sum_up(documents: Sequence[Document], labels: Sequence[Sequence[int]], n_terms: int) -> Problem:
+    """Document frequencies, idf, each term's share of all class sums, classes per term.
+
+    A document counts once for each of its labels, in everything.
+    """
+    n_classes, m = max(c for own in labels for c in own) + 1, sum(map(len, labels))
     ones = [1.0] * n_terms
     quantized = [
         {t: round(v / QUANTUM) for t, v in scoring.weigh(document, ones).items()}
         for document in documents
     ]
-    df = [sum(t in document for document in documents) for t in range(n_terms)]
-    totals = [sum(units.get(t, 0) for units in quantized) for t in range(n_terms)]
+    rows = list(zip(quantized, labels, strict=True))
+    df = [sum(len(own) for units, own in rows if t in units) for t in range(n_terms)]
+    totals = [sum(len(own) * units.get(t, 0) for units, own in rows) for t in range(n_terms)]
     shares = [v / max(sum(totals), 1) for v in totals]
     smallest = min((v for v in shares if v > 0), default=1.0)
-    vocabularies = [
-        {t for units, label in zip(quantized, labels, strict=True) if label == c for t in units}
-        for c in range(n_classes)
-    ]
+    vocabularies = [{t for units, own in rows if c in own for t in units} for c in range(n_classes)]
     return Problem(
         documents,
         labels,
@@ -83,7 +84,7 @@ def sum_up(documents: Sequence[Document], labels: Sequence[int], n_terms: int) -
 
 def build_classes(problem: Problem, used: Collection[int]) -> OracleClasses:
     """Sums over some documents; idf and collection model stay those of all."""
-    members = [[i for i in used if problem.labels[i] == c] for c in range(problem.n_classes)]
+    members = [[i for i in used if c in problem.labels[i]] for c in range(problem.n_classes)]
     return OracleClasses(
         [len(ids) for ids in members],
         [sum_documents(problem, ids) for ids in members],
@@ -102,11 +103,10 @@ def sum_documents(problem: Problem, members: Collection[int]) -> Sums:
 
 
 def leave_out(
-    problem: Problem, classes: OracleClasses, i: int, used: Collection[int]
+    problem: Problem, classes: OracleClasses, i: int, true: int, used: Collection[int]
 ) -> OracleClasses:
-    """The same classes, but the true class of document i summed without it."""
-    true = problem.labels[i]
-    members = [j for j in used if problem.labels[j] == true and j != i]
+    """The same classes, but one label of document i summed without it."""
+    members = [j for j in used if true in problem.labels[j] and j != i]
     sizes, sums = list(classes.sizes), list(classes.sums)
     sizes[true], sums[true] = len(members), sum_documents(problem, members)
     return OracleClasses(sizes, sums, classes.idf, classes.background)
@@ -121,10 +121,16 @@ def weigh(problem: Problem, document: Document, term_weights: Sequence[float]) -
     return {t: single(v) for t, v in scoring.weigh(document, weights).items()}
 
 
-def build_scorer(classes: OracleClasses, feature_weights: Sequence[float]) -> Scorer:
-    """Every feature is a sum over terms: a class's score of each term alone says all."""
+def build_scorer(
+    classes: OracleClasses, weights_of: Sequence[float] | Callable[[int], Sequence[float]]
+) -> Scorer:
+    """Every feature is a sum over terms: a class's score of each term alone says all.
+
+    The feature weights are those of all classes, or given for each class.
+    """
     weights, length_weights, biases = [], [], []
     for c, sums in enumerate(classes.sums):
+        feature_weights = weights_of(c) if callable(weights_of) else weights_of
         bias = feature_weights[SIZE] * scoring.log_size(classes, c)
         length_weight = -feature_weights[1] * scoring.background_penalty(classes, c)
         weights.append(
@@ -159,10 +165,11 @@ def prune(class_frequencies: Sequence[int], budget: int, x: Document) -> Documen
     return kept
 
 
-def search(query: Document, scorer: Scorer, q: int, excluded: int = -1) -> list[int]:
+def search(query: Document, scorer: Scorer, q: int, excluded: Collection[int] = ()) -> list[int]:
     """The q classes of highest score by brute force over all classes; ties to the lower class."""
     parts = scorer.weights, scorer.length_weights, scorer.biases
-    return [c for c, _ in scoring.highest(query, *parts, q, excluded)]
+    ranked = scoring.highest(query, *parts, len(scorer.biases), -1)
+    return [c for c, _ in ranked if c not in excluded][:q]
 
 
 def rerank(x: Document, found: Sequence[int], scorer: Scorer, residuals: Scorer) -> Ranking:

@@ -6,16 +6,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from tests.oracle_mixture import Mixture
 from tests.oracle_scored_classes import Settings
-from tests.oracle_search import single
-from tests.oracle_training import fit_feature_weights
 
 SCORERS = ("nearest centroid", "default feature weights", "no term weights", "learned")
 RESIDUALS = ("none", "as learned", "mixture")
 BANDS = ((1, 1), (2, 5), (6, 20), (21, 100), (101, math.inf))  # smallest and largest size
 BUDGETS = (1, 4, 16)  # postings per class, beside the whole query
-Part = tuple[float, float, float]  # score, residual without its bias, bias
-Mixture = tuple[float, float]  # how much weights and biases of the residuals count
 
 
 @dataclass(frozen=True)
@@ -44,37 +41,43 @@ class SelfCheck:
     scorer: int = SCORERS.index("learned")
     budget: int | None = None
     residuals: int = RESIDUALS.index("as learned")
-    mixture: Mixture = (1.0, 1.0)
+    mixture: Mixture = field(default_factory=Mixture)
 
 
 def measure(
-    true_classes: Sequence[int], found: Sequence[Sequence[int]], sizes: Sequence[int]
+    labels: Sequence[Sequence[int]], found: Sequence[Sequence[int]], sizes: Sequence[int]
 ) -> Figures:
-    """Accuracy, macro F1, recall among the candidates, and accuracy by size of the class."""
-    rows = list(zip(true_classes, found, strict=True))
-    correct = [row[0] == c for c, row in rows]
+    """R-precision, macro F1, recall among the candidates, and correct labels by size of the class.
+
+    Of a document with n labels the first n candidates are predicted.
+    """
+    predicted = [row[: len(own)] for own, row in zip(labels, found, strict=True)]
+    pairs = [(i, c) for i, own in enumerate(labels) for c in own]
     by_band = []
     for low, high in BANDS:
-        band = [
-            hit for hit, c in zip(correct, true_classes, strict=True) if low <= sizes[c] <= high
-        ]
+        band = [c in predicted[i] for i, c in pairs if low <= sizes[c] <= high]
         by_band.append(sum(band) / len(band) if band else -1.0)
+    hits = [
+        sum(c in row for c in own) / len(own)
+        for own, row in zip(labels, predicted, strict=True)
+        if own
+    ]
     return Figures(
-        accuracy=sum(correct) / len(correct),
-        macro_f1=macro_f1(true_classes, [row[0] for row in found]),
-        recall=sum(c in row for c, row in rows) / len(rows),
+        accuracy=math.fsum(hits) / len(hits),
+        macro_f1=macro_f1(labels, predicted),
+        recall=sum(c in found[i] for i, c in pairs) / len(pairs),
         by_band=by_band,
-        hits=[float(hit) for hit in correct],
+        hits=hits,
     )
 
 
-def macro_f1(true_classes: Sequence[int], predicted: Sequence[int]) -> float:
+def macro_f1(labels: Sequence[Sequence[int]], predicted: Sequence[Sequence[int]]) -> float:
     """Mean of 2 hits / (true + predicted) over the classes that are either."""
-    rows = list(zip(true_classes, predicted, strict=True))
+    rows = list(zip(labels, predicted, strict=True))
     scores = []
-    for c in sorted({*true_classes, *predicted}):
-        hits = sum(true == guess == c for true, guess in rows)
-        scores.append(2.0 * hits / (list(true_classes).count(c) + list(predicted).count(c)))
+    for c in sorted({c for own, row in rows for c in (*own, *row)}):
+        hits = sum(c in own and c in row for own, row in rows)
+        scores.append(2.0 * hits / sum((c in own) + (c in row) for own, row in rows))
     return math.fsum(scores) / len(scores)
 
 
@@ -93,10 +96,10 @@ def choose_scorer(figures: Sequence[Figures]) -> int:
     return max(leads, key=leads.__getitem__, default=len(figures) - 1)
 
 
-def choose_budget(recalls: Sequence[float], whole: float, settings: Settings) -> int | None:
-    """The fewest postings per class that lose at most a share of what the whole query finds."""
+def choose_budget(recalls: Sequence[float], best: float, settings: Settings) -> int | None:
+    """The fewest postings per class that lose at most a share of what the best budget finds."""
     for budget, recall in zip(BUDGETS, recalls, strict=True):
-        if recall >= (1.0 - settings.most_lost_recall) * whole:
+        if recall >= (1.0 - settings.most_lost_recall) * best:
             return budget
     return None
 
@@ -104,33 +107,3 @@ def choose_budget(recalls: Sequence[float], whole: float, settings: Settings) ->
 def choose_residuals(figures: Sequence[Figures]) -> int:
     """The highest sum of accuracy and macro F1; the first where they tie."""
     return max(range(len(figures)), key=lambda row: figures[row].accuracy + figures[row].macro_f1)
-
-
-def mix(part: Part, mixture: Mixture) -> float:
-    """Score, and residual as it counts."""
-    return part[0] + mixture[0] * part[1] + mixture[1] * part[2]
-
-
-def fit_mixture(
-    parts: Sequence[Sequence[Part]],
-    correct: Sequence[Sequence[bool]],
-    settings: Settings,
-) -> Mixture:
-    """Three weights >= 0 by the listwise softmax loss, brought to 1 for the score.
-
-    On documents whose true class is among the candidates; (1, 1) where these are too few, or the
-    score is worth nothing.
-    """
-    lists = []
-    for row, hits in zip(parts, correct, strict=True):
-        if any(hits):
-            true = hits.index(True)
-            lists.append([row[true], *row[:true], *row[true + 1 :]])
-    if len(lists) < settings.fewest_mixed or len(parts[0]) < 2:
-        return 1.0, 1.0
-    score, residual, bias = fit_feature_weights(
-        [[[single(v) for v in part] for part in row] for row in lists],
-        settings.mixture_decay,
-        bounds=[(0.0, None)] * 3,
-    )
-    return (residual / score, bias / score) if score > 0.0 else (1.0, 1.0)

@@ -119,7 +119,8 @@ def fit_feature_weights(
 
 def fit_residuals(
     weighted: Sequence[Document],
-    lists: Sequence[Sequence[int]],
+    labels: Sequence[Sequence[int]],
+    negatives: Sequence[Sequence[int]],
     scores: dict[int, list[float]],
     n_classes: int,
     C: float,
@@ -127,20 +128,25 @@ def fit_residuals(
     most_passes: int,
     lowest_offset: float,
     smallest_weight: float,
+    has_several: bool,
 ) -> Scorer:
     """A logistic regression for each class: its documents against those that have it in their list.
 
     `scores` holds the scores of the documents to learn from; a pair's offset is its log odds among
     its list. A class without documents, or a weight below the smallest, counts as 0.
     """
-    offsets = {i: [single(v) for v in scoring.log_odds(row)] for i, row in scores.items()}
+    offsets = {
+        i: [single(v) for v in competing_log_odds(row, len(labels[i]), has_several)]
+        for i, row in scores.items()
+    }
+    lists = [[*own, *row] for own, row in zip(labels, negatives, strict=True)]
     weights: list[dict[int, float]] = []
     biases: list[float] = []
     for pairs in scoring.list_pairs(lists, n_classes):
         close = [
-            (weighted[i], 1.0 if column == 0 else -1.0, offsets[i][column])
+            (weighted[i], 1.0 if column < len(labels[i]) else -1.0, offsets[i][column])
             for i, column in pairs
-            if i in offsets and (column == 0 or offsets[i][column] >= lowest_offset)
+            if i in offsets and (column < len(labels[i]) or offsets[i][column] >= lowest_offset)
         ]
         w, b = {}, 0.0
         if any(side > 0 for _, side, _ in close):
@@ -148,6 +154,22 @@ def fit_residuals(
         weights.append({t: single(v) for t, v in w.items() if abs(v) >= smallest_weight})
         biases.append(b)
     return Scorer(weights, [0.0] * n_classes, biases)
+
+
+def competing_log_odds(scores: Sequence[float], n_labels: int, has_several: bool) -> list[float]:
+    """A label against the negatives alone; a negative against all others, labels included.
+
+    Where documents have several labels, a label's is at least -1.5, and at most 50.
+    """
+    negatives = scores[n_labels:]
+    of_labels = [
+        scoring.log_odds([v, *negatives])[0] if negatives else math.inf for v in scores[:n_labels]
+    ]
+    if has_several:
+        of_labels = [min(max(v, -1.5), 50.0) for v in of_labels]
+    alone = len(scores) == 1
+    of_all = [math.inf] * len(scores) if alone else scoring.log_odds(scores)
+    return of_labels + of_all[n_labels:]
 
 
 def fit_logistic(

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from longtail._columns import as_labels, show_label
+from longtail._labels import Labels, LabelSets
 from longtail.sparse import Integers
 
 MAX_PADDED_K = 1_000  # k may be above the number of classes, but not without limit
@@ -78,15 +79,32 @@ def check_precision(precision: float) -> None:
         raise ValueError(f"precision must be between 0 and 1, such as 0.9; got {precision!r}.")
 
 
+def check_share(name: str, value: float) -> None:
+    """Refuse anything but a share of at least 0 and below 1."""
+    is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    if not is_number or not 0.0 <= value < 1.0:
+        raise ValueError(f"{name} must be a share from 0 to below 1, such as 0.2; got {value!r}.")
+
+
+def check_not_texts(X: Any) -> None:
+    """Refuse texts where counts are expected, and say which estimator takes them."""
+    first = X[0] if isinstance(X, list | tuple) and X else None
+    if isinstance(X, np.ndarray) and X.ndim == 1 and X.dtype.kind in "UOT" and len(X):
+        first = X[0]
+    if isinstance(first, str):
+        raise ValueError(
+            "X must be a matrix of counts, but it holds texts. TextClassifier takes texts; or put "
+            "a TextVectorizer before this classifier in a Pipeline."
+        )
+
+
 def check_documents_left(n_documents: int) -> None:
     """Refuse to forget everything."""
     if n_documents == 0:
         raise ValueError("cannot forget the last document of a model; fit a new one instead.")
 
 
-def repeat_by_weight(
-    X: Any, y: NDArray[Any], sample_weight: ArrayLike | None
-) -> tuple[Any, NDArray[Any]]:
+def repeat_by_weight(X: Any, y: Labels, sample_weight: ArrayLike | None) -> tuple[Any, Labels]:
     """Return each document as many times as it counts.
 
     A model is made of sums of documents, so a document of weight 2 is that document twice.
@@ -109,7 +127,7 @@ def repeat_by_weight(
     rows = np.repeat(np.arange(len(y)), weights.astype(np.int64))
     if not len(rows):
         raise ValueError("sample_weight is zero for every document; at least one must count.")
-    return X[rows], y[rows]
+    return X[rows], y.gather(rows) if isinstance(y, LabelSets) else y[rows]
 
 
 def check_same_kind(y: NDArray[Any], classes: NDArray[Any]) -> None:

@@ -74,6 +74,11 @@ class CountMatrix:
         first, last, _ = documents.indices(self.n_documents)
         return CountMatrix(self.indptr[first : last + 1], self.indices, self.data, self.n_terms)
 
+    def to_csr(self) -> sp.csr_array[Any]:
+        """Return the counts as scipy has them, without copying."""
+        shape = self.n_documents, self.n_terms
+        return sp.csr_array((self.data, self.indices, self.indptr), shape=shape)
+
     @classmethod
     def from_matrix(cls, X: Any) -> CountMatrix:
         """Bring a sparse or dense matrix of counts into the kernels' form; `X` stays as it is.

@@ -15,20 +15,21 @@ import numpy as np
 import pytest
 
 from longtail import LongTailClassifier
+from longtail._labels import as_sets
 from longtail.retrieval.pruning import WHOLE_QUERY
-from longtail.training import calibration, residuals, self_check
-from longtail.training.sampling import draw_documents, draw_seed, hold_out
+from longtail.training import calibration, mixture, residuals, self_check
+from longtail.training.sampling import draw_labels, draw_seed, hold_out
 from tests import oracle_long_tail as oracle
 from tests import oracle_score
 from tests.conftest import make_problem
 from tests.oracle_scored_classes import Settings, Shared, Steps, score_classes
 from tests.oracle_self_check import RESIDUALS, SCORERS
-from tests.oracle_shared_weights import DEFAULT_WEIGHTS, FIRST_WEIGHTS, draw_list
+from tests.oracle_shared_weights import DEFAULT_WEIGHTS, FIRST_WEIGHTS, draw_lists
 from tests.oracle_training import fit_feature_weights, scale_lists
 
 CLOSE = {"rel": 1e-8, "abs": 1e-8}
 # Sixty documents are enough to hold some out and calibrate on them.
-SMALL = Settings(held_out_share=0.3, fewest_calibrated=5, fewest_mixed=5)
+SMALL = Settings(held_out_share=0.3, fewest_calibrated=5, fewest_mixed=5, smallest_spread=0.3)
 IN_CONFIG = {  # the field of FitConfig for each setting
     "n_sampled": "n_sampled",
     "n_listed": "n_listed",
@@ -42,8 +43,10 @@ IN_CONFIG = {  # the field of FitConfig for each setting
 }
 WHERE = {  # the module's name for each other setting
     "most_lost_recall": (self_check, "MAX_LOST_RECALL"),
-    "fewest_mixed": (self_check, "MIN_MIXED"),
-    "mixture_decay": (self_check, "MIXTURE_DECAY"),
+    "fewest_mixed": (mixture, "MIN_MIXED"),
+    "macro_share": (mixture, "MACRO_SHARE"),
+    "mixture_prior": (mixture, "PRIOR"),
+    "smallest_spread": (mixture, "SMALLEST_SPREAD"),
     "fewest_calibrated": (calibration, "FEWEST_DOCUMENTS"),
     "tolerance": (residuals, "TOLERANCE"),
     "most_passes": (residuals, "MAX_PASSES"),
@@ -57,12 +60,17 @@ class Case:
     """A problem, how it is fitted, and what its fit must show for the case to be worth anything."""
 
     X: np.ndarray
-    y: np.ndarray
+    y: np.ndarray | list[list[int]]
     seed: int = 0
     candidates: int = 4
     C: float = 1.0
     settings: Settings = SMALL
     shows: frozenset[str] = frozenset()
+
+    @property
+    def label_sets(self) -> list[list[int]]:
+        """The labels of each document, ascending."""
+        return [sorted(np.atleast_1d(np.array(labels, int)).tolist()) for labels in self.y]
 
 
 def plain(seed, *shows):
@@ -141,10 +149,34 @@ def with_nothing_to_learn_from():
     return Case(X, np.array([0, 0, 1, 1]), settings=Settings())
 
 
+def of_label_sets(seed, *shows, n_classes=9, empty=True, most=3, **settings):
+    """One to `most` labels per document, each with some of its terms; one document has none."""
+    rng = np.random.default_rng(seed)
+    profiles = rng.dirichlet(np.full(20, 0.2), n_classes)
+    popularity = 1 / np.arange(1, n_classes + 1)
+    y = [
+        rng.choice(n_classes, n, replace=False, p=popularity / popularity.sum()).tolist()
+        for n in rng.integers(1, most + 1, 70)
+    ]
+    y[:n_classes] = [[c] for c in range(n_classes)]
+    X = np.array([sum(rng.multinomial(5, profiles[c]) for c in labels) for labels in y])
+    if empty:
+        y[40] = []
+    return Case(
+        X, y, seed=seed, settings=replace(SMALL, **settings), shows=frozenset({*shows, "several"})
+    )
+
+
 CASES = {
-    "seed 1": lambda: plain(1, "none"),
+    "label sets 1": lambda: of_label_sets(1),
+    "label sets 2": lambda: of_label_sets(2, first_candidates=4, n_uniform=2),
+    "label sets of nearly all": lambda: of_label_sets(3, n_classes=5, most=5, empty=False),
+    "label sets of one": lambda: replace(
+        plain(4, "as learned"), y=[[int(c)] for c in make_problem(4).y]
+    ),
+    "seed 2": lambda: plain(2, "none"),
     "seed 4": lambda: plain(4, "as learned"),
-    "seed 5": lambda: plain(5, "nearest centroid", "none"),
+    "seed 5": lambda: plain(5, "nearest centroid", "mixture"),
     "seed 10": lambda: plain(10, "mixture"),
     "crowded 4": lambda: crowded(4, "no term weights", "mixture", "uniform"),
     "crowded 10": lambda: crowded(10, "learned", "as learned", "uniform", "listed already"),
@@ -155,7 +187,7 @@ CASES = {
     "two classes": of_two_classes,
     "fractions": of_fractions,
     "small settings": with_small_settings,
-    "many classes": lambda: of_many_classes(0, 3, "mixture", "pruned", "listed already"),
+    "many classes": lambda: of_many_classes(1, 3, "mixture", "pruned", "listed already"),
     "many classes 32": lambda: of_many_classes(32, 3, "default feature weights", "mixture"),
     "half uniform": lambda: of_many_classes(9, 10, "unreached", "uniform"),
     "nothing uniform": lambda: of_many_classes(3, 0, "unreached"),
@@ -199,7 +231,7 @@ def fitted(request):
         ours.fit(case.X, case.y)
     theirs = oracle.fit(
         oracle_score.to_documents(case.X.tolist()),
-        case.y.tolist(),
+        case.label_sets,
         case.X.shape[1],
         draw_seed(case.seed),
         case.candidates,
@@ -211,11 +243,12 @@ def fitted(request):
 
 def test_draws(fitted):
     case, theirs = fitted.case, fitted.theirs
-    n_classes, seed = int(case.y.max()) + 1, draw_seed(case.seed)
-    held_out = hold_out(case.y, n_classes, len(theirs.held_out), seed)
+    labels, seed = as_sets(case.label_sets), draw_seed(case.seed)
+    held_out = hold_out(labels, len(theirs.held_out), seed)
     assert held_out.tolist() == theirs.held_out
-    sample = draw_documents(case.y, n_classes, case.settings.n_sampled, seed, without=held_out)
-    assert sample.tolist() == theirs.sample
+    sample = draw_labels(labels, case.settings.n_sampled, seed, without=held_out)
+    places = sample - labels.indptr[labels.document_ids[sample]]
+    assert list(zip(labels.document_ids[sample], places, strict=True)) == theirs.sample
 
 
 def test_feature_weights(fitted):
@@ -252,7 +285,9 @@ def test_self_check(fitted):
     assert (ours.scorer, ours.residuals) == (theirs.scorer, theirs.residuals)
     budget = WHOLE_QUERY if theirs.budget is None else theirs.budget
     assert ours.postings_per_class == budget
-    assert ours.mixture == pytest.approx(theirs.mixture, **CLOSE)
+    kept = ours.kept_mixture
+    assert kept.residuals == pytest.approx(np.array(theirs.mixture.residuals), **CLOSE)
+    assert kept.features == pytest.approx(np.array(theirs.mixture.features), **CLOSE)
     assert ours.recalls == pytest.approx(theirs.recalls, **CLOSE)
     for figures, expected in (
         (ours.scorer_figures, theirs.scorer_figures),
@@ -273,6 +308,22 @@ def test_calibrator(fitted):
         assert probabilities == pytest.approx([p for _, p in knots], **CLOSE)
     assert ours.held_out_log_odds == pytest.approx([v for v, _ in theirs.held_out], **CLOSE)
     assert ours.held_out_correct.tolist() == [hit for _, hit in theirs.held_out]
+    assert ours.pair_probabilities == pytest.approx([p for p, _ in theirs.likely], **CLOSE)
+    for ours_at, theirs_at in zip(by_level(ours), by_level(theirs), strict=True):
+        assert ours_at == theirs_at
+
+
+def by_level(calibrator):
+    """How many pairs of each probability are labels: equal probabilities come in any order."""
+    pairs = getattr(calibrator, "likely", None)
+    if pairs is None:
+        columns = calibrator.pair_probabilities.tolist(), calibrator.pair_correct.tolist()
+        pairs = list(zip(*columns, strict=True))
+    levels = {}
+    for probability, hit in pairs:
+        n, n_hits = levels.get(round(probability, 7), (0, 0))
+        levels[round(probability, 7)] = (n + 1, n_hits + hit)
+    return list(levels.values())
 
 
 @pytest.mark.parametrize("method", ["predict_topk", "predict_proba_topk"])
@@ -287,12 +338,22 @@ def test_predictions(fitted, method):
     )
 
 
+def test_label_sets(fitted):
+    if not fitted.ours.multilabel_:
+        assert fitted.ours.predict(fitted.unseen).ndim == 1
+        return
+    documents = oracle_score.to_documents(fitted.unseen.tolist())
+    for max_labels in (None, 2):
+        expected = oracle.predict_sets(fitted.theirs, documents, max_labels)
+        assert fitted.ours.predict(fitted.unseen, max_labels=max_labels) == expected
+
+
 def what_it_shows(theirs):
     """What was kept, and what became of documents whose true class is out of reach."""
     task, check = theirs.task, theirs.check
     ones = [1.0] * task.problem.n_terms
     scored = score_classes(task.problem, theirs.scored.used, Shared(ones, FIRST_WEIGHTS))
-    lists = [draw_list(task, scored, i) for i in theirs.sample]
+    lists = draw_lists(task, scored, theirs.sample)
     multiplicities = {m for entry in lists for m in entry.log_multiplicities}
     shown = {
         SCORERS[check.scorer],
@@ -305,6 +366,7 @@ def what_it_shows(theirs):
             ("unreached", not all(entry.reached for entry in lists)),
             ("uniform", any(m > 0.0 for m in multiplicities)),
             ("listed already", -math.inf in multiplicities),
+            ("several", task.has_several),
         )
         if is_shown
     }
@@ -323,7 +385,8 @@ def test_the_cases_hold_what_they_are_for(fitted):
     if SCORERS[theirs.check.scorer] in ("learned", "default feature weights"):
         assert max(theirs.shared.term_weights) - min(theirs.shared.term_weights) > 0.1
     assert theirs.calibrator.top
-    assert any(theirs.residuals.weights) == (RESIDUALS[theirs.check.residuals] != "none")
+    has_residuals = RESIDUALS[theirs.check.residuals] != "none" and case.C > 1e-9
+    assert any(theirs.residuals.weights) == has_residuals
     if case.C < 1e-9:
         ranked = oracle.predict_topk(theirs, oracle_score.to_documents(case.X.tolist()), 5)
         ties = [row[0][1] == row[1][1] for row in ranked]  # unless a twin is no candidate
@@ -341,7 +404,7 @@ def test_the_feature_weights_minimise_the_loss():
 
     oracle.fit(
         oracle_score.to_documents(case.X.tolist()),
-        case.y.tolist(),
+        case.label_sets,
         case.X.shape[1],
         draw_seed(case.seed),
         steps=Steps(fit_feature_weights=fit_and_record),

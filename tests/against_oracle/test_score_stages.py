@@ -11,7 +11,8 @@ from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
 
 from longtail._kernels import residuals as refinement_kernels
-from longtail._kernels.types import Block
+from longtail._kernels.types import Block, ListRows
+from longtail._labels import LabelSets
 from longtail.retrieval.index import build_index
 from longtail.retrieval.search import search
 from longtail.scoring.features import leave_one_out_scores, score_features, term_contributions
@@ -27,7 +28,7 @@ from longtail.statistics.classes import ClassStatistics
 from longtail.training import residuals as refinement
 from longtail.training.listwise import fit_term_weights, listwise_loss
 from tests import oracle_score as oracle
-from tests.conftest import make_problem
+from tests.conftest import make_problem, mined_rows, single_labels
 
 SEEDS = range(3)
 KINDS = ["integer", "fraction"]
@@ -201,8 +202,8 @@ def test_collapsed_and_own_scores(seed, kind):
 def test_highest_classes_of_a_real_score(seed, q, exclude):
     s = build(seed)
     score = build_scorer(s.profile, WEIGHTS)
-    own = s.y if exclude else None
-    classes, scores = search(s.documents, score, build_index(score, 25), q, true_classes=own)
+    own = single_labels(s.y) if exclude else None
+    classes, scores = search(s.documents, score, build_index(score, 25), q, labels=own)
     every = score_pairs(s.documents, s.every, score)
     for i in range(len(s.X)):
         if exclude:
@@ -248,7 +249,10 @@ def test_highest_classes_exactly(seed, n_classes):
     chosen = rng.permutation(40)[:25]
     own = rng.integers(-1, n_classes, 25)
     for q in sorted({1, n_classes // 2, n_classes - 1}):
-        options = {"document_ids": chosen, "true_classes": own}
+        passed = LabelSets(
+            np.concatenate([[0], np.cumsum(own >= 0)]), own[own >= 0], np.arange(n_classes)
+        )
+        options = {"document_ids": chosen, "labels": passed}
         classes, scores = search(documents, score, index, q, **options)
         for place, i in enumerate(chosen):
             expected = oracle.highest(
@@ -330,8 +334,10 @@ def test_offsets(width, scale):
     scores = np.random.default_rng(width).normal(size=(20, width)) * scale
     scores[0] = 0.0
     scores[1, 0], scores[1, 1] = 1e6, -1e6
-    offsets = np.full((20, width), np.nan, np.float32)
-    refinement_kernels.fill_log_odds(scores, Block(0, 20), offsets)
+    flat = np.full(20 * width, np.nan, np.float32)
+    rows = ListRows(width * np.arange(21), np.ones(20, np.int64))
+    refinement_kernels.fill_log_odds(scores.ravel(), rows, Block(0, 20), flat)
+    offsets = flat.reshape(20, width)
     assert np.isfinite(offsets).all()
     for row, computed in zip(scores.tolist(), offsets, strict=True):
         assert computed == pytest.approx(oracle.log_odds(row), rel=1e-6, abs=1e-6)
@@ -397,7 +403,7 @@ def smallest_objective(documents, signs, offsets, cost, n_terms):
 @pytest.mark.parametrize("seed", SEEDS)
 def test_class_weights_reach_the_optimum(seed, cost):
     problem, documents, classes, scores = hard_negatives(seed)
-    weights = refinement.fit_residuals(documents, classes, scores.__getitem__, 6, cost)
+    weights = refinement.fit_residuals(documents, mined_rows(classes), scores.__getitem__, 6, cost)
     weighted = [oracle.weigh(x, [1.0] * 12) for x in oracle.to_documents(problem.X)]
     for c in range(6):
         xs, signs, offsets = pairs_of(c, weighted, classes, scores)
@@ -414,7 +420,9 @@ def test_class_weights_reach_the_optimum_at_a_large_cost_and_wide_scores():
     for seed in SEEDS:
         problem, documents, classes, scores = hard_negatives(seed)
         scores *= 10
-        weights = refinement.fit_residuals(documents, classes, scores.__getitem__, 6, 30.0)
+        weights = refinement.fit_residuals(
+            documents, mined_rows(classes), scores.__getitem__, 6, 30.0
+        )
         weighted = [oracle.weigh(x, [1.0] * 12) for x in oracle.to_documents(problem.X)]
         for c in range(6):
             pairs = pairs_of(c, weighted, classes, scores)
@@ -428,7 +436,7 @@ def test_the_default_stop_is_near_the_optimum(seed, monkeypatch):
     monkeypatch.setattr(refinement, "SMALLEST_WEIGHT", 1e-300)
     monkeypatch.setattr(refinement, "LOWEST_LOG_ODDS", -np.inf)
     problem, documents, classes, scores = hard_negatives(seed)
-    weights = refinement.fit_residuals(documents, classes, scores.__getitem__, 6, 1.0)
+    weights = refinement.fit_residuals(documents, mined_rows(classes), scores.__getitem__, 6, 1.0)
     weighted = [oracle.weigh(x, [1.0] * 12) for x in oracle.to_documents(problem.X)]
     for c in range(6):
         xs, signs, offsets = pairs_of(c, weighted, classes, scores)
@@ -444,7 +452,9 @@ def test_one_class_without_offsets_is_liblinears_logistic_regression(seed, cost)
     problem, documents, _, _ = hard_negatives(seed)
     y = (problem.y > 1).astype(int)
     classes = np.column_stack([y, 1 - y])  # of two classes, each document has both
-    weights = refinement.fit_residuals(documents, classes, np.zeros((60, 2)).__getitem__, 2, cost)
+    weights = refinement.fit_residuals(
+        documents, mined_rows(classes), np.zeros((60, 2)).__getitem__, 2, cost
+    )
     weighted = [oracle.weigh(x, [1.0] * 12) for x in oracle.to_documents(problem.X)]
     dense = np.array([[x.get(t, 0.0) for t in range(12)] for x in weighted])
     for c in range(2):
@@ -469,7 +479,7 @@ def test_one_class_without_offsets_is_liblinears_logistic_regression(seed, cost)
 def test_pairs_below_the_lowest_offset_are_passed_over(monkeypatch):
     monkeypatch.setattr(refinement, "LOWEST_LOG_ODDS", -2.0)
     problem, documents, classes, scores = hard_negatives(5)
-    weights = refinement.fit_residuals(documents, classes, scores.__getitem__, 6, 1.0)
+    weights = refinement.fit_residuals(documents, mined_rows(classes), scores.__getitem__, 6, 1.0)
     weighted = [oracle.weigh(x, [1.0] * 12) for x in oracle.to_documents(problem.X)]
     n_passed_over, n_own_below = 0, 0
     for c in range(6):

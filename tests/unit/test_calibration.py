@@ -10,6 +10,7 @@ from longtail.training.calibration import (
     Calibrator,
     calibrate,
     candidate_log_odds,
+    estimate_calibration_error,
     find_threshold,
     fit_calibrator,
 )
@@ -120,3 +121,58 @@ def test_precisions_that_are_none():
     for precision in (0, 1, -0.1, 90):
         with pytest.raises(ValueError, match="precision must be between 0 and 1"):
             find_threshold(calibrator, precision)
+
+
+# ---- documents of classes that the model does not have
+
+
+def test_log_odds_of_unknown_classes_are_those_without_the_true_one():
+    """The definition, document by document: take the true class out and look again."""
+    scores, right = draw(7, 300)
+    calibrator = fit_calibrator(scores, right)
+    expected = []
+    for row, hits in zip(scores, right, strict=True):
+        left = [score for score, hit in zip(row, hits, strict=True) if not hit][:5]
+        expected.append(left[0] - math.log(sum(math.exp(score) for score in left[1:])))
+    assert calibrator.unknown_log_odds == pytest.approx(sorted(expected, reverse=True))
+
+
+@pytest.mark.parametrize("unknown", [0.0, 0.1, 0.3, 0.5])
+def test_a_threshold_keeps_its_precision_among_unknown_classes(unknown):
+    """Fresh documents, of which a share have no class: the precision holds on all of them."""
+    calibrator = fit_calibrator(*draw(8, 20_000, sharpness=0.5))
+    found = find_threshold(calibrator, 0.9, unknown)
+    scores, right = draw(9, 40_000, sharpness=0.5)
+    known = np.arange(len(scores)) >= unknown * len(scores)
+    without = np.take_along_axis(scores, np.argsort(right, axis=1, kind="stable"), axis=1)[:, :-1]
+    top = np.where(
+        known,
+        calibrate(scores, calibrator)[:, 0],
+        calibrate(without, calibrator)[:, 0],
+    )
+    kept = top >= found.threshold
+    precision = (right[:, 0] & known)[kept].mean()
+    assert precision == pytest.approx(found.expected_precision, abs=0.02)
+    assert precision > 0.88
+    assert kept.mean() == pytest.approx(found.coverage, abs=0.02)
+
+
+def test_what_a_share_of_unknown_classes_may_be():
+    calibrator = fit_calibrator(*draw(8, 200))
+    for unknown in (1.0, -0.1, "x", None, True):
+        with pytest.raises(ValueError, match="unknown must be a share from 0 to below 1"):
+            find_threshold(calibrator, 0.5, unknown)
+    pairs = fit_calibrator(*draw(8, 200, n_candidates=2))
+    find_threshold(pairs, 0.5)
+    with pytest.raises(ValueError, match="does not know how documents of unknown classes score"):
+        find_threshold(pairs, 0.5, 0.1)
+
+
+def test_the_calibration_error_is_estimated():
+    """Close to what fresh documents show, though estimated from those that were fitted."""
+    scores, right = draw(10, 2000, sharpness=0.5)
+    calibrator = fit_calibrator(scores, right)
+    fresh, hits = draw(11, 2000, sharpness=0.5)
+    measured = expected_calibration_error(calibrate(fresh, calibrator)[:, 0], hits[:, 0])
+    assert estimate_calibration_error(calibrator) == pytest.approx(measured, abs=0.02)
+    assert math.isnan(estimate_calibration_error(Calibrator.identity()))

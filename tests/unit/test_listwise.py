@@ -8,8 +8,9 @@ import pytest
 from longtail.scoring.features import Contributions
 from longtail.sparse import CountMatrix
 from longtail.training.listwise import fit_feature_weights, fit_term_weights, listwise_loss
-from longtail.training.sampling import draw_documents, hold_out
+from longtail.training.sampling import draw_labels, hold_out
 from tests import oracle_score as oracle
+from tests.conftest import single_labels
 
 
 def make_features(seed=0, n_documents=80, width=5):
@@ -170,27 +171,28 @@ def test_the_order_of_documents_is_the_order_of_steps():
 Y = np.array(
     [0, 1, 1, 2, 2, 2, 3, 4, 4, 4, 4]
 )  # classes 0, 3 and (empty) 5 have no second document
+LABELS = single_labels(Y, 6)
 NOT_ALONE = np.flatnonzero(~np.isin(Y, [0, 3]))
 
 
 @pytest.mark.parametrize("most", [0, 1, 4, 9, 10, 1000])
 def test_drawn_documents_are_distinct_and_never_alone(most):
     for seed in range(20):
-        drawn = draw_documents(Y, 6, most, seed)
+        drawn = draw_labels(LABELS, most, seed)
         assert len(drawn) == len(set(drawn.tolist())) == min(most, 9)
         assert set(drawn.tolist()) <= set(NOT_ALONE.tolist())
         assert drawn.dtype == np.int64
 
 
 def test_draws_depend_on_the_seed_alone():
-    drawn = draw_documents(Y, 6, 5, 3)
-    assert np.array_equal(drawn, draw_documents(Y, 6, 5, 3))
-    assert np.array_equal(drawn, draw_documents(Y, 6, 9, 3)[:5])  # more is more of the same
-    assert len({tuple(draw_documents(Y, 6, 9, seed)) for seed in range(50)}) > 45
+    drawn = draw_labels(LABELS, 5, 3)
+    assert np.array_equal(drawn, draw_labels(LABELS, 5, 3))
+    assert np.array_equal(drawn, draw_labels(LABELS, 9, 3)[:5])  # more is more of the same
+    assert len({tuple(draw_labels(LABELS, 9, seed)) for seed in range(50)}) > 45
 
 
 def test_draws_are_uniform_in_every_place():
-    drawn = np.array([draw_documents(Y, 6, 4, seed) for seed in range(3600)])
+    drawn = np.array([draw_labels(LABELS, 4, seed) for seed in range(3600)])
     for column in drawn.T:
         counts = np.bincount(column, minlength=11)[NOT_ALONE]
         # Binomial(3600, 1/9): mean 400, standard deviation 19.
@@ -200,8 +202,8 @@ def test_draws_are_uniform_in_every_place():
 def test_documents_kept_aside_are_not_drawn():
     aside = np.array([1, 5, 8])
     for seed in range(20):
-        drawn = draw_documents(Y, 6, 100, seed, without=aside)
-        every = draw_documents(Y, 6, 100, seed)
+        drawn = draw_labels(LABELS, 100, seed, without=aside)
+        every = draw_labels(LABELS, 100, seed)
         assert drawn.tolist() == [i for i in every.tolist() if i not in aside]
 
 
@@ -209,16 +211,16 @@ def test_documents_kept_aside_are_not_drawn():
 def test_no_class_loses_its_last_document(most):
     seen = set()
     for seed in range(60):
-        aside = hold_out(Y, 6, most, seed)
+        aside = hold_out(LABELS, most, seed)
         assert len(aside) == len(set(aside.tolist())) == min(most, 6)  # 11 documents, 5 classes
         assert set(np.delete(Y, aside).tolist()) == set(Y.tolist())
-        assert np.array_equal(aside, hold_out(Y, 6, most, seed))
+        assert np.array_equal(aside, hold_out(LABELS, most, seed))
         seen |= set(aside.tolist())
     assert seen == (set(NOT_ALONE.tolist()) if most else set())  # which one stays is random
 
 
 def test_nothing_to_draw():
-    assert len(draw_documents(np.arange(5), 5, 10, 0)) == 0
-    assert len(draw_documents(np.zeros(0, np.int64), 5, 10, 0)) == 0
-    assert len(hold_out(np.arange(5), 5, 10, 0)) == 0
-    assert len(hold_out(np.zeros(0, np.int64), 5, 10, 0)) == 0
+    assert len(draw_labels(single_labels(np.arange(5)), 10, 0)) == 0
+    assert len(draw_labels(single_labels([], 5), 10, 0)) == 0
+    assert len(hold_out(single_labels(np.arange(5)), 10, 0)) == 0
+    assert len(hold_out(single_labels([], 5), 10, 0)) == 0

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from longtail._kernels import residuals as kernels
-from longtail._kernels.types import Block
+from longtail._kernels.types import Block, ListRows
 from longtail.scoring.features import group_by_class
 from longtail.scoring.linear import ClassResiduals, score_pairs
 from longtail.scoring.weighting import weight_documents
@@ -12,7 +12,7 @@ from longtail.sparse import CountMatrix
 from longtail.training import residuals as refinement
 from longtail.training.residuals import fit_residuals
 from tests import oracle_score as oracle
-from tests.conftest import make_problem
+from tests.conftest import make_problem, mined_rows
 
 
 def hard_negatives(seed=0, width=4, n_classes=7):
@@ -72,14 +72,17 @@ def test_pairs_are_grouped_by_class(width):
 
 def test_offsets_of_two_classes_are_score_differences():
     scores = np.array([[1.5, -2.0], [0.0, 0.0], [-5000.0, 5000.0]])
-    offsets = np.empty((3, 2), np.float32)
-    kernels.fill_log_odds(scores, Block(0, 3), offsets)
-    assert offsets.tolist() == [[3.5, -3.5], [0.0, 0.0], [-10000.0, 10000.0]]
+    offsets = np.empty(6, np.float32)
+    rows = ListRows(2 * np.arange(4), np.ones(3, np.int64))
+    kernels.fill_log_odds(scores.ravel(), rows, Block(0, 3), offsets)
+    assert offsets.reshape(3, 2).tolist() == [[3.5, -3.5], [0.0, 0.0], [-10000.0, 10000.0]]
 
 
 def test_offsets_of_some_rows_leave_the_others():
-    offsets = np.full((4, 3), 9.0, np.float32)
-    kernels.fill_log_odds(np.zeros((4, 3)), Block(1, 3), offsets)
+    flat = np.full(12, 9.0, np.float32)
+    rows = ListRows(3 * np.arange(5), np.ones(4, np.int64))
+    kernels.fill_log_odds(np.zeros(12), rows, Block(1, 3), flat)
+    offsets = flat.reshape(4, 3)
     assert np.all(offsets[[0, 3]] == 9)
     assert offsets[1:3] == pytest.approx(-np.log(2))
 
@@ -109,7 +112,7 @@ def test_what_is_learned_ranks_documents_right():
     documents = weight_documents(CountMatrix.from_matrix(X), np.ones(3))
     classes = np.array([[0, 1], [0, 1], [1, 0], [1, 0]])
     scores = np.array([[-1.0, 1.0]] * 4)  # the statistics get every document wrong
-    weights = fit_residuals(documents, classes, scores.__getitem__, 2, cost=30.0)
+    weights = fit_residuals(documents, mined_rows(classes), scores.__getitem__, 2, cost=30.0)
     learned = scores + score_pairs(documents, classes, weights.as_scorer)
     assert np.all(learned[:, 0] > learned[:, 1])
     rows = as_dicts(weights)
@@ -120,7 +123,7 @@ def test_what_is_learned_ranks_documents_right():
 def test_pairs_that_the_score_gets_right_teach_little():
     documents, classes, scores = hard_negatives()
     scores[:, 0] += 40
-    weights = fit_residuals(documents, classes, scores.__getitem__, 7, 1.0)
+    weights = fit_residuals(documents, mined_rows(classes), scores.__getitem__, 7, 1.0)
     assert not len(weights.indices)
     assert weights.biases == pytest.approx(np.zeros(7), abs=1e-6)
 
@@ -128,7 +131,7 @@ def test_pairs_that_the_score_gets_right_teach_little():
 def test_a_class_without_own_documents_gets_no_weights():
     documents, classes, scores = hard_negatives(n_classes=7)
     classes[:, 1] = 7  # every document's candidate, nobody's class
-    weights = fit_residuals(documents, classes, scores.__getitem__, 9, 1.0)
+    weights = fit_residuals(documents, mined_rows(classes), scores.__getitem__, 9, 1.0)
     rows = as_dicts(weights)
     assert rows[7] == rows[8] == {}
     assert weights.biases[7] == weights.biases[8] == 0
@@ -138,13 +141,15 @@ def test_a_class_without_own_documents_gets_no_weights():
 def test_only_the_chosen_classes_are_fitted():
     documents, classes, scores = hard_negatives()
     chosen = np.array([True, False, False, True, True, False, False])
-    every = fit_residuals(documents, classes, scores.__getitem__, 7, 1.0)
-    some = fit_residuals(documents, classes, scores.__getitem__, 7, 1.0, class_mask=chosen)
+    every = fit_residuals(documents, mined_rows(classes), scores.__getitem__, 7, 1.0)
+    some = fit_residuals(
+        documents, mined_rows(classes), scores.__getitem__, 7, 1.0, class_mask=chosen
+    )
     for c, (mine, whole) in enumerate(zip(as_dicts(some), as_dicts(every), strict=True)):
         assert mine == (whole if chosen[c] else {})
         assert some.biases[c] == (every.biases[c] if chosen[c] else 0)
     none = fit_residuals(
-        documents, classes, scores.__getitem__, 7, 1.0, class_mask=np.zeros(7, bool)
+        documents, mined_rows(classes), scores.__getitem__, 7, 1.0, class_mask=np.zeros(7, bool)
     )
     assert equal(none, ClassResiduals.none(7))
 
@@ -153,9 +158,11 @@ def test_only_the_chosen_classes_are_fitted():
 def test_same_bits_for_any_threads(n_jobs):
     documents, classes, scores = hard_negatives()
     chosen = np.arange(7) != 2
-    one = fit_residuals(documents, classes, scores.__getitem__, 7, 1.0, class_mask=chosen, n_jobs=1)
+    one = fit_residuals(
+        documents, mined_rows(classes), scores.__getitem__, 7, 1.0, class_mask=chosen, n_jobs=1
+    )
     other = fit_residuals(
-        documents, classes, scores.__getitem__, 7, 1.0, class_mask=chosen, n_jobs=n_jobs
+        documents, mined_rows(classes), scores.__getitem__, 7, 1.0, class_mask=chosen, n_jobs=n_jobs
     )
     assert len(one.indices) > 50
     assert equal(one, other)
@@ -164,10 +171,10 @@ def test_same_bits_for_any_threads(n_jobs):
 def test_small_weights_are_dropped(monkeypatch):
     documents, classes, scores = hard_negatives()
     monkeypatch.setattr(refinement, "SMALLEST_WEIGHT", 1e-300)
-    every = as_dicts(fit_residuals(documents, classes, scores.__getitem__, 7, 1.0))
+    every = as_dicts(fit_residuals(documents, mined_rows(classes), scores.__getitem__, 7, 1.0))
     for threshold in (0.01, 0.3):
         monkeypatch.setattr(refinement, "SMALLEST_WEIGHT", threshold)
-        some = as_dicts(fit_residuals(documents, classes, scores.__getitem__, 7, 1.0))
+        some = as_dicts(fit_residuals(documents, mined_rows(classes), scores.__getitem__, 7, 1.0))
         assert some == [{t: v for t, v in row.items() if abs(v) >= threshold} for row in every]
         assert some != every
 
@@ -175,7 +182,7 @@ def test_small_weights_are_dropped(monkeypatch):
 def test_no_threshold_lists_each_term_once(monkeypatch):
     monkeypatch.setattr(refinement, "SMALLEST_WEIGHT", 0.0)
     documents, classes, scores = hard_negatives()
-    as_dicts(fit_residuals(documents, classes, scores.__getitem__, 7, 1.0))
+    as_dicts(fit_residuals(documents, mined_rows(classes), scores.__getitem__, 7, 1.0))
 
 
 def test_more_weights_than_the_first_buffer_holds():
@@ -184,7 +191,7 @@ def test_more_weights_than_the_first_buffer_holds():
     X[2, ::2], X[3, 1::2] = 1, 1
     documents = weight_documents(CountMatrix.from_matrix(X), np.ones(5000))
     classes = np.array([[0, 1], [1, 0], [2, 3], [3, 2]])
-    weights = fit_residuals(documents, classes, np.zeros((4, 2)).__getitem__, 4, 1000.0)
+    weights = fit_residuals(documents, mined_rows(classes), np.zeros((4, 2)).__getitem__, 4, 1000.0)
     rows = as_dicts(weights)
     for row, own in zip(rows, X, strict=True):
         assert row
@@ -201,7 +208,7 @@ def test_more_weights_than_the_first_buffer_holds():
 def test_documents_without_terms_move_the_constant_alone():
     documents = weight_documents(CountMatrix.from_matrix(np.zeros((3, 4))), np.ones(4))
     classes = np.array([[0, 1], [0, 1], [0, 1]])
-    weights = fit_residuals(documents, classes, np.zeros((3, 2)).__getitem__, 2, 1.0)
+    weights = fit_residuals(documents, mined_rows(classes), np.zeros((3, 2)).__getitem__, 2, 1.0)
     assert as_dicts(weights) == [{}, {}]
     assert weights.biases[0] > 0  # class 0 wins every pair it has
     assert weights.biases[1] == 0  # no document of its own
@@ -258,11 +265,15 @@ def test_replace_classes(chosen):
 
 def test_refitting_the_chosen_classes_updates_only_those():
     documents, classes, scores = hard_negatives()
-    before = fit_residuals(documents, classes, scores.__getitem__, 7, 1.0)
+    before = fit_residuals(documents, mined_rows(classes), scores.__getitem__, 7, 1.0)
     chosen = np.arange(7) % 3 == 0
-    after = fit_residuals(documents, classes, (scores * 2).__getitem__, 7, 1.0, class_mask=chosen)
+    after = fit_residuals(
+        documents, mined_rows(classes), (scores * 2).__getitem__, 7, 1.0, class_mask=chosen
+    )
     updated = as_dicts(before.replace_classes(after, chosen))
-    fresh = as_dicts(fit_residuals(documents, classes, (scores * 2).__getitem__, 7, 1.0))
+    fresh = as_dicts(
+        fit_residuals(documents, mined_rows(classes), (scores * 2).__getitem__, 7, 1.0)
+    )
     for c in range(7):
         assert updated[c] == (fresh if chosen[c] else as_dicts(before))[c]
         assert fresh[c] != as_dicts(before)[c]
@@ -271,8 +282,14 @@ def test_refitting_the_chosen_classes_updates_only_those():
 def test_documents_that_are_not_used_do_not_count():
     documents, classes, scores = hard_negatives()
     used = np.arange(len(classes)) % 3 > 0
-    some = fit_residuals(documents, classes, scores.__getitem__, 7, 1.0, document_mask=used)
+    some = fit_residuals(
+        documents, mined_rows(classes), scores.__getitem__, 7, 1.0, document_mask=used
+    )
     kept = np.flatnonzero(used)
-    alone = fit_residuals(documents.gather(kept), classes[kept], scores[kept].__getitem__, 7, 1.0)
+    alone = fit_residuals(
+        documents.gather(kept), mined_rows(classes[kept]), scores[kept].__getitem__, 7, 1.0
+    )
     assert as_dicts(some) == as_dicts(alone)
-    assert as_dicts(some) != as_dicts(fit_residuals(documents, classes, scores.__getitem__, 7, 1.0))
+    assert as_dicts(some) != as_dicts(
+        fit_residuals(documents, mined_rows(classes), scores.__getitem__, 7, 1.0)
+    )

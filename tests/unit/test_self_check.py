@@ -9,7 +9,6 @@ import pytest
 
 from longtail import LongTailClassifier
 from longtail.retrieval.pruning import WHOLE_QUERY
-from longtail.scoring.linear import ClassResiduals
 from longtail.sparse import CountMatrix
 from longtail.training import held_out, shared_weights
 from longtail.training.config import FitConfig
@@ -20,24 +19,22 @@ from longtail.training.self_check import (
     RESIDUALS,
     SCORERS,
     Figures,
-    Mixture,
     SelfCheck,
     choose_budget,
     choose_residuals,
     choose_scorer,
-    fit_mixture,
     measure_self,
 )
-from tests.conftest import make_problem
+from tests.conftest import make_problem, single_labels
 
 
 def figures(accuracy=0.5, macro_f1=0.5, correct=()):
-    return Figures(accuracy, macro_f1, 0.9, (np.nan,) * 5, np.array(correct, bool))
+    return Figures(accuracy, macro_f1, 0.9, (np.nan,) * 5, np.array(correct, float))
 
 
 def test_figures():
     true_classes, candidates = np.array([0, 1, 1, 2]), np.array([[0, 1], [1, 0], [0, 1], [0, 1]])
-    counted = measure_self(true_classes, candidates, np.array([1, 7, 200]))
+    counted = measure_self(single_labels(true_classes), candidates, np.array([1, 7, 200]))
     assert counted.accuracy == 0.5
     assert counted.recall == 0.75
     assert counted.by_band == pytest.approx([1, np.nan, 0.5, np.nan, 0], nan_ok=True)
@@ -62,29 +59,6 @@ def test_the_smallest_budget_that_finds_enough():
 def test_the_simplest_of_equal_residuals():
     assert choose_residuals([figures(), figures(), figures(0.4)]) == 0
     assert choose_residuals([figures(), figures(), figures(0.6)]) == 2
-
-
-def test_a_mixture_turns_misleading_residuals_down():
-    rng = np.random.default_rng(0)
-    correct = np.zeros((500, 5), np.bool_)
-    correct[np.arange(500), rng.integers(0, 5, 500)] = True
-    parts = rng.normal(size=(500, 5, 3))
-    parts[:, :, 0] += 2 * correct
-    parts[:, :, 2] += correct
-    mixture = fit_mixture(parts, correct)
-    assert 0 <= mixture.weights < 0.2
-    assert mixture.biases == pytest.approx(0.5, abs=0.15)
-    assert fit_mixture(parts[:10], correct[:10]) == Mixture()
-
-
-def test_residuals_as_they_count():
-    residuals = ClassResiduals(
-        np.array([0, 1, 2]), np.array([3, 4], np.int32), np.array([2, 4], np.float32), np.ones(2)
-    )
-    scaled = Mixture(0.5, 0.25).scale(residuals)
-    assert scaled.weights.tolist() == [1, 2]
-    assert scaled.biases.tolist() == [0.25, 0.25]
-    assert len(Mixture(0, 0).scale(residuals).weights) == 0
 
 
 # ---- inside a fit
@@ -127,7 +101,7 @@ def test_what_a_fit_keeps_is_in_the_model():
 def test_without_the_check_everything_learned_is_kept(problem):
     classes, class_ids = np.unique(problem.y, return_inverse=True)
     state = fit_long_tail(
-        CountMatrix.from_matrix(problem.X), class_ids, classes, FitConfig(self_check=False)
+        CountMatrix.from_matrix(problem.X), single_labels(class_ids), FitConfig(self_check=False)
     )
     assert (state.check.scorer, state.check.residuals) == (
         SelfCheck().scorer,
@@ -142,14 +116,14 @@ def test_unreached_documents_get_uniform_negatives():
     captured = []
     original = shared_weights._draw_for_unreached
 
-    def capture(lists, class_ids, n_classes, config):
-        captured.append((lists, original(lists, class_ids, n_classes, config)))
+    def capture(lists, labels, config):
+        captured.append((lists, original(lists, labels, config)))
         return captured[-1][1]
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(shared_weights, "_draw_for_unreached", capture)
-        classes, class_ids = np.unique(problem.y, return_inverse=True)
-        fit_long_tail(counts, class_ids, classes, FitConfig())
+        _, class_ids = np.unique(problem.y, return_inverse=True)
+        fit_long_tail(counts, single_labels(class_ids), FitConfig())
     before, after = captured[0]
     assert 0 < before.reached.sum() < len(before)
     same = before.classes == after.classes
@@ -171,10 +145,10 @@ def test_unreached_documents_get_uniform_negatives():
 
 def test_lists_shorter_than_the_uniform_negatives(problem):
     """With few negatives, half of them are drawn at the most, and never more than there are."""
-    classes, class_ids = np.unique(problem.y, return_inverse=True)
+    _, class_ids = np.unique(problem.y, return_inverse=True)
     for n_negatives in (1, 2, 5):
         config = FitConfig(n_negatives=n_negatives, n_uniform=10)
-        state = fit_long_tail(CountMatrix.from_matrix(problem.X), class_ids, classes, config)
+        state = fit_long_tail(CountMatrix.from_matrix(problem.X), single_labels(class_ids), config)
         assert np.isfinite(state.term_weights).all()
     with pytest.raises(ValueError, match="n_drawn must be from 0 to 6"):
         draw_uniform_negatives(class_ids, np.arange(3), 7, 7, 0)

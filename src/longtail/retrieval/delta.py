@@ -14,14 +14,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from longtail._kernels.types import PairScores, Queries
+from longtail._kernels.types import PairScores
 from longtail.retrieval.index import InvertedIndex
-from longtail.retrieval.search import rerank, search_batches
+from longtail.retrieval.search import make_queries, rerank, search_batches
 from longtail.scoring.linear import ClassResiduals, LinearScorer, score_pairs_with_residuals
 from longtail.scoring.weighting import WeightedDocuments
 from longtail.sparse import Floats, Integers
 from longtail.statistics.classes import ClassStatistics
 from longtail.statistics.corpus import Corpus
+from longtail.statistics.editing import grow_terms
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +67,7 @@ class DeltaSegment:
         n_new = n_terms - len(self.term_counts)
         return replace(
             self,
-            statistics=self.statistics.grow_terms(n_terms),
+            statistics=grow_terms(self.statistics, n_terms),
             term_counts=np.pad(self.term_counts, (0, n_new)),
             corpus=self.corpus.grow_terms(n_terms),
         )
@@ -135,7 +136,7 @@ def search_segments(
     return search_batches(
         pruned,
         index,
-        Queries(np.arange(n_documents), np.full(n_documents, -1)),
+        make_queries(np.arange(n_documents)),
         n_indexed,
         rank,
         n_jobs,

@@ -131,13 +131,8 @@ def build_index(scorer: LinearScorer, n_terms: int, n_jobs: int | None = None) -
     indptr = offsets_from_lengths(np.where(is_dense, 0, frequencies))
     work = offsets_from_lengths(frequencies)
     lowest, highest = np.zeros(n_terms, np.float32), np.zeros(n_terms, np.float32)
-    parallel_for(
-        lambda first, last: kernels.find_extremes(
-            scorer.arrays, Block(first, last), lowest, highest
-        ),
-        work,
-        n_jobs,
-    )
+    np.minimum.at(lowest, scorer.indices, scorer.weights)
+    np.maximum.at(highest, scorer.indices, scorer.weights)
     n_levels = np.where(is_dense, kernels.BYTE_LEVELS, kernels.WORD_LEVELS)
     quantization = Quantization(
         np.where(is_dense, np.cumsum(is_dense) - 1, -1).astype(np.int32),

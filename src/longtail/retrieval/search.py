@@ -18,12 +18,13 @@ from longtail._kernels import search as kernels
 from longtail._kernels.types import (
     Block,
     PairScores,
-    Queries,
     RankScratch,
+    SearchQueries,
     SearchScratch,
     Shortlist,
     TopK,
 )
+from longtail._labels import LabelSets
 from longtail._parallel import parallel_for, uniform_work
 from longtail.retrieval.index import (
     InvertedIndex,
@@ -31,7 +32,7 @@ from longtail.retrieval.index import (
 from longtail.retrieval.pruning import QueryPruning
 from longtail.scoring.linear import LinearScorer, score_pairs
 from longtail.scoring.weighting import WeightedDocuments
-from longtail.sparse import Floats, Integers, index_dtype
+from longtail.sparse import Floats, Integers, gather_rows, index_dtype
 
 BATCH_DOCUMENTS = 32_768  # enough for a class to have many of them when the shortlists are scored
 
@@ -48,7 +49,7 @@ def search(
     n_candidates: int,
     *,
     document_ids: Integers | None = None,
-    true_classes: Integers | None = None,
+    labels: LabelSets | None = None,
     pruning: QueryPruning | None = None,
     n_jobs: int | None = None,
 ) -> tuple[Integers, Floats]:
@@ -63,11 +64,11 @@ def search(
     index : InvertedIndex
         Of that scorer.
     n_candidates : int
-        q, at most the number of classes, less one where `true_classes` is given.
+        q, at most the number of classes.
     document_ids : ndarray of shape (M,), optional
         Which documents; all when left out.
-    true_classes : ndarray of shape (M,), optional
-        A class to pass over for each document.
+    labels : LabelSets, optional
+        The classes to pass over for each of the M documents.
     pruning : QueryPruning, optional
         Score a document by its rarest terms alone; by all when left out.
     n_jobs : int or None
@@ -76,14 +77,12 @@ def search(
     Returns
     -------
     classes : ndarray of shape (M, q), int32 or int64
-        Class ids; ties go to the lower one.
+        Class ids; ties go to the lower one. -1 where there are fewer classes.
     scores : ndarray of shape (M, q), float64
-        Their scores.
+        Their scores; -inf where there is no class.
     """
     if document_ids is None:
         document_ids = np.arange(documents.rows.n_documents)
-    if true_classes is None:
-        true_classes = np.full(len(document_ids), -1, np.int64)
     if not document_ids.size * n_candidates:
         shape = len(document_ids), n_candidates
         return np.empty(shape, index_dtype(len(scorer.biases))), np.empty(shape)
@@ -93,14 +92,14 @@ def search(
         scores = score_pairs(pruned, shortlist, scorer, n_jobs, document_ids=document_ids)
         return rank_topk(shortlist, scores, n_candidates, n_jobs)
 
-    queries = Queries(document_ids, true_classes)
+    queries = make_queries(document_ids, labels)
     return search_batches(pruned, index, queries, n_candidates, rank, n_jobs)
 
 
 def search_batches(
     documents: WeightedDocuments,
     index: InvertedIndex,
-    queries: Queries,
+    queries: SearchQueries,
     wanted: int,
     rank: Rank,
     n_jobs: int | None,
@@ -112,18 +111,20 @@ def search_batches(
     Where ties and near ties are more than the capacity of a shortlist, search again with a larger
     one. `rank` adds `n_unindexed` classes to each shortlist; batches become smaller by that.
     """
+    # A second search is for few documents: a quarter of the scratch is enough for it.
+    n_entries = BATCH_ENTRIES if capacity is None else BATCH_ENTRIES // 4
     capacity = capacity or 2 * wanted + 12
-    batch_size = max(1, min(BATCH_DOCUMENTS, BATCH_ENTRIES // (capacity + n_unindexed)))
+    batch_size = max(1, min(BATCH_DOCUMENTS, n_entries // (capacity + n_unindexed)))
     found = []
     for start in range(0, len(queries.document_ids), batch_size):
-        batch = Queries(*(array[start : start + batch_size] for array in queries))
+        batch = _slice_queries(queries, start, start + batch_size)
         shortlist = _shortlist(documents, index, batch, wanted, capacity, n_jobs)
         fits = shortlist.sizes <= capacity
         if fits.all():
             found.append(rank(batch.document_ids, shortlist.classes))
             continue
         fitting = rank(batch.document_ids[fits], shortlist.classes[fits])
-        rest = Queries(*(array[~fits] for array in batch))
+        rest = _gather_queries(batch, np.flatnonzero(~fits))
         larger = min(8 * capacity, len(index.biases))
         others = search_batches(documents, index, rest, wanted, rank, n_jobs, n_unindexed, larger)
         found.append((_merge(fits, fitting[0], others[0]), _merge(fits, fitting[1], others[1])))
@@ -131,6 +132,29 @@ def search_batches(
         return found[0]
     classes, scores = zip(*found, strict=True)
     return np.concatenate(classes), np.concatenate(scores)
+
+
+def make_queries(document_ids: Integers, labels: LabelSets | None = None) -> SearchQueries:
+    """Return queries that pass over the label sets of their documents, or over nothing."""
+    if labels is None:
+        nothing = np.zeros(len(document_ids) + 1, np.int64)
+        return SearchQueries(document_ids, nothing, np.zeros(0, np.int64))
+    return SearchQueries(document_ids, labels.indptr, labels.class_ids)
+
+
+def _slice_queries(queries: SearchQueries, first: int, last: int) -> SearchQueries:
+    """Return queries that follow each other; their offsets still count from the first of all."""
+    return SearchQueries(
+        queries.document_ids[first:last],
+        queries.label_indptr[first : min(last, len(queries.document_ids)) + 1],
+        queries.label_ids,
+    )
+
+
+def _gather_queries(queries: SearchQueries, rows: Integers) -> SearchQueries:
+    """Return some queries, in the order given."""
+    indptr, entries = gather_rows(queries.label_indptr, rows)
+    return SearchQueries(queries.document_ids[rows], indptr, queries.label_ids[entries])
 
 
 def _merge(first: NDArray[np.bool_], rows: NDArray[Any], other_rows: NDArray[Any]) -> NDArray[Any]:
@@ -143,7 +167,7 @@ def _merge(first: NDArray[np.bool_], rows: NDArray[Any], other_rows: NDArray[Any
 def _shortlist(
     documents: WeightedDocuments,
     index: InvertedIndex,
-    queries: Queries,
+    queries: SearchQueries,
     wanted: int,
     capacity: int,
     n_jobs: int | None,
@@ -196,17 +220,17 @@ def rank_topk(
     scores : ndarray of shape (n_documents, n_columns), float64
         Their scores.
     k : int
-        How many; each row has at least as many classes.
+        How many.
     n_jobs : int or None
         Number of threads.
 
     Returns
     -------
     classes : ndarray of shape (n_documents, k)
-        Ties go to the lower class id.
+        Ties go to the lower class id; -1 where a row has fewer classes.
     scores : ndarray of shape (n_documents, k), float64
     """
-    top = TopK(np.empty((len(classes), k), classes.dtype), np.empty((len(classes), k)))
+    top = TopK(np.full((len(classes), k), -1, classes.dtype), np.full((len(classes), k), -np.inf))
     parallel_for(
         lambda first, last: ranking.rank_topk(classes, scores, Block(first, last), top),
         uniform_work(len(classes)),
@@ -219,13 +243,13 @@ def rerank(
     classes: NDArray[Any], scores: PairScores, n_candidates: int, k: int, n_jobs: int | None
 ) -> tuple[NDArray[Any], Floats]:
     """Return the k best by rescored score among the candidates, the best by score."""
-    top = TopK(np.empty((len(classes), k), classes.dtype), np.empty((len(classes), k)))
+    top = TopK(np.full((len(classes), k), -1, classes.dtype), np.full((len(classes), k), -np.inf))
     parallel_for(
         lambda first, last: ranking.rerank(
             classes,
             scores,
             Block(first, last),
-            RankScratch(np.empty(n_candidates, np.int64), np.empty(n_candidates)),
+            RankScratch(np.empty(n_candidates, np.int32), np.empty(n_candidates)),
             top,
         ),
         uniform_work(len(classes)),

@@ -72,8 +72,14 @@ class LinearScorer:
 def build_scorer(
     profile: Profile, feature_weights: Floats, n_jobs: int | None = None
 ) -> LinearScorer:
-    """Collapse statistics and feature weights into weights, length weights and biases."""
+    """Collapse statistics and feature weights into weights, length weights and biases.
+
+    Feature weights have shape (6,), or (2, 6): of a class of one document, and what is added per
+    unit of ln n_c.
+    """
     statistics = profile.statistics
+    if feature_weights.ndim == 1:
+        feature_weights = np.stack([feature_weights, np.zeros_like(feature_weights)])
     weights = np.empty(len(statistics.indices), np.float32)
     length_weights, biases = np.empty(statistics.n_classes), np.empty(statistics.n_classes)
     parallel_for(
@@ -116,7 +122,17 @@ def score_pairs(
     if document_ids is None:
         document_ids = np.arange(documents.rows.n_documents)
     scores = np.full(classes.shape, -np.inf)
-    _score(documents, document_ids, classes, scorer, None, PairScores(scores, None), n_jobs)
+    none = ClassResiduals.none(0)
+    once = Rescoring(
+        documents.weights[:0],
+        documents.totals[:0],
+        none.indptr,
+        none.indices,
+        none.weights,
+        none.biases,
+    )
+    outputs = PairScores(scores, np.empty((0, 0)))
+    _score(documents, document_ids, classes, scorer, once, outputs, n_jobs)
     return scores
 
 
@@ -173,7 +189,7 @@ def _score(
     document_ids: Integers,
     classes: NDArray[Any],
     scorer: LinearScorer,
-    rescoring: Rescoring | None,
+    rescoring: Rescoring,
     outputs: PairScores,
     n_jobs: int | None,
 ) -> None:
@@ -195,9 +211,9 @@ def _score(
         )
         return
     pairs = group_by_class(classes, len(scorer.biases))
-    flat = PairScores(*(None if scores is None else scores.ravel() for scores in outputs))
+    flat = PairScores(outputs.scores.ravel(), outputs.rescored.ravel())
     n_terms = int(documents.rows.indices.max(initial=0)) + 1
-    n_values = n_terms if rescoring is None else 2 * n_terms
+    n_values = 2 * n_terms if len(rescoring.biases) else n_terms
     parallel_for(
         lambda first, last: kernels.score_pairs_by_class(
             vectors,

@@ -2,6 +2,8 @@
 
 ========== ===========================================================
 `classes`  `ClassStatistics`: the sum of the documents of each class
+`checks`   class ids, sums that fit, invariants of the arrays
+`editing`  classes moved, gathered, merged, left out; terms added
 `corpus`   `Corpus`: document frequencies, idf, collection counts
 ========== ===========================================================
 """

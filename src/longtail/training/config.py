@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
+
+from longtail._labels import LabelSets
+
+SEVERAL_CANDIDATES = 2  # times as many where documents have several labels
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,8 @@ class FitConfig:
         residuals, learned on held-out documents, takes back what is too much.
     self_check : bool
         Whether the learned parts are compared with simpler ones on held-out documents.
+    by_size : bool
+        Whether the mixture of features and residuals depends on the size of the class.
     max_checked : int
         Documents on which scorers and posting budgets are compared.
     min_listed : int
@@ -63,7 +69,20 @@ class FitConfig:
     n_uniform: int = 10
     residual_cost: float = 2.0
     self_check: bool = True
+    by_size: bool = True
     max_checked: int = 2_000
     min_listed: int = 10
     held_out_share: float = 0.15
     max_held_out: int = 15_000
+
+    def for_labels(self, labels: LabelSets) -> FitConfig:
+        """Return what a fit on such labels is told."""
+        return replace(self, candidates=count_candidates(self.candidates, labels.has_several))
+
+
+def count_candidates(candidates: int, several: bool) -> int:
+    """Return how many classes are found for a document: with several labels there is more to find.
+
+    On tib-subjects the labels found among 20, 40 and 80 candidates are 58, 64 and 70 in a hundred.
+    """
+    return SEVERAL_CANDIDATES * candidates if several else candidates

@@ -18,6 +18,7 @@ from longtail._validation import (
     find_label,
 )
 from longtail.sparse import CountMatrix, Integers
+from longtail.statistics import editing as statistics_editing
 from longtail.statistics.classes import ClassStatistics
 
 
@@ -76,15 +77,20 @@ def edit_documents(
     positions = np.searchsorted(labels, classes)
     sources = np.full(len(labels), -1)
     sources[positions] = np.arange(len(positions))
-    known = statistics.scatter_classes(positions, len(labels))
+    known = statistics_editing.scatter_classes(statistics, positions, len(labels))
     taught = sum_labelled(counts, y, labels, sublinear=statistics.sublinear, n_jobs=n_jobs)
     total = known + taught if direction > 0 else known - taught
     check_documents_left(total.n_documents)
-    # A removed class leaves its document frequencies behind; see `ClassStatistics.remove_class`.
-    total = total.with_frequencies(np.minimum(total.document_frequencies, total.n_documents))
+    # A removed class leaves its document frequencies behind; see `statistics.editing`.
+    total = statistics_editing.with_frequencies(
+        total, np.minimum(total.document_frequencies, total.n_documents)
+    )
     kept = np.flatnonzero(total.class_sizes > 0)
     return ClassEdit(
-        labels[kept], total.drop_empty_classes(), sources[kept], np.isin(labels[kept], y)
+        labels[kept],
+        statistics_editing.drop_empty_classes(total),
+        sources[kept],
+        np.isin(labels[kept], y),
     )
 
 
@@ -107,7 +113,7 @@ def rename_class(
     positions[sources] = np.arange(len(sources))
     return ClassEdit(
         labels[sources],
-        statistics.scatter_classes(positions, len(labels)),
+        statistics_editing.scatter_classes(statistics, positions, len(labels)),
         sources,
         np.zeros(len(labels), np.bool_),
     )
@@ -122,7 +128,10 @@ def merge_classes(
         raise ValueError(f"cannot merge class {source!r} into itself.")
     kept = np.delete(np.arange(len(classes)), class_ids[0])
     return ClassEdit(
-        classes[kept], statistics.merge_classes(*class_ids), kept, classes[kept] == into
+        classes[kept],
+        statistics_editing.merge_classes(statistics, *class_ids),
+        kept,
+        classes[kept] == into,
     )
 
 
@@ -133,5 +142,8 @@ def remove_class(classes: NDArray[Any], statistics: ClassStatistics, label: Any)
         raise ValueError("cannot remove the last class of a model; fit a new one instead.")
     kept = np.delete(np.arange(len(classes)), class_id)
     return ClassEdit(
-        classes[kept], statistics.remove_class(class_id), kept, np.zeros(len(kept), np.bool_)
+        classes[kept],
+        statistics_editing.remove_class(statistics, class_id),
+        kept,
+        np.zeros(len(kept), np.bool_),
     )

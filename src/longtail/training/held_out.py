@@ -1,7 +1,7 @@
 """The model and its simpler selves on held-out documents: which to keep, how far to search.
 
-In: documents that the class statistics lack, and shared weights. Out: what is kept of them, the
-`SelfCheck` that says why, and the `Calibrator`.
+In: documents that the class statistics lack, shared weights, and residuals learned without these
+documents. Out: what is kept of them, the `SelfCheck` that says why, and the `Calibrator`.
 """
 
 from __future__ import annotations
@@ -10,29 +10,40 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from longtail._parallel import release_memory
+from longtail._labels import LabelSets
 from longtail._validation import cap_candidates
+from longtail.retrieval.index import InvertedIndex
 from longtail.retrieval.pruning import QueryPruning
 from longtail.retrieval.search import rank_topk, search
-from longtail.scoring.features import CENTROID_FEATURE_WEIGHTS, DEFAULT_FEATURE_WEIGHTS
-from longtail.scoring.linear import score_pairs
-from longtail.scoring.weighting import weight_documents
-from longtail.sparse import CountMatrix, Floats, Integers
+from longtail.scoring.features import (
+    CENTROID_FEATURE_WEIGHTS,
+    DEFAULT_FEATURE_WEIGHTS,
+    score_features,
+)
+from longtail.scoring.linear import ClassResiduals, LinearScorer, score_pairs
+from longtail.scoring.weighting import Profile, weight_documents
+from longtail.sparse import CountMatrix, Integers
 from longtail.statistics.classes import ClassStatistics
 from longtail.statistics.corpus import Corpus
 from longtail.training.calibration import Calibrator, fit_calibrator
 from longtail.training.config import FitConfig
-from longtail.training.scored_classes import ScoredClasses, learn_residuals, mine_all
+from longtail.training.mixture import (
+    N_FEATURES,
+    N_PARTS,
+    Mixture,
+    PairParts,
+    fit_mixture,
+    log_sizes,
+)
+from longtail.training.scored_classes import ScoredClasses
 from longtail.training.self_check import (
     BUDGETS,
     RESIDUALS,
     Figures,
-    Mixture,
     SelfCheck,
     choose_budget,
     choose_residuals,
     choose_scorer,
-    fit_mixture,
     measure_self,
 )
 from longtail.training.shared_weights import SharedWeights
@@ -40,14 +51,14 @@ from longtail.training.shared_weights import SharedWeights
 
 @dataclass(frozen=True, eq=False)
 class HeldOutTest:
-    """All documents, and statistics that lack the held-out ones."""
+    """The held-out documents with their labels, and statistics that lack them."""
 
     counts: CountMatrix
-    class_ids: Integers
-    held_out: Integers
+    labels: LabelSets
     statistics: ClassStatistics
     corpus: Corpus
     config: FitConfig
+    marginal: bool = False  # whether any document, held out or not, has several labels
 
     @property
     def n_candidates(self) -> int:
@@ -57,8 +68,8 @@ class HeldOutTest:
 
 def check_scorers(test: HeldOutTest, learned: SharedWeights) -> tuple[SharedWeights, SelfCheck]:
     """Compare the learned scorer with simpler ones; find the posting budget of the one to keep."""
-    config, document_ids = test.config, test.held_out[: test.config.max_checked]
-    counts, true_classes = test.counts.gather(document_ids), test.class_ids[document_ids]
+    config, checked = test.config, slice(test.config.max_checked)
+    counts, labels = test.counts.slice_documents(checked), test.labels.slice_documents(checked)
     if not config.self_check:
         return learned, SelfCheck()
     plain = np.ones_like(learned.term_weights)
@@ -84,7 +95,7 @@ def check_scorers(test: HeldOutTest, learned: SharedWeights) -> tuple[SharedWeig
                 pruning=pruning,
                 n_jobs=config.n_jobs,
             )
-            figures.append(measure_self(true_classes, found, test.statistics.class_sizes))
+            figures.append(measure_self(labels, found, test.statistics.class_sizes))
         return figures
 
     figures = [find(shared, (None,))[0] for shared in selves]
@@ -94,62 +105,86 @@ def check_scorers(test: HeldOutTest, learned: SharedWeights) -> tuple[SharedWeig
         scorer_figures=np.array([entry.row for entry in figures]),
         recalls=np.array([*recalls, figures[kept].recall]),
         scorer=kept,
-        postings_per_class=choose_budget(recalls, figures[kept].recall),
+        # With several labels a pruned query may find more than the whole one.
+        postings_per_class=choose_budget(
+            recalls, max([figures[kept].recall, *(recalls if test.marginal else [])])
+        ),
     )
 
 
-def check_residuals(
-    test: HeldOutTest, shared: SharedWeights, check: SelfCheck
-) -> tuple[SelfCheck, Calibrator]:
-    """Learn residuals without the held-out documents, and how much they count; then calibrate.
-
-    Hard negatives are mined without them as well: a class that still had them would draw documents
-    like them as negatives, and its residual would count against them.
-    """
-    config, n_jobs = test.config, test.config.n_jobs
-    scored = ScoredClasses.of(test.statistics, test.corpus, shared, n_jobs)
-    pruning = QueryPruning.of(test.statistics, check.postings_per_class)
-    documents = weight_documents(test.counts, test.corpus.idf * shared.term_weights, n_jobs)
+def find_candidates(
+    test: HeldOutTest,
+    shared: SharedWeights,
+    scored: ScoredClasses,
+    index: InvertedIndex,
+    pruning: QueryPruning,
+) -> Integers:
+    """Return the candidates of each held-out document, best first."""
+    documents = weight_documents(
+        test.counts, test.corpus.idf * shared.term_weights, test.config.n_jobs
+    )
     candidates, _ = search(
         documents,
         scored.scorer,
-        scored.build_index(n_jobs),
+        index,
         test.n_candidates,
-        document_ids=test.held_out,
         pruning=pruning,
-        n_jobs=n_jobs,
+        n_jobs=test.config.n_jobs,
     )
-    lists = mine_all(documents, test.class_ids, scored, pruning, config)
-    used = np.ones(len(lists), np.bool_)
-    used[test.held_out] = False
-    residuals = learn_residuals(documents, lists, scored, config, document_mask=used)
-    held_out = documents.gather(test.held_out)
-    del documents, lists
-    release_memory()
-    scores = score_pairs(held_out, candidates, scored.scorer, n_jobs)
+    return candidates
+
+
+def check_residuals(
+    test: HeldOutTest,
+    candidates: Integers,
+    shared: SharedWeights,
+    scorer: LinearScorer,
+    residuals: ClassResiduals,
+    check: SelfCheck,
+) -> tuple[SelfCheck, Calibrator]:
+    """Learn on the held-out documents how much features and residuals count; then calibrate.
+
+    The residuals are learned without them, on hard negatives that were mined without them as well:
+    a class that still had them would draw documents like them as negatives, and its residual would
+    count against them.
+    """
+    n_jobs = test.config.n_jobs
+    documents = weight_documents(test.counts, test.corpus.idf * shared.term_weights, n_jobs)
     biases = residuals.biases[candidates]
-    weights = score_pairs(held_out, candidates, residuals.as_scorer, n_jobs) - biases
-    return _choose_mixture(np.stack([scores, weights, biases], axis=2), candidates, check, test)
+    features = score_features(
+        documents,
+        np.arange(len(candidates)),
+        candidates,
+        np.full(len(candidates), -1),
+        Profile.of(test.statistics, test.corpus, shared.collection_model),
+        n_jobs,
+    )
+    values = np.empty((*candidates.shape, N_PARTS))
+    values[:, :, :N_FEATURES] = features
+    values[:, :, -2] = score_pairs(documents, candidates, residuals.as_scorer, n_jobs) - biases
+    values[:, :, -1] = biases
+    scores = score_pairs(documents, candidates, scorer, n_jobs)
+    sizes = log_sizes(test.statistics.class_sizes)[candidates]
+    return _choose_mixture(PairParts(scores, values, sizes), candidates, check, test)
 
 
 def _choose_mixture(
-    parts: Floats, candidates: Integers, check: SelfCheck, test: HeldOutTest
+    parts: PairParts, candidates: Integers, check: SelfCheck, test: HeldOutTest
 ) -> tuple[SelfCheck, Calibrator]:
     """Keep the mixture of scorer and residuals that fares best, and calibrate its scores."""
-    n_jobs, n_candidates = test.config.n_jobs, candidates.shape[1]
-    true_classes = test.class_ids[test.held_out]
-    learned = fit_mixture(parts, candidates == true_classes[:, None])
-    mixtures = (Mixture(0.0, 0.0), Mixture(), learned)
-    ranked = [rank_topk(candidates, m.mix(parts), n_candidates, n_jobs) for m in mixtures]
+    config, n_candidates = test.config, candidates.shape[1]
+    correct = test.labels.contain(candidates)
+    learned = fit_mixture(parts, correct, candidates, by_size=config.by_size)
+    mixtures = (Mixture.without_residuals(), Mixture(), learned)
+    ranked = [rank_topk(candidates, m.mix(parts), n_candidates, config.n_jobs) for m in mixtures]
     figures = [
-        measure_self(true_classes, classes, test.statistics.class_sizes) for classes, _ in ranked
+        measure_self(test.labels, classes, test.statistics.class_sizes) for classes, _ in ranked
     ]
-    kept = choose_residuals(figures) if test.config.self_check else RESIDUALS.index("as learned")
+    kept = choose_residuals(figures) if config.self_check else RESIDUALS.index("as learned")
     classes, scores = ranked[kept]
     checked = replace(
-        check,
+        check.with_mixture(mixtures[kept]),
         residual_figures=np.array([entry.row for entry in figures]),
-        mixture=np.array([mixtures[kept].weights, mixtures[kept].biases]),
         residuals=kept,
     )
-    return checked, fit_calibrator(scores, classes == true_classes[:, None])
+    return checked, fit_calibrator(scores, test.labels.contain(classes), test.marginal)

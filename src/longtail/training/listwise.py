@@ -10,6 +10,7 @@ from scipy.optimize import minimize
 
 from longtail._kernels import listwise as kernels
 from longtail._kernels.types import AdaGrad, Contributions, ListScratch
+from longtail._progress import advance
 from longtail.sparse import CountMatrix, Floats, Integers
 
 FIRST_SQUARED_GRADIENT = 1e-2  # of AdaGrad: bounds the first step of a term to the learning rate
@@ -117,7 +118,8 @@ def fit_term_weights(
             log_weights,
         )
 
-    for _ in range(n_epochs):
+    for epoch in range(n_epochs):
+        advance("term weights", epoch * len(documents), n_epochs * len(documents))
         for batch in batches:  # no name for what is made here: it would live on beside the next
             step(batch, contributions or contributions_of(batch))
     return np.exp(log_weights)

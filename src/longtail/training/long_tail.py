@@ -1,6 +1,6 @@
 """The flagship's fit: statistics, a scorer learned on hard negatives, a residual per class.
 
-In: counts, class ids and a `FitConfig`. Out: a `LongTailState`, from which prediction, explanation
+In: counts, label sets and a `FitConfig`. Out: a `LongTailState`, from which prediction, explanation
 and editing work. Step by step:
 
 1. sum the documents of each class (`statistics`)
@@ -18,13 +18,14 @@ and editing work. Step by step:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from longtail._labels import LabelForm, LabelSets
 from longtail._parallel import release_memory
 from longtail._progress import OnStage
 from longtail.retrieval.delta import DeltaSegment
@@ -40,11 +41,16 @@ from longtail.statistics.classes import ClassStatistics
 from longtail.statistics.corpus import Corpus
 from longtail.training.calibration import Calibrator
 from longtail.training.config import FitConfig
-from longtail.training.held_out import HeldOutTest, check_residuals, check_scorers
-from longtail.training.sampling import draw_documents, hold_out
+from longtail.training.held_out import (
+    HeldOutTest,
+    check_residuals,
+    check_scorers,
+    find_candidates,
+)
+from longtail.training.sampling import draw_labels, hold_out
 from longtail.training.scored_classes import ScoredClasses, learn_residuals, mine_all, sum_documents
 from longtail.training.self_check import SelfCheck
-from longtail.training.shared_weights import fit_shared_weights
+from longtail.training.shared_weights import SampledLabels, SharedWeights, fit_shared_weights
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +70,7 @@ class LongTailState:
     term_weights : ndarray of shape (n_terms,), float64
         Learned factor of each term.
     feature_weights : ndarray of shape (6,), float64
-        Learned weight of each feature.
+        Learned weight of each feature; hard negatives are mined by them.
     residuals : ClassResiduals
         What each class has learned on its hard negatives.
     calibrator : Calibrator
@@ -75,6 +81,8 @@ class LongTailState:
         Classes whose documents changed since their residuals were learned.
     check : SelfCheck
         How the learned parts fared on held-out documents, and which were kept.
+    label_form : LabelForm
+        Whether a document may have several labels, and in which form `predict` gives them.
     scorer : LinearScorer
         Statistics and weights collapsed into one number for each (class, term).
     index : InvertedIndex
@@ -97,7 +105,13 @@ class LongTailState:
     scorer: LinearScorer
     index: InvertedIndex
     check: SelfCheck = field(default_factory=SelfCheck)
+    label_form: LabelForm = field(default_factory=LabelForm)
     delta: DeltaSegment | None = None
+
+    @property
+    def several(self) -> bool:
+        """Whether documents of the last fit had other than one label."""
+        return self.calibrator.marginal
 
     @property
     def all_classes(self) -> NDArray[Any]:
@@ -111,6 +125,11 @@ class LongTailState:
         # A term that no document has had says nothing, as if it were no term at all.
         return np.where(corpus.document_frequencies > 0, corpus.idf * self.term_weights, 0.0)
 
+    @property
+    def ranking_weights(self) -> Floats:
+        """Feature weights of the scorer, shape (2, 6): of one document, and per unit of ln n_c."""
+        return self.check.kept_mixture.ranking_weights(self.feature_weights)
+
     def profile(self) -> Profile:
         """Return what the features need of the indexed classes."""
         return Profile.of(self.statistics, self.current_corpus, self.collection_model)
@@ -118,8 +137,7 @@ class LongTailState:
 
 def fit_long_tail(
     counts: CountMatrix,
-    class_ids: Integers,
-    classes: NDArray[Any],
+    labels: LabelSets,
     config: FitConfig,
     on_stage: OnStage = lambda *_: None,
 ) -> LongTailState:
@@ -129,10 +147,8 @@ def fit_long_tail(
     ----------
     counts : CountMatrix
         The documents.
-    class_ids : ndarray of shape (n_documents,)
-        The row of `classes` of each document.
-    classes : ndarray of shape (n_classes,)
-        Labels, sorted; each has a document.
+    labels : LabelSets
+        The labels of each document; each class has a document.
     config : FitConfig
         What to do.
     on_stage : callable
@@ -143,27 +159,32 @@ def fit_long_tail(
     LongTailState
         The same bits for any `n_jobs`.
     """
-    n_classes, n_jobs = len(classes), config.n_jobs
-    n_held_out = min(int(config.held_out_share * len(class_ids)), config.max_held_out)
-    held_out = hold_out(class_ids, n_classes, n_held_out * config.calibrate, config.seed)
-    sample = draw_documents(class_ids, n_classes, config.n_sampled, config.seed, without=held_out)
+    config, n_jobs = config.for_labels(labels), config.n_jobs
+    n_held_out = min(int(config.held_out_share * labels.n_documents), config.max_held_out)
+    held_out = hold_out(labels, n_held_out * config.calibrate, config.seed)
+    sample = draw_labels(labels, config.n_sampled, config.seed, without=held_out)
     on_stage("statistics", 0, 0)
-    statistics = sum_documents(counts, class_ids, n_classes, n_jobs)
+    statistics = sum_documents(counts, labels, n_jobs)
     corpus = statistics.corpus
     on_stage("shared weights", 0, 0)
-    shared = fit_shared_weights(counts, class_ids, statistics, sample, config)
+    sampled = counts.gather(labels.document_ids[sample])
+    shared = fit_shared_weights(sampled, SampledLabels.of(labels, sample), statistics, config)
+    del sampled
     release_memory()
-    check, calibrator = SelfCheck(), Calibrator.identity()
+    check, calibrator = SelfCheck(), Calibrator.identity(marginal=labels.has_several)
     if len(held_out):
         on_stage("self-check", 0, 0)
         # Sums are exact: what is subtracted can be added again, so that statistics, scorer and
         # index are in memory once.
-        apart = sum_documents(counts.gather(held_out), class_ids[held_out], n_classes, n_jobs)
+        counts_apart, labels_apart = counts.gather(held_out), labels.gather(held_out)
+        apart = sum_documents(counts_apart, labels_apart, n_jobs)
         statistics = statistics - apart
-        test = HeldOutTest(counts, class_ids, held_out, statistics, corpus, config)
+        test = HeldOutTest(
+            counts_apart, labels_apart, statistics, corpus, config, labels.has_several
+        )
         shared, check = check_scorers(test, shared)
         on_stage("calibration", 0, 0)
-        check, calibrator = check_residuals(test, shared, check)
+        check, calibrator = _calibrate(test, counts, labels, held_out, shared, check)
         statistics = statistics + apart
         del apart, test
         release_memory()
@@ -171,25 +192,94 @@ def fit_long_tail(
     pruning = QueryPruning.of(statistics, check.postings_per_class)
     documents = weight_documents(counts, corpus.idf * shared.term_weights, n_jobs)
     scored = ScoredClasses.of(statistics, corpus, shared, n_jobs)
-    lists = mine_all(documents, class_ids, scored, pruning, config)
+    mined = mine_all(documents, labels, scored, scored.build_index(n_jobs), pruning, config)
     release_memory()
     on_stage("residuals", 0, 0)
-    residuals = check.kept_mixture.scale(learn_residuals(documents, lists, scored, config))
-    del documents, lists
+    residuals = learn_residuals(documents, mined, scored, config)
+    del documents, mined
     on_stage("index", 0, 0)
+    state = build_state(
+        labels.classes, scored, shared, residuals, check, calibrator, pruning, n_jobs
+    )
+    return replace(state, label_form=labels.form)
+
+
+def build_state(
+    classes: NDArray[Any],
+    scored: ScoredClasses,
+    shared: SharedWeights,
+    residuals: ClassResiduals,
+    check: SelfCheck,
+    calibrator: Calibrator,
+    pruning: QueryPruning,
+    n_jobs: int | None = None,
+) -> LongTailState:
+    """Put the learned parts together; build the scorer and the index of what counts how much.
+
+    Parameters
+    ----------
+    classes : ndarray of shape (n_classes,)
+        Labels, sorted.
+    scored : ScoredClasses
+        Statistics and corpus, scored by the shared weights alone.
+    shared : SharedWeights
+        What features and terms are worth.
+    residuals : ClassResiduals
+        As they were learned.
+    check : SelfCheck
+        Says how much features and residuals count.
+    calibrator : Calibrator
+        From scores to probabilities.
+    pruning : QueryPruning
+        Which terms of a document search.
+    n_jobs : int or None
+        Number of threads.
+
+    Returns
+    -------
+    LongTailState
+        For one label per document.
+    """
+    mixture, profile = check.kept_mixture, scored.profile
+    ranking = scored.reweight(mixture.ranking_weights(shared.feature_weights), n_jobs)
     return LongTailState(
         classes=classes,
-        statistics=statistics,
-        corpus=corpus,
-        current_corpus=corpus,
+        statistics=profile.statistics,
+        corpus=profile.corpus,
+        current_corpus=profile.corpus,
         collection_model=shared.collection_model,
         term_weights=shared.term_weights,
         feature_weights=shared.feature_weights,
-        residuals=residuals,
+        residuals=mixture.scale(residuals, profile.statistics.class_sizes),
         calibrator=calibrator,
         pruning=pruning,
-        stale=np.zeros(n_classes, np.bool_),
+        stale=np.zeros(len(classes), np.bool_),
         check=check,
-        scorer=scored.scorer,
-        index=scored.build_index(n_jobs),
+        scorer=ranking.scorer,
+        index=ranking.build_index(n_jobs),
     )
+
+
+def _calibrate(
+    test: HeldOutTest,
+    counts: CountMatrix,
+    labels: LabelSets,
+    held_out: Integers,
+    shared: SharedWeights,
+    check: SelfCheck,
+) -> tuple[SelfCheck, Calibrator]:
+    """Learn residuals without the held-out documents; then how much they count, and calibrate."""
+    config, n_jobs = test.config, test.config.n_jobs
+    pruning = QueryPruning.of(test.statistics, check.postings_per_class)
+    scored = ScoredClasses.of(test.statistics, test.corpus, shared, n_jobs)
+    index = scored.build_index(n_jobs)
+    candidates = find_candidates(test, shared, scored, index, pruning)
+    documents = weight_documents(counts, test.corpus.idf * shared.term_weights, n_jobs)
+    mined = mine_all(documents, labels, scored, index, pruning, config)
+    del index
+    used = np.ones(labels.n_documents, np.bool_)
+    used[held_out] = False
+    residuals = learn_residuals(documents, mined, scored, config, document_mask=used)
+    del documents, mined
+    release_memory()
+    return check_residuals(test, candidates, shared, scored.scorer, residuals, check)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from longtail._labels import LabelSets
 from longtail._validation import cap_candidates, check_documents_left, look_up
 from longtail.retrieval.delta import DeltaSegment
 from longtail.retrieval.index import build_index
@@ -19,12 +20,15 @@ from longtail.retrieval.pruning import QueryPruning
 from longtail.scoring.linear import ClassResiduals, build_scorer
 from longtail.scoring.weighting import Profile, estimate_collection_model, weight_documents
 from longtail.sparse import CountMatrix, Integers
-from longtail.statistics.classes import ClassStatistics, check_total
-from longtail.training.config import FitConfig
+from longtail.statistics import editing as statistics_editing
+from longtail.statistics.checks import check_total
+from longtail.statistics.classes import ClassStatistics
+from longtail.statistics.editing import gather_classes, with_frequencies
+from longtail.training.config import FitConfig, count_candidates
 from longtail.training.editing import ClassEdit, edit_documents, sum_labelled
 from longtail.training.long_tail import LongTailState
-from longtail.training.negatives import mine_hard_negatives
-from longtail.training.scored_classes import ScoredClasses, learn_residuals
+from longtail.training.negatives import mine_pairs
+from longtail.training.scored_classes import ScoredClasses, learn_residuals, sum_documents
 
 DELTA_CAPACITY = 256  # classes taught before the index is built anew
 
@@ -33,7 +37,7 @@ def derive(state: LongTailState, n_jobs: int | None = None) -> LongTailState:
     """Bring everything that follows from the statistics up to date."""
     current = state.corpus.with_terms_of(state.statistics.corpus)
     profile = Profile.of(state.statistics, current, state.collection_model)
-    scorer = build_scorer(profile, state.feature_weights, n_jobs)
+    scorer = build_scorer(profile, state.ranking_weights, n_jobs)
     return replace(
         state,
         current_corpus=current,
@@ -70,8 +74,8 @@ def merged_statistics(state: LongTailState) -> tuple[ClassStatistics, Integers]:
         return state.statistics, np.arange(len(state.classes))
     in_main = delta.find_in_main()
     nothing = np.zeros_like(delta.statistics.document_frequencies)
-    statistics = state.statistics.gather_classes(in_main).with_frequencies(nothing)
-    return statistics + delta.statistics.gather_classes(delta.find_in_delta()), in_main
+    statistics = with_frequencies(gather_classes(state.statistics, in_main), nothing)
+    return statistics + gather_classes(delta.statistics, delta.find_in_delta()), in_main
 
 
 def apply_edit(state: LongTailState, edit: ClassEdit, n_jobs: int | None = None) -> LongTailState:
@@ -120,7 +124,7 @@ def grow_terms(state: LongTailState, n_terms: int) -> LongTailState:
     n_new = n_terms - len(state.term_weights)
     return replace(
         state,
-        statistics=state.statistics.grow_terms(n_terms),
+        statistics=statistics_editing.grow_terms(state.statistics, n_terms),
         current_corpus=state.current_corpus.grow_terms(n_terms),
         collection_model=np.pad(state.collection_model, (0, n_new)),
         term_weights=np.pad(state.term_weights, (0, n_new), constant_values=1.0),
@@ -131,9 +135,11 @@ def grow_terms(state: LongTailState, n_terms: int) -> LongTailState:
 
 
 def refine(
-    state: LongTailState, counts: CountMatrix, y: NDArray[Any], config: FitConfig
+    state: LongTailState, counts: CountMatrix, labels: LabelSets, config: FitConfig
 ) -> LongTailState:
     """Learn the residuals of the stale classes, and bring the global quantities up to date.
+
+    The classes of the labels are those of the state.
 
     Raises
     ------
@@ -143,7 +149,7 @@ def refine(
     n_jobs = config.n_jobs
     state = merge_segments(state, n_jobs)
     # Refuses documents that the sums cannot contain.
-    _ = state.statistics - sum_labelled(counts, y, state.classes, sublinear=True, n_jobs=n_jobs)
+    _ = state.statistics - sum_documents(counts, labels, n_jobs)
     state = derive(
         replace(
             state,
@@ -155,20 +161,21 @@ def refine(
     )
     if len(state.classes) > 1:  # a class alone has nothing to be told from
         documents = weight_documents(counts, state.document_weights, n_jobs)
-        class_ids = np.searchsorted(state.classes, y)
-        lists = mine_hard_negatives(
+        candidates = count_candidates(config.candidates, state.several)
+        # As in a fit: mined by the scorer that knows nothing of the mixture.
+        ranking = ScoredClasses(state.profile(), state.ranking_weights, state.scorer)
+        scored = ranking.reweight(state.feature_weights, n_jobs)
+        mined = mine_pairs(
             documents,
-            np.arange(len(class_ids)),
-            class_ids,
-            state.scorer,
-            state.index,
+            labels,
+            scored.scorer,
+            scored.build_index(n_jobs),
             state.pruning,
-            cap_candidates(config.candidates, len(state.classes)),
+            cap_candidates(candidates, len(state.classes)),
             n_jobs,
         )
-        scored = ScoredClasses(state.profile(), state.feature_weights, state.scorer)
-        learned = learn_residuals(documents, lists, scored, config, class_mask=state.stale)
-        learned = state.check.kept_mixture.scale(learned)
+        learned = learn_residuals(documents, mined, scored, config, class_mask=state.stale)
+        learned = state.check.kept_mixture.scale(learned, state.statistics.class_sizes)
         state = replace(state, residuals=state.residuals.replace_classes(learned, state.stale))
     return replace(state, stale=np.zeros_like(state.stale))
 
@@ -194,7 +201,7 @@ def _change_delta(
         tombstones |= before.tombstones
     tombstones[in_main[in_main >= 0]] = True
     n_documents = state.statistics.class_sizes[~tombstones].sum() + sums.n_documents
-    sums = sums.with_frequencies(np.minimum(sums.document_frequencies, n_documents))
+    sums = with_frequencies(sums, np.minimum(sums.document_frequencies, n_documents))
     counts_before = state.statistics.corpus.term_counts if before is None else before.term_counts
     term_counts = counts_before + direction * taught.corpus.term_counts
     # The segments are summed up only when they are merged; that must not be refused then.
@@ -202,7 +209,7 @@ def _change_delta(
     check_total(float(term_counts.sum()), bits)
     corpus = state.corpus.with_new_terms(sums.document_frequencies, term_counts)
     kept = np.flatnonzero(sums.class_sizes > 0)
-    labels, sums = labels[kept], sums.gather_classes(kept)
+    labels, sums = labels[kept], gather_classes(sums, kept)
     all_classes, main_ids, delta_ids = _merge_labels(state.classes, tombstones, labels)
     profile = Profile.of(sums, corpus, state.collection_model)
     return DeltaSegment(
@@ -211,7 +218,7 @@ def _change_delta(
         term_counts=term_counts,
         residuals=residuals.gather_classes(kept),
         corpus=corpus,
-        scorer=build_scorer(profile, state.feature_weights),
+        scorer=build_scorer(profile, state.ranking_weights),
         tombstones=tombstones,
         all_classes=all_classes,
         main_ids=main_ids,
@@ -227,7 +234,7 @@ def _gather_classes(
     delta = state.delta
     if delta is None:
         return (
-            state.statistics.gather_classes(in_main),
+            gather_classes(state.statistics, in_main),
             state.residuals.gather_classes(in_main),
             in_main,
         )
@@ -235,8 +242,8 @@ def _gather_classes(
     gone = (in_main >= 0) & delta.tombstones[in_main]
     in_main = np.where(gone, -1, in_main)
     nothing = np.zeros_like(delta.statistics.document_frequencies)
-    sums = delta.statistics.gather_classes(in_delta)
-    sums = sums + state.statistics.gather_classes(in_main).with_frequencies(nothing)
+    sums = gather_classes(delta.statistics, in_delta)
+    sums = sums + with_frequencies(gather_classes(state.statistics, in_main), nothing)
     residuals = state.residuals.gather_classes(in_main).replace_classes(
         delta.residuals.gather_classes(in_delta), in_delta >= 0
     )
@@ -260,7 +267,7 @@ def _main_classes_with_terms(state: LongTailState, terms: Integers) -> NDArray[A
     if not len(terms):
         return state.classes[:0]
     stale = np.flatnonzero(state.stale)
-    sums = state.statistics.gather_classes(stale)
+    sums = gather_classes(state.statistics, stale)
     owners = np.repeat(stale, np.diff(sums.indptr))
     rows = np.unique(owners[np.isin(sums.indices, terms)])
     if state.delta is not None:

@@ -1,38 +1,41 @@
 """Hard negatives: the wrong classes that score highest for a document.
 
-In: documents with their true classes, a scorer and its index. Out: for each document a row of class
-ids, the true class in column 0 and its negatives after it, best first. The paper's uniform
-adversaries can be drawn instead.
+In: documents with their label sets, a scorer and its index. Out: for each document its negatives,
+best first: classes outside its whole label set. The paper's uniform adversaries can be drawn
+instead.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from longtail._labels import LabelSets
+from longtail._progress import advance
 from longtail.retrieval.index import InvertedIndex
 from longtail.retrieval.pruning import QueryPruning
 from longtail.retrieval.search import search
 from longtail.scoring.linear import LinearScorer
 from longtail.scoring.weighting import WeightedDocuments
-from longtail.sparse import Integers, index_dtype
+from longtail.sparse import Floats, Integers, index_dtype
 
 MINING_BLOCK = 8_192  # documents; the scores of their negatives are not kept
 
 
 @dataclass(frozen=True, eq=False)
 class ClassLists:
-    """Documents, each with a list of classes to tell apart.
+    """(Document, label) pairs, each with a list of classes to tell the label from.
 
     Attributes
     ----------
     document_ids : ndarray of shape (M,)
-        Row ids.
+        Rows of their documents.
     classes : ndarray of shape (M, 1 + n_negatives)
-        The true class in column 0.
+        The label in column 0; the others are no labels of the document.
     left_out : ndarray of shape (M,)
         The class that must forget the document before it is scored; -1 for none.
     reached : ndarray of shape (M,), bool
@@ -62,17 +65,119 @@ class ClassLists:
         return len(self.document_ids)
 
 
+@dataclass(frozen=True, eq=False)
+class MinedPairs:
+    """Documents with the classes that they teach: their labels, then their negatives, best first.
+
+    Attributes
+    ----------
+    labels : LabelSets
+        Of each document.
+    n_negatives : int
+        q, of each document.
+    classes : ndarray of shape (n_labels + q * n_documents,)
+        Class ids, document by document; -1 where there is no other class.
+    """
+
+    labels: LabelSets
+    n_negatives: int
+    classes: NDArray[Any]
+
+    @classmethod
+    def of_rows(cls, classes: NDArray[Any], n_classes: int) -> MinedPairs:
+        """Return documents of one label each from rows of classes, the label in column 0."""
+        labels = LabelSets.single(classes[:, 0], np.arange(n_classes))
+        return cls(labels, classes.shape[1] - 1, classes.ravel())
+
+    @cached_property
+    def indptr(self) -> Integers:
+        """Where the pairs of each document begin."""
+        return self.labels.indptr + self.n_negatives * np.arange(self.labels.n_documents + 1)
+
+    @cached_property
+    def label_positions(self) -> Integers:
+        """Which pairs are labels."""
+        return np.arange(len(self.labels.class_ids)) + self.n_negatives * self.labels.document_ids
+
+    def slice_documents(self, documents: slice) -> MinedPairs:
+        """Return documents that follow each other."""
+        first, last, _ = documents.indices(self.labels.n_documents)
+        classes = self.classes[self.indptr[first] : self.indptr[last]]
+        return MinedPairs(self.labels.slice_documents(documents), self.n_negatives, classes)
+
+    @property
+    def negatives(self) -> NDArray[Any]:
+        """The negatives, a row for each document."""
+        return self.classes[self._are_negatives].reshape(-1, self.n_negatives)
+
+    @property
+    def document_ids(self) -> Integers:
+        """The document of each pair."""
+        return np.repeat(np.arange(self.labels.n_documents), np.diff(self.indptr))
+
+    def with_negatives(self, negatives: NDArray[Any]) -> MinedPairs:
+        """Return the same labels with other negatives, of shape (n_documents, q)."""
+        classes = self.classes.copy()
+        classes[self._are_negatives] = negatives.ravel()
+        return replace(self, classes=classes)
+
+    def join(self, of_labels: Floats, of_negatives: Floats) -> Floats:
+        """Put values of labels and values of negatives in the order of the pairs."""
+        joined = np.empty(len(self.classes))
+        joined[self.label_positions] = of_labels
+        joined[self._are_negatives] = of_negatives.ravel()
+        return joined
+
+    @property
+    def _are_negatives(self) -> NDArray[np.bool_]:
+        are_negatives = np.ones(len(self.classes), np.bool_)
+        are_negatives[self.label_positions] = False
+        return are_negatives
+
+
+def mine_pairs(
+    documents: WeightedDocuments,
+    labels: LabelSets,
+    scorer: LinearScorer,
+    index: InvertedIndex,
+    pruning: QueryPruning | None,
+    n_negatives: int,
+    n_jobs: int | None = None,
+) -> MinedPairs:
+    """Mine the negatives of all documents; parameters as in `mine_hard_negatives`."""
+    n_classes = len(scorer.biases)
+    n_negatives = min(n_negatives, n_classes - 1)
+    n_pairs = len(labels.class_ids) + n_negatives * labels.n_documents
+    pairs = MinedPairs(labels, n_negatives, np.empty(n_pairs, index_dtype(n_classes)))
+    for start in range(0, labels.n_documents, MINING_BLOCK):
+        block = slice(start, min(start + MINING_BLOCK, labels.n_documents))
+        sliced = pairs.slice_documents(block)
+        mined = mine_hard_negatives(
+            documents,
+            np.arange(block.start, block.stop),
+            sliced.labels,
+            scorer,
+            index,
+            pruning,
+            n_negatives,
+            n_jobs,
+        )
+        sliced.classes[sliced.label_positions] = sliced.labels.class_ids
+        sliced.classes[sliced._are_negatives] = mined.ravel()
+    return pairs
+
+
 def mine_hard_negatives(
     documents: WeightedDocuments,
     document_ids: Integers,
-    true_classes: Integers,
+    labels: LabelSets,
     scorer: LinearScorer,
     index: InvertedIndex,
     pruning: QueryPruning | None,
     n_negatives: int,
     n_jobs: int | None = None,
 ) -> NDArray[Any]:
-    """Return each document's true class and the highest-scored other classes.
+    """Return the highest-scored classes of each document outside its label set.
 
     Parameters
     ----------
@@ -80,8 +185,8 @@ def mine_hard_negatives(
         All documents.
     document_ids : ndarray of shape (M,)
         Those to mine for.
-    true_classes : ndarray of shape (M,)
-        Their classes.
+    labels : LabelSets
+        Of these M documents.
     scorer : LinearScorer
         Of all classes.
     index : InvertedIndex
@@ -89,40 +194,44 @@ def mine_hard_negatives(
     pruning : QueryPruning or None
         Which terms search; all where it is None.
     n_negatives : int
-        How many; capped at the number of other classes.
+        How many; capped at the number of classes less one.
     n_jobs : int or None
         Number of threads.
 
     Returns
     -------
-    ndarray of shape (M, 1 + n_negatives)
-        Class ids, the true class in column 0.
+    ndarray of shape (M, n_negatives)
+        Class ids, best first; -1 where there are fewer classes outside the label set.
     """
     n_classes = len(scorer.biases)
     n_negatives = min(n_negatives, n_classes - 1)
-    classes = np.empty((len(document_ids), 1 + n_negatives), index_dtype(n_classes))
-    classes[:, 0] = true_classes
+    negatives = np.empty((len(document_ids), n_negatives), index_dtype(n_classes))
     for start in range(0, len(document_ids), MINING_BLOCK):
+        advance("mining", start, len(document_ids))
         block = slice(start, start + MINING_BLOCK)
-        classes[block, 1:], _ = search(
+        negatives[block], _ = search(
             documents,
             scorer,
             index,
             n_negatives,
             document_ids=document_ids[block],
-            true_classes=true_classes[block],
+            labels=labels.slice_documents(block),
             pruning=pruning,
             n_jobs=n_jobs,
         )
-    return classes
+    return negatives
 
 
-def draw_random_negatives(classes: NDArray[Any], n_classes: int, seed: int) -> NDArray[Any]:
-    """Return the same lists with distinct uniform negatives: what hard ones are worth."""
+def draw_random_negatives(labels: LabelSets, n_negatives: int, seed: int) -> NDArray[Any]:
+    """Return distinct uniform negatives for each document: what hard ones are worth."""
     rng = np.random.default_rng(seed)
-    drawn = np.empty_like(classes)
-    drawn[:, 0] = classes[:, 0]
-    for row in drawn:
-        others = rng.choice(n_classes - 1, len(row) - 1, replace=False)
-        row[1:] = others + (others >= row[0])
+    n_classes = len(labels.classes)
+    drawn = np.full((labels.n_documents, n_negatives), -1, index_dtype(n_classes))
+    for row, first, last in zip(drawn, labels.indptr[:-1], labels.indptr[1:], strict=True):
+        true_ids = labels.class_ids[first:last]
+        n_others = n_classes - len(true_ids)
+        others = rng.choice(n_others, min(n_negatives, n_others), replace=False)
+        for label in true_ids:  # ascending: each moves what is at or above it up by one
+            others += others >= label
+        row[: len(others)] = others
     return drawn

@@ -15,10 +15,11 @@ from sklearn.utils import check_random_state
 
 from longtail._kernels import sampling as kernels
 from longtail._kernels.types import Block
+from longtail._labels import LabelSets
 from longtail._parallel import parallel_for, uniform_work
 from longtail._validation import cap_adversaries, check_examples_per_class
 from longtail.sparse import Floats, Integers, index_dtype
-from longtail.statistics.classes import check_class_ids
+from longtail.statistics.checks import check_class_ids
 
 
 @dataclass(frozen=True)
@@ -110,69 +111,79 @@ def draw_pairs(
     keep = np.zeros(len(labels), np.bool_)
     kernels.keep_documents(labels, probabilities, seed, keep)
     documents = np.flatnonzero(keep).astype(np.int64)
-    classes = np.empty((len(documents), 1 + n_adversaries), index_dtype(n_classes))
-    parallel_for(
-        lambda first, last: kernels.fill_adversaries(
-            labels, documents, n_classes, seed, Block(first, last), classes
-        ),
-        uniform_work(len(documents)),
-        n_jobs,
-    )
+    classes = _draw_classes(labels[documents], documents, n_classes, n_adversaries, seed, n_jobs)
     return PairSample(documents, classes)
 
 
 def draw_uniform_negatives(
-    y: Integers,
-    document_ids: Integers,
+    true_classes: Integers,
+    pair_ids: Integers,
     n_classes: int,
     n_drawn: int,
     seed: int,
     n_jobs: int | None = None,
 ) -> NDArray[Any]:
-    """Draw some classes for each document, uniformly, without replacement, never its own."""
+    """Draw some classes for each pair, uniformly, without replacement, never its own."""
     if not 0 <= n_drawn < n_classes:
         raise ValueError(f"n_drawn must be from 0 to {n_classes - 1}; got {n_drawn!r}.")
-    labels = np.ascontiguousarray(y, np.int64)  # one type, so that the kernel is compiled once
+    return _draw_classes(true_classes, pair_ids, n_classes, n_drawn, seed, n_jobs)[:, 1:]
+
+
+def _draw_classes(
+    true_classes: Integers,
+    document_ids: Integers,
+    n_classes: int,
+    n_drawn: int,
+    seed: int,
+    n_jobs: int | None,
+) -> NDArray[Any]:
+    """Return each document's true class and some others; which ones its id and the seed decide."""
+    # One type, so that the kernel is compiled once.
+    avoided = np.ascontiguousarray(true_classes, np.int64)
     classes = np.empty((len(document_ids), 1 + n_drawn), index_dtype(n_classes))
     parallel_for(
         lambda first, last: kernels.fill_adversaries(
-            labels, document_ids, n_classes, seed, Block(first, last), classes
+            avoided, document_ids, n_classes, seed, Block(first, last), classes
         ),
         uniform_work(len(document_ids)),
         n_jobs,
     )
-    return classes[:, 1:]
+    return classes
 
 
-def hold_out(y: Integers, n_classes: int, most: int, seed: int) -> Integers:
+def hold_out(labels: LabelSets, most: int, seed: int) -> Integers:
     """Draw at most `most` documents to keep aside, uniformly; no class loses its last document."""
-    keys = _document_keys(len(y), seed)
-    order = np.lexsort((keys, y))
-    last_of_class = np.flatnonzero(np.diff(y[order], append=n_classes))
-    keys[order[last_of_class]] = np.inf
+    keys = _random_keys(np.arange(labels.n_documents + 1), seed)
+    documents, class_ids = labels.document_ids, labels.class_ids
+    order = np.lexsort((keys[documents], class_ids))
+    last_of_class = np.flatnonzero(np.diff(class_ids[order], append=len(labels.classes)))
+    keys[documents[order[last_of_class]]] = np.inf
     return _lowest(keys, most)
 
 
-def draw_documents(
-    y: Integers, n_classes: int, most: int, seed: int, without: Integers | None = None
+def draw_labels(
+    labels: LabelSets, most: int, seed: int, without: Integers | None = None
 ) -> Integers:
-    """Draw at most `most` documents that are not alone in their class, in random order."""
-    keys = _document_keys(len(y), seed)
-    keys[np.bincount(y, minlength=n_classes)[y] < 2] = np.inf
+    """Draw at most `most` (document, label) pairs whose class has another, in random order.
+
+    None is of the documents `without`.
+    """
+    keys = _random_keys(labels.indptr, seed)
+    keys[labels.class_sizes[labels.class_ids] < 2] = np.inf
     if without is not None:
-        keys[without] = np.inf
+        keys[np.isin(labels.document_ids, without)] = np.inf
     return _lowest(keys, most)
 
 
-def _document_keys(n_documents: int, seed: int) -> Floats:
-    """Return a random number for each document that depends on seed and document alone."""
-    keys = np.empty(n_documents)
-    kernels.fill_keys(seed, keys)
+def _random_keys(indptr: Integers, seed: int) -> Floats:
+    """Return a random number for each pair that depends on seed, document and place alone."""
+    keys = np.empty(indptr[-1])
+    kernels.fill_keys(seed, indptr, keys)
     return keys
 
 
 def _lowest(keys: Floats, most: int) -> Integers:
-    """Return the documents of the lowest finite keys, lowest first."""
+    """Return the rows of the lowest finite keys, lowest first."""
     n_drawn = min(most, int(np.count_nonzero(np.isfinite(keys))))
     return np.argsort(keys, kind="stable")[:n_drawn].astype(np.int64)
 

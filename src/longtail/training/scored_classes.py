@@ -7,29 +7,29 @@ self-check and `refine` go on.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from longtail._labels import LabelSets
 from longtail._validation import cap_candidates
 from longtail.retrieval.index import InvertedIndex, build_index
 from longtail.retrieval.pruning import QueryPruning
 from longtail.scoring.features import leave_one_out_scores
 from longtail.scoring.linear import ClassResiduals, LinearScorer, build_scorer, score_pairs
 from longtail.scoring.weighting import Profile, WeightedDocuments
-from longtail.sparse import CountMatrix, Floats, Integers
+from longtail.sparse import CountMatrix, Floats, index_dtype
 from longtail.statistics.classes import ClassStatistics
 from longtail.statistics.corpus import Corpus
 from longtail.training.config import FitConfig
-from longtail.training.negatives import draw_random_negatives, mine_hard_negatives
-from longtail.training.residuals import fit_residuals
+from longtail.training.negatives import MinedPairs, draw_random_negatives, mine_pairs
+from longtail.training.residuals import batch_log_odds, solve_residuals
 from longtail.training.shared_weights import SharedWeights
 
 
 @dataclass(frozen=True, eq=False)
 class ScoredClasses:
-    """Classes with their scorer."""
+    """Classes with their scorer; feature weights of shape (6,), or (2, 6) by class size."""
 
     profile: Profile
     feature_weights: Floats
@@ -45,6 +45,12 @@ class ScoredClasses:
             profile, shared.feature_weights, build_scorer(profile, shared.feature_weights, n_jobs)
         )
 
+    def reweight(self, feature_weights: Floats, n_jobs: int | None) -> ScoredClasses:
+        """Return the same classes with other feature weights."""
+        return ScoredClasses(
+            self.profile, feature_weights, build_scorer(self.profile, feature_weights, n_jobs)
+        )
+
     @property
     def n_classes(self) -> int:
         """K."""
@@ -57,30 +63,31 @@ class ScoredClasses:
 
 def mine_all(
     documents: WeightedDocuments,
-    class_ids: Integers,
+    labels: LabelSets,
     scored: ScoredClasses,
+    index: InvertedIndex,
     pruning: QueryPruning,
     config: FitConfig,
-) -> NDArray[Any]:
-    """Return every document's true class and its negatives, shape (n_documents, 1 + q)."""
-    classes = mine_hard_negatives(
+) -> MinedPairs:
+    """Return every document's labels and negatives."""
+    mined = mine_pairs(
         documents,
-        np.arange(len(class_ids)),
-        class_ids,
+        labels,
         scored.scorer,
-        scored.build_index(config.n_jobs),
+        index,
         pruning,
         cap_candidates(config.candidates, scored.n_classes),
         config.n_jobs,
     )
     if config.negatives == "random":
-        return draw_random_negatives(classes, scored.n_classes, config.seed)
-    return classes
+        negatives = draw_random_negatives(labels, mined.n_negatives, config.seed)
+        return mined.with_negatives(negatives)
+    return mined
 
 
 def learn_residuals(
     documents: WeightedDocuments,
-    lists: NDArray[Any],
+    mined: MinedPairs,
     scored: ScoredClasses,
     config: FitConfig,
     *,
@@ -90,35 +97,50 @@ def learn_residuals(
     """Learn the residual of each class, or of some, on all documents, or on some."""
     if not config.residuals:
         return ClassResiduals.none(scored.n_classes)
-
-    def score_block(block: slice) -> Floats:
-        scores = score_pairs(
-            documents.slice_documents(block), lists[block], scored.scorer, config.n_jobs
-        )
-        if config.leave_one_out:
-            scores[:, 0] = leave_one_out_scores(
-                documents.slice_documents(block),
-                lists[block, 0],
-                scored.profile,
-                scored.feature_weights,
-                config.n_jobs,
-            )
-        return scores
-
-    return fit_residuals(
+    return solve_residuals(
         documents,
-        lists,
-        score_block,
+        mined,
+        mined_log_odds(documents, mined, scored, config),
         scored.n_classes,
         config.residual_cost * config.C,
-        class_mask=class_mask,
-        document_mask=document_mask,
-        n_jobs=config.n_jobs,
+        class_mask,
+        document_mask,
+        config.n_jobs,
     )
 
 
-def sum_documents(
-    counts: CountMatrix, class_ids: Integers, n_classes: int, n_jobs: int | None
-) -> ClassStatistics:
+def mined_log_odds(
+    documents: WeightedDocuments, mined: MinedPairs, scored: ScoredClasses, config: FitConfig
+) -> NDArray[np.float32]:
+    """Return the score of each mined pair against what it competes with, leaving one out."""
+
+    def score_block(block: slice) -> Floats:
+        rows, lists = documents.slice_documents(block), mined.slice_documents(block)
+        of_negatives = score_pairs(rows, lists.negatives, scored.scorer, config.n_jobs)
+        class_ids, document_ids = lists.labels.class_ids, lists.labels.document_ids
+        if config.leave_one_out:
+            of_labels = leave_one_out_scores(
+                rows,
+                class_ids,
+                scored.profile,
+                scored.feature_weights,
+                config.n_jobs,
+                document_ids=document_ids,
+            )
+        else:
+            of_labels = score_pairs(
+                rows,
+                class_ids[:, None].astype(index_dtype(scored.n_classes)),
+                scored.scorer,
+                config.n_jobs,
+                document_ids=document_ids,
+            )[:, 0]
+        return lists.join(of_labels, of_negatives)
+
+    return batch_log_odds(mined, score_block, config.n_jobs)
+
+
+def sum_documents(counts: CountMatrix, labels: LabelSets, n_jobs: int | None) -> ClassStatistics:
     """Sum documents by class, with dampened term frequencies."""
-    return ClassStatistics.from_counts(counts, class_ids, n_classes, sublinear=True, n_jobs=n_jobs)
+    n_classes = len(labels.classes)
+    return ClassStatistics.from_counts(counts, labels, n_classes, sublinear=True, n_jobs=n_jobs)

@@ -1,15 +1,17 @@
 """A fit that checks itself: what was learned against its simpler selves, on held-out documents.
 
-In: the classes of held-out documents, and what each self finds and predicts. Out: a `SelfCheck`:
+In: the labels of held-out documents, and what each self finds and predicts. Out: a `SelfCheck`:
 which self is kept, how far the search goes, how much the residuals count, and the figures, which
 stay in the model. The rules:
 
 - A simpler scorer replaces the learned one if it puts more of the documents into the true class, by
-  more than one standard error of the difference, at no lower macro F1.
+  more than one standard error of the difference, at no lower macro F1. A document with several
+  labels counts by its R-precision: of n labels, the share that is among the first n candidates.
 - The search follows the fewest postings per class that lose at most one in a hundred of the classes
-  that the whole query finds.
-- Of the scorer alone, the scorer with its residuals, and a learned mixture of both, the one with
-  the highest sum of accuracy and macro F1 is kept, the simplest where they tie.
+  that the whole query finds; with several labels, of those that the best budget finds.
+- Of the scorer alone, the scorer with its residuals, and a learned mixture of features and
+  residuals by the size of the class, the one with the highest sum of accuracy and macro F1 is kept,
+  the simplest where they tie.
 """
 
 from __future__ import annotations
@@ -20,19 +22,17 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from longtail.metrics.classes import FREQUENCY_BANDS, macro_f1
+from longtail._labels import LabelSets
+from longtail.metrics.classes import FREQUENCY_BANDS
 from longtail.retrieval.pruning import WHOLE_QUERY
-from longtail.scoring.linear import ClassResiduals
 from longtail.sparse import Floats, Integers
-from longtail.training.listwise import fit_feature_weights
+from longtail.training.mixture import Mixture
 
 SCORERS = ("nearest centroid", "default feature weights", "no term weights", "learned")
 RESIDUALS = ("none", "as learned", "mixture")
 FIGURES = ("accuracy", "macro_f1", "recall", *(name for name, _, _ in FREQUENCY_BANDS))
 BUDGETS = (1, 4, 16)  # postings per class, beside the whole query
 MAX_LOST_RECALL = 0.01  # as a share of what the whole query finds
-MIN_MIXED = 200  # with fewer documents the mixture is not learned
-MIXTURE_DECAY = 1e-4  # two numbers from thousands of documents hardly need a penalty
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,35 +43,13 @@ class Figures:
     macro_f1: float
     recall: float
     by_band: tuple[float, ...]
-    correct: NDArray[np.bool_]
+    correct: Floats
 
     @property
     def row(self) -> tuple[float, ...]:
         """In the order of `FIGURES`; -1 stands for NaN, which no file holds."""
         figures = (self.accuracy, self.macro_f1, self.recall, *self.by_band)
         return tuple(-1.0 if np.isnan(figure) else figure for figure in figures)
-
-
-@dataclass(frozen=True)
-class Mixture:
-    """How much the weights and the biases of the residuals count."""
-
-    weights: float = 1.0
-    biases: float = 1.0
-
-    def mix(self, parts: Floats) -> Floats:
-        """Return scores of pairs from score, residual and its bias, shape (..., 3)."""
-        return np.asarray(parts @ np.array([1.0, self.weights, self.biases]))
-
-    def scale(self, residuals: ClassResiduals) -> ClassResiduals:
-        """Return residuals as they count."""
-        if self.weights == self.biases == 0.0:
-            return ClassResiduals.none(len(residuals.biases))
-        return replace(
-            residuals,
-            weights=residuals.weights * np.float32(self.weights),
-            biases=residuals.biases * self.biases,
-        )
 
 
 def _no_figures() -> Floats:
@@ -90,8 +68,11 @@ class SelfCheck:
         Share of true classes among the candidates, by each of `BUDGETS` and by the whole query.
     residual_figures : ndarray of shape (3, 8) or (0, 8), float64
         Of each of `RESIDUALS`.
-    mixture : ndarray of shape (2,), float64
-        How much weights and biases of the residuals count.
+    mixture, mixture_slopes : ndarrays of shape (2,), float64
+        How much weights and biases of the residuals count: for a class of one document, and what
+        is added per unit of ln n_c.
+    feature_shifts : ndarray of shape (2, 6), float64
+        What the final ranking adds to the feature weights, in the same way.
     scorer, residuals : int
         Rows of `SCORERS` and `RESIDUALS` that were kept.
     postings_per_class : int
@@ -102,14 +83,25 @@ class SelfCheck:
     recalls: Floats = field(default_factory=lambda: np.zeros(0))
     residual_figures: Floats = field(default_factory=_no_figures)
     mixture: Floats = field(default_factory=lambda: np.ones(2))
+    mixture_slopes: Floats = field(default_factory=lambda: np.zeros(2))
+    feature_shifts: Floats = field(default_factory=lambda: Mixture().features)
     scorer: int = len(SCORERS) - 1
     residuals: int = 1
     postings_per_class: int = WHOLE_QUERY
 
     @property
     def kept_mixture(self) -> Mixture:
-        """How much the residuals count."""
-        return Mixture(*self.mixture.tolist())
+        """How much features and residuals count."""
+        return Mixture(self.feature_shifts, np.stack([self.mixture, self.mixture_slopes]))
+
+    def with_mixture(self, mixture: Mixture) -> SelfCheck:
+        """Return the same check with another mixture kept."""
+        return replace(
+            self,
+            mixture=mixture.residuals[0],
+            mixture_slopes=mixture.residuals[1],
+            feature_shifts=mixture.features,
+        )
 
     def summary(self) -> dict[str, float | str]:
         """Return what was kept, and how that fares on held-out documents."""
@@ -124,30 +116,63 @@ class SelfCheck:
             kept |= dict(zip(FIGURES, figures[self.residuals].tolist(), strict=True))
         return kept
 
+    def describe(self, calibration_error: float) -> str:
+        """Return what to expect of new documents of known classes, in one sentence."""
+        if not len(self.residual_figures):
+            return "no documents were held out: what to expect is not known"
+        figures = self.summary()
+        names = {"accuracy": "accuracy", "macro_f1": "macro F1", "recall": "true class in reach"}
+        shown = [f"{label} {figures[name]:.1%}" for name, label in names.items()]
+        calibrated = calibration_error == calibration_error
+        error = f"{calibration_error:.3f}" if calibrated else "not known"
+        return f"on held-out documents: {', '.join(shown)}, calibration error {error}"
 
-def measure_self(true_classes: Integers, candidates: Integers, class_sizes: Integers) -> Figures:
-    """Count what is found among ranked candidates, and what is correct in their first column."""
-    if not len(true_classes):
+
+def measure_self(labels: LabelSets, candidates: Integers, class_sizes: Integers) -> Figures:
+    """Count which labels are found among ranked candidates, and which in the first places.
+
+    Of a document with n labels the first n candidates are its predictions.
+    """
+    if not len(labels.class_ids):
         nothing = (np.nan,) * len(FREQUENCY_BANDS)
-        return Figures(np.nan, np.nan, np.nan, nothing, np.zeros(0, np.bool_))
-    correct = candidates[:, 0] == true_classes
-    found = (candidates == true_classes[:, None]).any(axis=1)
-    sizes = class_sizes[true_classes]
+        return Figures(np.nan, np.nan, np.nan, nothing, np.zeros(0))
+    ranks = _rank_labels(labels, candidates)
+    correct = ranks < labels.sizes[labels.document_ids]
+    sizes = class_sizes[labels.class_ids]
     bands = [(sizes >= low) & (sizes <= (high or np.inf)) for _, low, high in FREQUENCY_BANDS]
+    with_labels = labels.sizes > 0
+    n_correct = np.bincount(labels.document_ids[correct], minlength=labels.n_documents)
+    by_document = n_correct[with_labels] / labels.sizes[with_labels]
+    predicted = np.arange(candidates.shape[1]) < labels.sizes[:, None]
     return Figures(
-        accuracy=float(correct.mean()),
-        macro_f1=macro_f1(true_classes, candidates[:, 0]),
-        recall=float(found.mean()),
+        accuracy=float(by_document.mean()),
+        macro_f1=_macro_f1(labels, correct, candidates[predicted & (candidates >= 0)]),
+        recall=float((ranks < candidates.shape[1]).mean()),
         by_band=tuple(float(correct[band].mean()) if band.any() else np.nan for band in bands),
-        correct=correct,
+        correct=by_document,
     )
+
+
+def _rank_labels(labels: LabelSets, candidates: Integers) -> Integers:
+    """Return the column of each label among its document's candidates; their number if none."""
+    hits = candidates[labels.document_ids] == labels.class_ids[:, None]
+    return np.asarray(np.where(hits.any(axis=1), hits.argmax(axis=1), candidates.shape[1]))
+
+
+def _macro_f1(labels: LabelSets, correct: NDArray[np.bool_], predicted: Integers) -> float:
+    """Return the mean F1 of the classes that are labels or predicted."""
+    n_classes = len(labels.classes)
+    n_both = np.bincount(predicted, minlength=n_classes) + labels.class_sizes
+    n_correct = np.bincount(labels.class_ids[correct], minlength=n_classes)
+    occur = n_both > 0
+    return float(np.mean(2.0 * n_correct[occur] / n_both[occur]))
 
 
 def choose_scorer(figures: Sequence[Figures]) -> int:
     """Return the row of the scorer to keep; the learned one is the last."""
     kept, learned, best_lead = len(figures) - 1, figures[-1], 0.0
     for row, simpler in enumerate(figures[:-1]):
-        gains = simpler.correct.astype(np.float64) - learned.correct
+        gains = simpler.correct - learned.correct
         lead = float(gains.sum())
         is_ahead = lead > np.sqrt(np.sum(gains**2)) and simpler.macro_f1 >= learned.macro_f1
         if is_ahead and lead > best_lead:
@@ -155,10 +180,10 @@ def choose_scorer(figures: Sequence[Figures]) -> int:
     return kept
 
 
-def choose_budget(recalls: Sequence[float], whole_query_recall: float) -> int:
+def choose_budget(recalls: Sequence[float], best_recall: float) -> int:
     """Return the fewest postings per class that find enough."""
     for budget, recall in zip(BUDGETS, recalls, strict=True):
-        if recall >= (1.0 - MAX_LOST_RECALL) * whole_query_recall:
+        if recall >= (1.0 - MAX_LOST_RECALL) * best_recall:
             return budget
     return WHOLE_QUERY
 
@@ -166,31 +191,3 @@ def choose_budget(recalls: Sequence[float], whole_query_recall: float) -> int:
 def choose_residuals(figures: Sequence[Figures]) -> int:
     """Return the row of the mixture to keep; simpler ones come first."""
     return int(np.argmax([entry.accuracy + entry.macro_f1 for entry in figures]))
-
-
-def fit_mixture(parts: Floats, correct: NDArray[np.bool_]) -> Mixture:
-    """Learn the mixture under which the true class wins a softmax over the candidates.
-
-    Parameters
-    ----------
-    parts : ndarray of shape (n_documents, q, 3)
-        Score, residual without its bias, and bias of each candidate.
-    correct : ndarray of shape (n_documents, q), bool
-        Which candidate is the true class.
-
-    Returns
-    -------
-    Mixture
-        In units of the score; the plain one where there is too little to learn from.
-    """
-    found = np.flatnonzero(correct.any(axis=1))
-    if len(found) < MIN_MIXED or parts.shape[1] < 2:
-        return Mixture()
-    true_first = np.argsort(~correct[found], axis=1, kind="stable")
-    lists = np.take_along_axis(parts[found], true_first[:, :, None], axis=1)
-    score, residual, bias = fit_feature_weights(
-        lists.astype(np.float32), MIXTURE_DECAY, [(0.0, np.inf)] * 3
-    ).tolist()
-    if not score > 0.0:
-        return Mixture()
-    return Mixture(residual / score, bias / score)

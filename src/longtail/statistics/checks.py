@@ -1,0 +1,130 @@
+"""Checks of class statistics: class ids, sums that fit, invariants of the arrays.
+
+In: what statistics are made of, or statistics from a file or a merge. Out: nothing, or an error
+that says what does not hold.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from longtail.sparse import Integers
+
+if TYPE_CHECKING:
+    from longtail.statistics.classes import ClassStatistics
+
+_LARGEST_SUM = 2.0**62  # half of what int64 holds: these sums are compared in float64
+
+
+def check_class_ids(y: ArrayLike, n_classes: int, n_documents: int) -> Integers:
+    """Return `y` as int64 class ids, after checking their number and range."""
+    class_ids = np.asarray(y)
+    if class_ids.ndim != 1 or len(class_ids) != n_documents:
+        raise ValueError(
+            f"y must have one class id for each of the {n_documents} documents; "
+            f"its shape is {class_ids.shape}."
+        )
+    if len(class_ids) and not np.issubdtype(class_ids.dtype, np.integer):
+        raise ValueError(f"y must hold integer class ids; its type is {class_ids.dtype}.")
+    if len(class_ids) and (class_ids.min() < 0 or class_ids.max() >= n_classes):
+        raise ValueError(
+            f"y must hold class ids from 0 to {n_classes - 1} (n_classes is {n_classes}); "
+            f"it has {class_ids.min()} to {class_ids.max()}."
+        )
+    return class_ids.astype(np.int64, copy=False)
+
+
+def check_total(total: float, count_bits: int) -> None:
+    """Refuse counts whose sum would overflow the fixed-point integers.
+
+    Raises
+    ------
+    ValueError
+        If the total is above 2^62 units of 2^-count_bits; then every partial sum fits int64.
+    """
+    limit = 2.0 ** (62 - count_bits)
+    if total > limit:
+        raise ValueError(
+            f"the counts add up to {total:.3g}; at most {limit:.3g} can be summed exactly. "
+            "Scale the counts down, or round them to whole numbers."
+        )
+
+
+def check_sum(a: ClassStatistics, b: ClassStatistics, count_bits: int) -> None:
+    """Refuse statistics whose sum would overflow int64, over all entries or for a class or term."""
+    check_total(
+        sum(float(s.counts.sum(dtype=np.float64)) * 2.0**-s.count_bits for s in (a, b)), count_bits
+    )
+    if sum(float(s.centroid_sums.sum(dtype=np.float64)) for s in (a, b)) <= _LARGEST_SUM:
+        return
+    by_class, by_term = np.zeros(a.n_classes), np.zeros(a.n_terms)
+    for s in (a, b):
+        rows = np.repeat(np.arange(s.n_classes), np.diff(s.indptr))
+        by_class += np.bincount(rows, s.centroid_sums, s.n_classes)
+        by_term += np.bincount(s.indices, s.centroid_sums, s.n_terms)
+    if max(by_class.max(), by_term.max()) > _LARGEST_SUM:
+        raise ValueError(
+            f"a class or a term has too many documents, {a.n_documents + b.n_documents} in all, to "
+            "be summed exactly. Split the class, or leave out the most frequent term."
+        )
+
+
+def check_invariants(statistics: ClassStatistics) -> None:
+    """Check every invariant; a file or a faulty merge may have broken one.
+
+    Raises
+    ------
+    ValueError
+        With the first invariant that does not hold.
+    """
+    sizes = np.diff(statistics.indptr)
+    nnz = len(statistics.indices)
+    checks = {
+        "indptr starts at 0, never falls and ends at the number of entries": len(statistics.indptr)
+        == statistics.n_classes + 1
+        and statistics.indptr[0] == 0
+        and statistics.indptr[-1] == nnz
+        and not np.any(sizes < 0),
+        "counts and centroid_sums have an entry for each index": len(statistics.counts)
+        == len(statistics.centroid_sums)
+        == nnz,
+        "counts, sums and frequencies are not negative": not (
+            np.any(statistics.counts < 0)
+            or np.any(statistics.centroid_sums < 0)
+            or np.any(statistics.class_sizes < 0)
+            or np.any(statistics.document_frequencies < 0)
+        ),
+        "no term is in more documents than there are": not np.any(
+            statistics.document_frequencies > statistics.n_documents
+        ),
+    }
+    _raise_first_broken(checks)
+    rows = np.repeat(np.arange(statistics.n_classes), sizes)
+    inside = np.all((statistics.indices >= 0) & (statistics.indices < statistics.n_terms))
+    _raise_first_broken({"terms are between 0 and n_terms - 1": bool(inside)})
+    rising = (np.diff(statistics.indices.astype(np.int64)) > 0) | (np.diff(rows) > 0)
+    classes_with_term = np.bincount(statistics.indices, minlength=statistics.n_terms)
+    _raise_first_broken(
+        {
+            "terms ascend within each class": bool(np.all(rising)),
+            "each entry has a document of its class": empty_classes_have_no_terms(statistics),
+            "each term is in at least as many documents as classes": not np.any(
+                classes_with_term > statistics.document_frequencies
+            ),
+        }
+    )
+
+
+def empty_classes_have_no_terms(statistics: ClassStatistics) -> bool:
+    """Tell whether a class without documents has no entries."""
+    return not np.any((statistics.class_sizes == 0) & (np.diff(statistics.indptr) > 0))
+
+
+def _raise_first_broken(checks: dict[str, bool]) -> None:
+    """Raise for the first check that is false."""
+    for statement, holds in checks.items():
+        if not holds:
+            raise ValueError(f"these class statistics are damaged: it must hold that {statement}.")

@@ -1,0 +1,93 @@
+"""Editing class statistics: classes moved, gathered, merged or left out; terms added.
+
+In: `ClassStatistics` and what to do with their rows. Out: new `ClassStatistics`, exact sums again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from longtail.sparse import Integers, gather_rows, index_dtype, offsets_from_lengths
+from longtail.statistics.classes import ClassStatistics
+
+
+def scatter_classes(
+    statistics: ClassStatistics, positions: Integers, n_classes: int
+) -> ClassStatistics:
+    """Move class c to row `positions[c]` of `n_classes`; rows in between have no documents."""
+    sizes = np.zeros(n_classes, np.int64)
+    sizes[positions] = np.diff(statistics.indptr)
+    class_sizes = np.zeros(n_classes, np.int64)
+    class_sizes[positions] = statistics.class_sizes
+    if np.all(np.diff(positions) > 0):  # the order stays, so do the entries
+        return replace(statistics, indptr=offsets_from_lengths(sizes), class_sizes=class_sizes)
+    indptr = offsets_from_lengths(sizes)
+    entries = np.repeat(indptr[positions] - statistics.indptr[:-1], np.diff(statistics.indptr))
+    entries += np.arange(len(entries))
+    moved = {}
+    for name in ("indices", "counts", "centroid_sums"):
+        moved[name] = np.empty_like(getattr(statistics, name))
+        moved[name][entries] = getattr(statistics, name)
+    return replace(statistics, indptr=indptr, class_sizes=class_sizes, **moved)
+
+
+def gather_classes(statistics: ClassStatistics, sources: Integers) -> ClassStatistics:
+    """Return a class for each source: that class's sums, or none where it is -1.
+
+    The document frequencies stay those of all documents.
+    """
+    indptr, entries = gather_rows(statistics.indptr, sources)
+    return replace(
+        statistics,
+        indptr=indptr,
+        indices=statistics.indices[entries],
+        counts=statistics.counts[entries],
+        centroid_sums=statistics.centroid_sums[entries],
+        class_sizes=np.append(statistics.class_sizes, 0)[sources],
+    )
+
+
+def remove_class(statistics: ClassStatistics, class_id: int) -> ClassStatistics:
+    """Leave a class out; how many of its documents had a term is not known.
+
+    So the document frequencies stay, but never exceed the number of documents left.
+    """
+    rest = gather_classes(statistics, np.delete(np.arange(statistics.n_classes), class_id))
+    return with_frequencies(rest, np.minimum(statistics.document_frequencies, rest.n_documents))
+
+
+def merge_classes(statistics: ClassStatistics, source: int, into: int) -> ClassStatistics:
+    """Add one class's sums to another's and leave the first out; exact."""
+    others = gather_classes(statistics, np.delete(np.arange(statistics.n_classes), source))
+    sources = np.full(statistics.n_classes - 1, -1)
+    sources[into - (source < into)] = source
+    moved = gather_classes(statistics, sources)
+    return others + with_frequencies(moved, np.zeros_like(statistics.document_frequencies))
+
+
+def with_frequencies(
+    statistics: ClassStatistics, document_frequencies: Integers
+) -> ClassStatistics:
+    """Return the same sums with other document frequencies."""
+    return replace(statistics, document_frequencies=document_frequencies)
+
+
+def grow_terms(statistics: ClassStatistics, n_terms: int) -> ClassStatistics:
+    """Make room for terms that no document has."""
+    n_new = n_terms - statistics.n_terms
+    return replace(
+        statistics,
+        indices=statistics.indices.astype(index_dtype(n_terms), copy=False),
+        document_frequencies=np.pad(statistics.document_frequencies, (0, n_new)),
+    )
+
+
+def drop_empty_classes(statistics: ClassStatistics) -> ClassStatistics:
+    """Leave out the classes without documents; the others keep their order."""
+    keep = statistics.class_sizes > 0
+    sizes = np.diff(statistics.indptr)[keep]
+    return replace(
+        statistics, indptr=offsets_from_lengths(sizes), class_sizes=statistics.class_sizes[keep]
+    )

@@ -1,0 +1,253 @@
+"""How much features and residuals count in the final ranking, by the size of the class.
+
+In: candidates of held-out documents with their scores, features and residuals. Out: a `Mixture`.
+Feature weights are learned before there are residuals, and are the same for a class of one document
+and a class of a thousand; residuals are learned one class at a time. What each of them is worth
+beside the others, and how that changes with the size of the class, shows on documents that no class
+has seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve
+
+from longtail._kernels.features import SMALLEST_SIZE
+from longtail.scoring.features import SCORE_FEATURE_NAMES, SIZE
+from longtail.scoring.linear import ClassResiduals
+from longtail.sparse import Floats, Integers
+
+N_FEATURES = len(SCORE_FEATURE_NAMES)
+N_PARTS = N_FEATURES + 2  # and the weights and the bias of the residual
+
+MIN_MIXED = 200  # with fewer documents nothing is learned
+MACRO_SHARE = 0.25  # of the loss in which each class counts once, not each document
+PRIOR = 1.0  # weight of the penalty on changes, in documents
+# Where classes are of about one size, the true class of a held-out document is the smaller one,
+# because it lacks the document. That holds for no new document.
+SMALLEST_SPREAD = 0.5  # standard deviation of ln n_c from which on the size counts
+
+BLOCK = 1_024  # documents
+MAX_STEPS = 50  # of Newton's method; ten are the rule
+LAST_STEP = 1e-7  # the error after it is about its square
+
+
+@dataclass(frozen=True, eq=False)
+class PairParts:
+    """What the scores of documents with their candidates consist of.
+
+    Attributes
+    ----------
+    scores : ndarray of shape (n_documents, q), float64
+        By the scorer alone.
+    values : ndarray of shape (n_documents, q, 8), float64
+        The six features, the residual without its bias, and the bias.
+    log_sizes : ndarray of shape (n_documents, q), float64
+        ln n_c.
+    """
+
+    scores: Floats
+    values: Floats
+    log_sizes: Floats
+
+    def __getitem__(self, selection: Any) -> PairParts:
+        """Return the parts of some documents, or of some of their candidates."""
+        return PairParts(self.scores[selection], self.values[selection], self.log_sizes[selection])
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture:
+    """What is added to the weight of each feature, and what residuals count.
+
+    Row 0 holds for a class of one document; row 1 is added to it per unit of ln n_c.
+
+    Attributes
+    ----------
+    features : ndarray of shape (2, 6), float64
+        Added to the feature weights.
+    residuals : ndarray of shape (2, 2), float64
+        Factors of a residual's weights and of its bias.
+    """
+
+    features: Floats = field(default_factory=lambda: np.zeros((2, N_FEATURES)))
+    residuals: Floats = field(default_factory=lambda: np.array([[1.0, 1.0], [0.0, 0.0]]))
+
+    @classmethod
+    def without_residuals(cls) -> Mixture:
+        """Return the scorer alone."""
+        return cls(residuals=np.zeros((2, 2)))
+
+    def mix(self, parts: PairParts) -> Floats:
+        """Return the scores of pairs."""
+        scores = parts.scores.copy()
+        factors = np.concatenate([self.features, self.residuals], axis=1)
+        # Column by column: the bits of a matrix product depend on how many rows there are.
+        for column, (factor, slope) in enumerate(factors.T.tolist()):
+            scores += parts.values[:, :, column] * (factor + slope * parts.log_sizes)
+        return scores
+
+    def scale(self, residuals: ClassResiduals, class_sizes: Integers) -> ClassResiduals:
+        """Return residuals as they count."""
+        if not self.residuals.any():
+            return ClassResiduals.none(len(residuals.biases))
+        factors = self.residuals[0] + log_sizes(class_sizes)[:, None] * self.residuals[1]
+        of_entries = np.repeat(factors[:, 0].astype(np.float32), np.diff(residuals.indptr))
+        return replace(
+            residuals,
+            weights=residuals.weights * of_entries,
+            biases=residuals.biases * factors[:, 1],
+        )
+
+    def ranking_weights(self, feature_weights: Floats) -> Floats:
+        """Return the feature weights of the final ranking, shape (2, 6)."""
+        return np.stack([feature_weights + self.features[0], self.features[1]])
+
+
+def log_sizes(class_sizes: Integers) -> Floats:
+    """Return ln n_c, as the size feature has it."""
+    return np.asarray(np.log(np.maximum(class_sizes, SMALLEST_SIZE)))
+
+
+def fit_mixture(
+    parts: PairParts, correct: NDArray[np.bool_], candidates: Integers, *, by_size: bool = True
+) -> Mixture:
+    """Learn the mixture under which each label wins a softmax over the candidates that are none.
+
+    Parameters
+    ----------
+    parts : PairParts
+        Of held-out documents with their candidates.
+    correct : ndarray of shape (n_documents, q), bool
+        Which candidates are labels.
+    candidates : ndarray of shape (n_documents, q)
+        Class ids, each once in a row.
+    by_size : bool, default=True
+        Whether the mixture may depend on the size of the class.
+
+    Returns
+    -------
+    Mixture
+        The plain one where there is too little to learn from.
+    """
+    rows, columns = _list_labels(correct)
+    if len(rows) < MIN_MIXED or columns.shape[1] < 2:
+        return Mixture()
+    used = np.ones((2, N_PARTS), np.bool_)
+    used[1, SIZE] = False  # ln^2 n_c gains nothing
+    listed = parts[np.unique(rows)]
+    if not by_size or listed.log_sizes.std() < SMALLEST_SPREAD:
+        used[:, SIZE] = used[1] = False
+    scales = listed.values.std(axis=(0, 1)) + 1e-9
+    del listed
+    task = _Softmax(
+        parts,
+        rows,
+        columns,
+        _list_weights(candidates[rows, columns[:, 0]]),
+        PRIOR / len(rows),
+        scales,
+        np.flatnonzero(used),
+    )
+    changes = np.zeros(2 * N_PARTS)
+    changes[task.used] = _minimise(task)
+    changes = changes.reshape(2, N_PARTS) / scales
+    return Mixture(changes[:, :N_FEATURES], Mixture().residuals + changes[:, N_FEATURES:])
+
+
+def _list_labels(correct: NDArray[np.bool_]) -> tuple[Integers, Integers]:
+    """Return the row of each label that is a candidate, and its list: label, then negatives.
+
+    Each list has as many negatives as every document has. Of documents with very many labels
+    half of the candidates are enough, and the others are passed over.
+    """
+    n_candidates = correct.shape[1]
+    n_labels = correct.sum(axis=1)
+    n_negatives = n_candidates - min(max(int(n_labels.max(initial=0)), 1), n_candidates // 2 + 1)
+    rows, of_labels = np.nonzero(correct & (n_candidates - n_labels >= n_negatives)[:, None])
+    negatives = np.argsort(correct[rows], axis=1, kind="stable")[:, :n_negatives]
+    return rows, np.column_stack([of_labels, negatives])
+
+
+def _list_weights(labels: Integers) -> Floats:
+    """Return what each list counts: between one of all and one of its label's; sums to 1."""
+    of_class = 1.0 / np.bincount(labels)[labels]
+    weights = (1.0 - MACRO_SHARE) / len(labels) + MACRO_SHARE * of_class / of_class.sum()
+    return np.asarray(weights)
+
+
+@dataclass(frozen=True, eq=False)
+class _Softmax:
+    """The loss of changes to the mixture, block by block of lists, the label first in each.
+
+    Changes are in units of the standard deviation of what they multiply: a part, or a part times
+    ln n_c; `used` says which of these 16 there are.
+    """
+
+    parts: PairParts
+    rows: Integers
+    columns: Integers
+    weights: Floats
+    decay: float
+    scales: Floats
+    used: Integers
+
+    def blocks(self) -> Iterator[tuple[Floats, Floats, Floats]]:
+        """Give, for each block, scores as they are, scaled parts, and what each list counts."""
+        for start in range(0, len(self.rows), BLOCK):
+            block = slice(start, start + BLOCK)
+            parts = self.parts[self.rows[block, None], self.columns[block]]
+            values = parts.values / self.scales
+            values = np.concatenate([values, values * parts.log_sizes[:, :, None]], axis=2)
+            # The residual counts once before anything is learned.
+            scores = parts.scores + parts.values[:, :, N_FEATURES:].sum(axis=2)
+            yield scores, values[:, :, self.used], self.weights[block]
+
+    def loss(self, changes: Floats) -> float:
+        """Return the penalised loss."""
+        total = self.decay * float(changes @ changes)
+        for scores, values, weights in self.blocks():
+            _, losses = _softmax(scores + values @ changes)
+            total += float(weights @ losses)
+        return total
+
+    def newton_step(self, changes: Floats) -> Floats:
+        """Return the gradient divided by the Hessian matrix."""
+        gradient = 2.0 * self.decay * changes
+        hessian = 2.0 * self.decay * np.eye(len(changes))
+        for scores, values, weights in self.blocks():
+            shares, _ = _softmax(scores + values @ changes)
+            means = np.matmul(shares[:, None], values)[:, 0]
+            gradient += weights @ (means - values[:, 0])
+            flat = values.reshape(-1, len(changes))
+            hessian += (flat * (shares * weights[:, None]).reshape(-1, 1)).T @ flat
+            hessian -= (means * weights[:, None]).T @ means
+        return np.asarray(cho_solve(cho_factor(hessian), gradient))
+
+
+def _softmax(scores: Floats) -> tuple[Floats, Floats]:
+    """Return the share of each class of a list, and -ln of the first one's."""
+    scores = scores - scores.max(axis=1, keepdims=True)
+    shares = np.exp(scores)
+    totals = shares.sum(axis=1)
+    return shares / totals[:, None], np.log(totals) - scores[:, 0]
+
+
+def _minimise(task: _Softmax) -> Floats:
+    """Minimise the loss by Newton's method from no change; a step that overshoots is halved."""
+    changes = np.zeros(len(task.used))
+    loss = task.loss(changes)
+    for _ in range(MAX_STEPS):
+        step = task.newton_step(changes)
+        if np.abs(step).max() < LAST_STEP:
+            return changes - step
+        lowered = task.loss(changes - step)
+        while lowered > loss:
+            step /= 2.0
+            lowered = task.loss(changes - step)
+        changes, loss = changes - step, lowered
+    return changes

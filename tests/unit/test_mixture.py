@@ -1,0 +1,108 @@
+"""How much features and residuals count, by the size of the class."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from longtail import LongTailClassifier
+from longtail.scoring.linear import ClassResiduals
+from longtail.training.mixture import (
+    MIN_MIXED,
+    N_FEATURES,
+    N_PARTS,
+    Mixture,
+    PairParts,
+    fit_mixture,
+)
+from longtail.training.self_check import SelfCheck
+
+
+def make_parts(n_documents=3000, n_candidates=5, largest=1000, seed=0):
+    """Candidates of sizes up to `largest`; the first feature tells the true class of large ones.
+
+    The residual tells the true class of small ones, and misleads among the large.
+    """
+    rng = np.random.default_rng(seed)
+    shape = n_documents, n_candidates
+    candidates = np.argsort(rng.random((n_documents, 40)), axis=1)[:, :n_candidates]
+    sizes = np.geomspace(1, largest, 40).round()
+    true_classes = candidates[np.arange(n_documents), rng.integers(0, n_candidates, n_documents)]
+    correct = candidates == true_classes[:, None]
+    log_sizes = np.log(sizes)[candidates]
+    values = rng.normal(size=(*shape, N_PARTS))
+    large = log_sizes / np.log(max(largest, 2))
+    values[:, :, 0] += 2 * correct * large
+    values[:, :, N_FEATURES] += 2 * correct * (1 - large)
+    return PairParts(values[:, :, 0], values, log_sizes), correct, candidates
+
+
+def share_correct(mixture, parts, correct, candidates):
+    best = mixture.mix(parts).argmax(axis=1)
+    return np.mean(correct[np.arange(len(best)), best])
+
+
+def test_what_counts_depends_on_the_size():
+    learned = fit_mixture(*make_parts())
+    assert learned.residuals[0, 0] > learned.residuals[0, 0] + 5 * learned.residuals[1, 0]
+    assert learned.features[1, 0] > 0
+    assert learned.features[1, 2] == 0
+    plain = fit_mixture(*make_parts(), by_size=False)
+    assert not plain.features[1].any()
+    assert not plain.residuals[1].any()
+    shares = [share_correct(m, *make_parts(seed=1)) for m in (Mixture(), plain, learned)]
+    assert shares[0] < shares[1] < shares[2]
+
+
+def test_classes_of_one_size_say_nothing_about_the_size():
+    learned = fit_mixture(*make_parts(largest=2))
+    assert not learned.features[1].any()
+    assert learned.features[0, 2] == 0
+    assert learned.features[0, 0] != 0
+
+
+def test_too_few_documents_change_nothing():
+    mixture = fit_mixture(*make_parts(MIN_MIXED - 1))
+    assert not mixture.features.any()
+    assert mixture.residuals.tolist() == [[1, 1], [0, 0]]
+
+
+def test_documents_without_their_class_change_nothing():
+    parts, correct, candidates = make_parts(500)
+    correct[::2] = False
+    some = fit_mixture(parts, correct, candidates)
+    same = fit_mixture(parts[1::2], correct[1::2], candidates[1::2])
+    np.testing.assert_allclose(some.features, same.features)
+
+
+def test_residuals_as_they_count():
+    residuals = ClassResiduals(
+        np.array([0, 1, 2]), np.array([3, 4], np.int32), np.array([2, 4], np.float32), np.ones(2)
+    )
+    sizes = np.array([1, np.e**2])
+    mixture = Mixture(residuals=np.array([[0.5, 0.25], [0.125, 0.5]]))
+    scaled = mixture.scale(residuals, sizes)
+    assert scaled.weights.tolist() == [1, 3]
+    assert scaled.biases.tolist() == [0.25, 1.25]
+    assert len(Mixture.without_residuals().scale(residuals, sizes).weights) == 0
+    assert SelfCheck().with_mixture(mixture).kept_mixture.residuals.tolist() == [
+        [0.5, 0.25],
+        [0.125, 0.5],
+    ]
+
+
+@pytest.mark.parametrize("n_documents", [1, 3])
+def test_a_new_class_does_not_win_everywhere(n_documents):
+    """Where all classes are of one size, a new one, much smaller, must not profit from that."""
+    rng = np.random.default_rng(0)
+    n_classes, of_class = 60, 25
+    topics = rng.dirichlet(np.full(300, 0.05), n_classes + 1)
+    y = np.repeat(np.arange(n_classes), of_class)
+    X = np.array([rng.multinomial(12, topics[c]) for c in y])
+    new = np.array([rng.multinomial(12, topics[n_classes]) for _ in range(n_documents)])
+    test = np.array([rng.multinomial(12, topics[c]) for c in np.repeat(np.arange(n_classes), 5)])
+    classifier = LongTailClassifier(random_state=0).fit(X, y)
+    before = classifier.predict(test)
+    after = classifier.partial_fit(new, np.full(n_documents, n_classes)).predict(test)
+    assert np.mean(after == n_classes) < 0.02
+    assert np.mean(after == before) > 0.97
