@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from longtail.results import Explanation
 from longtail.retrieval.delta import DeltaSegment
-from longtail.scoring.features import score_features
+from longtail.scoring.features import SIZE, score_features
 from longtail.scoring.linear import LinearScorer
 from longtail.scoring.paper import CENTROID_DISTANCE, pair_features
 from longtail.scoring.weighting import Profile, WeightedDocuments
@@ -76,7 +76,7 @@ def split_linear_scores(
     delta = state.delta
     if delta is None:
         return _split_in_segment(
-            documents, class_ids, state.profile(), state.feature_weights, state, n_jobs
+            documents, class_ids, state.profile(), state.ranking_weights, state, n_jobs
         )
     parts: list[ScoreParts | None] = [None] * len(class_ids)
     profile = Profile.of(delta.statistics, delta.corpus, state.collection_model)
@@ -90,7 +90,7 @@ def split_linear_scores(
             documents.gather(document_ids),
             rows[document_ids],
             segment_profile,
-            state.feature_weights,
+            state.ranking_weights,
             segment,
             n_jobs,
         )
@@ -118,13 +118,14 @@ def _split_in_segment(
         profile,
         n_jobs,
     )[:, 0]
+    parts = features * (feature_weights[0] + features[:, SIZE : SIZE + 1] * feature_weights[1])
     residual = segment.residuals.as_scorer
     return [
         _split_one(
             documents,
             document,
             int(row),
-            features[document] * feature_weights,
+            parts[document],
             segment.scorer,
             residual,
         )

@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from longtail.metrics import FREQUENCY_BANDS, mean_interval, wilson_interval
 from longtail.metrics.evaluation import Certainty, Evaluation
+from longtail.metrics.label_set_evaluation import LabelCertainty
+from longtail.metrics.label_sets import LabelBand
 from longtail.results import Explanation
 
 if TYPE_CHECKING:
@@ -114,44 +117,69 @@ _MOST_POINTS = 1000  # of the precision curve; more would only swell an SVG
 
 _FIRST_SHARE = 0.002  # below this share of the documents a precision is noise
 
+_BAND_NAMES = {"more": "more than 100"}
 
-def plot_calibration(certainty: Certainty) -> Figure:
-    """Draw how often predictions of a probability are right, and how many there are of it."""
-    figure = new_figure(5.0, 5.2)
+# A bin with fewer documents is drawn as such: with thirty, the interval of a share of one half
+# reaches 17 points to each side.
+FEW_DOCUMENTS = 30
+
+
+def plot_calibration(certainty: Certainty | LabelCertainty) -> Figure:
+    """Draw how often predictions of a probability are correct, and how many there are of it.
+
+    Lines are 95 % intervals (Wilson); hollow points have few documents.
+    """
+    figure = new_figure(6.0, 5.2)
     above, below = figure.subplots(2, 1, height_ratios=(4, 1), sharex=True)
     filled = [group for group in certainty.bins if group.n_documents]
     above.plot([0, 1], [0, 1], color=GREY, linewidth=1, linestyle="--", label="as it should be")
-    above.plot(
-        [group.mean_probability for group in filled],
-        [group.accuracy for group in filled],
-        "o-",
-        color=BLUE,
-        label=f"measured (calibration error {certainty.calibration_error:.3f})",
-    )
+    x = [group.mean_probability for group in filled]
+    y = [group.accuracy for group in filled]
+    measured = f"measured (calibration error {certainty.calibration_error:.3f})"
+    above.plot(x, y, "-", color=BLUE, marker="o", markersize=0, label=measured)
+    for group in filled:
+        is_small = group.n_documents < FEW_DOCUMENTS
+        low, high = wilson_interval(group.accuracy, group.n_documents)
+        x = [group.mean_probability] * 2
+        above.plot(x, [low, high], "-", color=BLUE, linewidth=1, alpha=0.4 if is_small else 0.9)
+        face = "none" if is_small else BLUE
+        above.plot(x[0], group.accuracy, "o", markeredgecolor=BLUE, markerfacecolor=face)
     above.set(xlim=(0, 1), ylim=(0, 1), ylabel="share correct")
     above.legend(frameon=False, loc="upper left")
     middles = [(group.lowest + group.highest) / 2 for group in certainty.bins]
     bar_size = 0.9 / len(certainty.bins)
-    below.bar(middles, [group.n_documents for group in certainty.bins], bar_size, color=BLUE)
-    below.set(xlabel="probability of the predicted class", ylabel="documents")
+    sizes = [group.n_documents for group in certainty.bins]
+    bars = below.bar(middles, sizes, bar_size, color=BLUE)
+    below.bar_label(bars, [f"{size:,}" if size else "" for size in sizes], fontsize=7, padding=1)
+    sets = isinstance(certainty, LabelCertainty)
+    below.set(xlabel=f"probability of {'a label' if sets else 'the predicted class'}")
+    below.set(ylabel="labels" if sets else "documents")
+    below.set_ylim(0, max(sizes) * 1.25)
     _clear_frame(above, below)
     return figure
 
 
 def plot_precision(certainty: Certainty) -> Figure:
-    """Draw the precision that is reached when only the surest predictions are kept."""
-    figure = new_figure(6.0, 4.0)
+    """Draw the precision that is reached when only the surest predictions are kept.
+
+    The band is the 95 % interval (Wilson).
+    """
+    figure = new_figure(7.0, 4.2)
     axes = figure.subplots()
+    n_documents = sum(group.n_documents for group in certainty.bins)
     kept = np.flatnonzero(certainty.curve.coverage >= _FIRST_SHARE)
     kept = kept[np.linspace(0, len(kept) - 1, min(len(kept), _MOST_POINTS)).astype(int)]
     coverage, precision = certainty.curve.coverage[kept], certainty.curve.precision[kept]
+    counts = np.rint(coverage * n_documents).astype(int).tolist()
+    bounds = np.array([wilson_interval(p, n) for p, n in zip(precision, counts, strict=True)])
+    axes.fill_between(coverage, bounds[:, 0], bounds[:, 1], color=BLUE, alpha=0.2, linewidth=0)
     axes.plot(coverage, precision, color=BLUE)
     abstention = certainty.abstention
     if abstention is not None and abstention.coverage > 0:
         axes.plot(abstention.coverage, abstention.precision, "o", color=ORANGE)
         caption = (
-            f"With a probability of at least {abstention.threshold:.2f},\n"
-            f"{abstention.precision:.1%} correct, {abstention.coverage:.1%} of the documents."
+            f"With a probability of at least {abstention.threshold:.2f}:\n"
+            f"{abstention.precision:.1%} correct, {abstention.coverage:.1%} of the documents"
         )
         axes.text(0.03, 0.05, caption, transform=axes.transAxes, color=ORANGE)
         axes.axhline(abstention.wanted, color=GREY, linewidth=1, linestyle="--")
@@ -165,28 +193,104 @@ def plot_precision(certainty: Certainty) -> Figure:
 
 
 def plot_frequency(evaluation: Evaluation) -> Figure:
-    """Draw accuracy and macro F1 by how many documents of a class the model has seen."""
-    figure = new_figure(7.0, 4.0)
+    """Draw accuracy and macro F1 by how many documents of a class the model has seen.
+
+    Lines are 95 % intervals; pale bars have few documents.
+    """
+    figure = new_figure(7.0, 4.2)
     axes = figure.subplots()
     bands = evaluation.bands
-    positions = np.arange(len(bands))
-    series = (
-        (-0.2, [band.accuracy for band in bands], BLUE, "accuracy"),
-        (0.2, [band.macro_f1 for band in bands], ORANGE, "macro F1"),
+    sizes = {name: (smallest, largest) for name, smallest, largest in FREQUENCY_BANDS}
+    for position, band in enumerate(bands):
+        if not band.n_documents:
+            continue
+        smallest, largest = sizes.get(band.name, (0, None))
+        f1 = [
+            result.f1
+            for result in evaluation.classes
+            if result.n_true and smallest <= result.n_seen <= (largest or np.inf)
+        ]
+        pale = 0.35 if band.n_documents < FEW_DOCUMENTS else 1.0
+        for offset, value, bounds, colour in (
+            (-0.2, band.accuracy, wilson_interval(band.accuracy, band.n_documents), BLUE),
+            (0.2, band.macro_f1, mean_interval(f1 or [band.macro_f1]), ORANGE),
+        ):
+            x = position + offset
+            axes.bar(x, value, 0.38, color=colour, alpha=pale)
+            axes.plot([x, x], bounds, color="black", linewidth=1)
+            axes.text(x, bounds[1] + 0.015, f"{value:.0%}", ha="center", fontsize=8)
+    names = [
+        f"{_BAND_NAMES.get(band.name, band.name)}\n"
+        f"classes: {band.n_classes:,}\ndocuments: {band.n_documents:,}"
+        for band in bands
+    ]
+    _label_bands(axes, names, "accuracy", "macro F1 (mean of the per-class F1)")
+    return figure
+
+
+def plot_label_precision(certainty: LabelCertainty) -> Figure:
+    """Draw precision against recall and coverage when only the surest labels are kept."""
+    figure = new_figure(7.0, 4.2)
+    axes = figure.subplots()
+    curve = certainty.curve
+    kept = np.flatnonzero(curve.coverage >= _FIRST_SHARE)
+    kept = kept[np.linspace(0, len(kept) - 1, min(len(kept), _MOST_POINTS)).astype(int)]
+    axes.plot(curve.recall[kept], curve.precision[kept], color=BLUE, label="true labels found")
+    axes.plot(
+        curve.coverage[kept], curve.precision[kept], color=ORANGE, label="documents with a label"
     )
-    for offset, values, colour, name in series:
-        bars = axes.bar(positions + offset, np.nan_to_num(values), 0.38, color=colour, label=name)
-        labels = ["" if np.isnan(value) else f"{value:.0%}" for value in values]
-        axes.bar_label(bars, labels, fontsize=8, padding=2)
-    axes.set_xticks(
-        positions, [f"{band.name}\n({band.n_documents:,} evaluated)" for band in bands], fontsize=8
-    )
-    axes.set(xlabel="documents of the class that the model has seen", ylim=(0, 1.15))
-    axes.set_yticks(np.linspace(0, 1, 6))
+    threshold = certainty.threshold
+    if threshold is not None and threshold.coverage > 0:
+        axes.plot(threshold.recall, threshold.precision, "o", color=BLUE)
+        axes.plot(threshold.coverage, threshold.precision, "o", color=ORANGE)
+        axes.axhline(threshold.wanted, color=GREY, linewidth=1, linestyle="--")
+    axes.set(xlim=(0, 1), ylim=(0, 1.01), xlabel="share", ylabel="precision of the kept labels")
+    axes.xaxis.set_major_formatter("{x:.0%}")
     axes.yaxis.set_major_formatter("{x:.0%}")
-    axes.legend(frameon=False, loc="upper left", ncols=2)
+    axes.legend(frameon=False, loc="lower left")
     _clear_frame(axes)
     return figure
+
+
+def plot_label_frequency(bands: Sequence[LabelBand]) -> Figure:
+    """Draw recall and macro F1 at 5 by how many documents of a class the model has seen.
+
+    Lines are 95 % intervals of the recall (Wilson); pale bars have few labels.
+    """
+    figure = new_figure(7.5, 4.2)
+    axes = figure.subplots()
+    for position, band in enumerate(bands):
+        if not band.n_labels:
+            continue
+        pale = 0.35 if band.n_labels < FEW_DOCUMENTS else 1.0
+        bounds = wilson_interval(band.recall, band.n_labels)
+        axes.bar(position - 0.2, band.recall, 0.38, color=BLUE, alpha=pale)
+        axes.plot([position - 0.2] * 2, bounds, color="black", linewidth=1)
+        axes.text(position - 0.2, bounds[1] + 0.015, f"{band.recall:.0%}", ha="center", fontsize=8)
+        axes.bar(position + 0.2, band.macro_f1, 0.38, color=ORANGE, alpha=pale)
+        axes.text(
+            position + 0.2, band.macro_f1 + 0.015, f"{band.macro_f1:.0%}", ha="center", fontsize=8
+        )
+    names = [
+        f"{_BAND_NAMES.get(band.name, band.name)}\n"
+        f"classes: {band.n_classes:,}\nlabels: {band.n_labels:,}"
+        for band in bands
+    ]
+    _label_bands(axes, names, "recall at 5", "macro F1 at 5 (mean of the per-class F1)")
+    return figure
+
+
+def _label_bands(axes: Axes, names: list[str], blue: str, orange: str) -> None:
+    """Name the bands below their bars, and say what the two colours stand for."""
+    axes.set_xticks(range(len(names)), names, fontsize=8)
+    axes.set(xlabel="documents of the class that the model has seen", ylim=(0, 1.2))
+    axes.set_xlim(-0.6, len(names) - 0.4)
+    axes.set_yticks(np.linspace(0, 1, 6))
+    axes.yaxis.set_major_formatter("{x:.0%}")
+    axes.bar(0, 0, color=BLUE, label=blue)
+    axes.bar(0, 0, color=ORANGE, label=orange)
+    axes.legend(frameon=False, loc="upper left", ncols=2)
+    _clear_frame(axes)
 
 
 def _clear_frame(*many: Axes) -> None:

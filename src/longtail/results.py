@@ -52,9 +52,10 @@ class Threshold:
     expected_precision : float
         What the held-out documents at or above the threshold reached; NaN likewise.
     coverage : float
-        The share of held-out documents at or above it; 0 where it cannot be reached.
+        The share of held-out documents at or above it; 0 where it cannot be reached. With several
+        labels per document, how many labels a document has at or above it.
     n_documents : int
-        How many these are: the standard error of the precision is about
+        How many these are, documents or labels: the standard error of the precision is about
         sqrt(p (1 - p) / n_documents).
     """
 

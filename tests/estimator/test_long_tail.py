@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from longtail_bench.baselines import NearestCentroid
 
 import longtail
 from longtail import LongTailClassifier, metrics
+from longtail.exceptions import UncalibratedWarning
 from longtail.sparse import CountMatrix
 from longtail.training import held_out
 from longtail.training.config import FitConfig
 from longtail.training.long_tail import fit_long_tail
 from longtail.training.long_tail_editing import merge_segments
 from longtail.training.self_check import RESIDUALS
-from tests.conftest import assert_same_predictions, load_shared, make_problem
+from tests.conftest import assert_same_predictions, load_shared, make_problem, single_labels
 
 
 @pytest.fixture(scope="module")
@@ -54,12 +57,10 @@ def test_random_state_decides(large):
 
 
 def test_sampling_limits_do_not_matter_to_threads(large):
-    classes, class_ids = np.unique(large.y, return_inverse=True)
+    labels = single_labels(np.unique(large.y, return_inverse=True)[1])
     counts = CountMatrix.from_matrix(large.X)
     one, two = (
-        fit_long_tail(
-            counts, class_ids, classes, FitConfig(n_sampled=200, n_listed=100, n_jobs=n_jobs)
-        )
+        fit_long_tail(counts, labels, FitConfig(n_sampled=200, n_listed=100, n_jobs=n_jobs))
         for n_jobs in (1, 2)
     )
     assert np.array_equal(one.term_weights, two.term_weights)
@@ -144,7 +145,29 @@ def test_threshold_that_cannot_be_reached():
 
 def test_threshold_needs_held_out_documents(problem):
     classifier = LongTailClassifier(random_state=0).fit(problem.X, problem.y)
-    assert np.isnan(classifier.threshold_for(0.9).threshold)
+    with pytest.warns(UncalibratedWarning, match="fewer than 50 documents could be held out"):
+        assert np.isnan(classifier.threshold_for(0.9).threshold)
+    with pytest.warns(UncalibratedWarning, match="They order predictions"):
+        classifier.predict_proba(problem.X)
+    assert np.isnan(classifier.calibration_error_)
+    chosen = LongTailClassifier(calibrate=False, random_state=0).fit(problem.X, problem.y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        chosen.predict_proba(problem.X)
+
+
+def test_what_to_expect_is_said(large, caplog):
+    with caplog.at_level("INFO", logger="longtail"):
+        classifier = LongTailClassifier(random_state=0).fit(large.X[:1200], large.y[:1200])
+    figures = classifier.self_check_.summary()
+    assert caplog.messages[-1] == (
+        f"on held-out documents: accuracy {figures['accuracy']:.1%}, "
+        f"macro F1 {figures['macro_f1']:.1%}, true class in reach {figures['recall']:.1%}, "
+        f"calibration error {classifier.calibration_error_:.3f}"
+    )
+    accuracy = classifier.score(large.X[1200:], large.y[1200:])
+    assert abs(figures["accuracy"] - accuracy) < 0.05
+    assert 0 < classifier.calibration_error_ < 0.2
 
 
 # ---- teaching

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import longtail
 from longtail import DoubleSamplingClassifier
+from longtail._labels import LabelSets
 from longtail.retrieval.index import build_index
 from longtail.retrieval.search import search
 from longtail.scoring.paper import centroid_scorer, pair_features, weight_for_cosine
@@ -47,6 +48,40 @@ def data_sets(draw, min_classes=2):
 def statistics_of(data, rows=slice(None), **options):
     X, y, n_classes = data
     return ClassStatistics.from_counts(X[rows], y[rows], n_classes, **options)
+
+
+@given(data_sets(), st.data())
+def test_statistics_of_label_sets_are_those_of_replicated_rows(data, choices):
+    X, y, n_classes = data
+    more = st.sets(st.integers(0, n_classes - 1))
+    sets = [sorted({int(c), *choices.draw(more)}) for c in y]
+    sets[-1] = choices.draw(st.sampled_from([sets[-1], []]))
+    labels = LabelSets(
+        np.cumsum([0, *map(len, sets)]),
+        np.array([c for own in sets for c in own], np.int64),
+        np.arange(n_classes),
+    )
+    whole = ClassStatistics.from_counts(X, labels, n_classes, sublinear=True)
+    rows = labels.document_ids
+    replicated = ClassStatistics.from_counts(
+        X[rows], labels.class_ids, n_classes, sublinear=True, n_jobs=2
+    )
+    assert whole == replicated
+    whole.validate()
+    # Any pair can be taken away by itself.
+    pair = choices.draw(st.integers(0, len(rows) - 1))
+    one = ClassStatistics.from_counts(
+        X[rows[pair : pair + 1]], labels.class_ids[pair : pair + 1], n_classes, sublinear=True
+    )
+    rest = np.delete(np.arange(len(rows)), pair)
+    assert whole - one == ClassStatistics.from_counts(
+        X[rows[rest]], labels.class_ids[rest], n_classes, sublinear=True
+    )
+    order = np.array(choices.draw(st.permutations(range(len(sets)))))
+    shuffled = ClassStatistics.from_counts(
+        X[order], labels.gather(order), n_classes, sublinear=True
+    )
+    assert shuffled == whole
 
 
 @given(data_sets(), st.data(), st.booleans())

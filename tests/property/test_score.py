@@ -15,6 +15,7 @@ from longtail.scoring.weighting import Profile, estimate_collection_model, weigh
 from longtail.sparse import CountMatrix
 from longtail.statistics.classes import ClassStatistics
 from longtail.training.residuals import fit_residuals
+from tests.conftest import mined_rows, single_labels
 
 WEIGHTS = np.array([3.0, 0.7, 0.2, -0.4, 1.5, 0.9])
 # Kernels compile on first use, which no deadline survives.
@@ -118,8 +119,8 @@ def test_highest_classes_equal_brute_force(data, q, exclude):
     documents, profile, every = prepare(data)
     score = build_scorer(profile, WEIGHTS)
     q = min(q, n_classes - exclude)
-    own = y if exclude else None
-    classes, scores = search(documents, score, build_index(score, X.shape[1]), q, true_classes=own)
+    own = single_labels(y) if exclude else None
+    classes, scores = search(documents, score, build_index(score, X.shape[1]), q, labels=own)
     expected = score_pairs(documents, every, score)
     if exclude:
         expected[np.arange(len(y)), y] = -np.inf
@@ -140,8 +141,10 @@ def test_class_weights_are_finite_sorted_and_the_same_for_any_threads(data, cost
     classes = np.column_stack([y, others])
     scores = score_pairs(documents, classes, build_scorer(profile, WEIGHTS))
     scores[:, 0] = leave_one_out_scores(documents, y, profile, WEIGHTS)
-    one = fit_residuals(documents, classes, scores.__getitem__, n_classes, cost)
-    other = fit_residuals(documents, classes, scores.__getitem__, n_classes, cost, n_jobs=n_jobs)
+    one = fit_residuals(documents, mined_rows(classes), scores.__getitem__, n_classes, cost)
+    other = fit_residuals(
+        documents, mined_rows(classes), scores.__getitem__, n_classes, cost, n_jobs=n_jobs
+    )
     for name in ("indptr", "indices", "weights", "biases"):
         assert np.isfinite(getattr(one, name)).all()
         assert np.array_equal(getattr(one, name), getattr(other, name))

@@ -20,6 +20,7 @@ from longtail.scoring import linear as scoring
 from longtail.scoring.linear import ClassResiduals, LinearScorer, score_pairs
 from longtail.scoring.weighting import WeightedDocuments
 from longtail.sparse import CountMatrix
+from tests.conftest import single_labels
 
 quick = settings(max_examples=60, deadline=None)
 
@@ -79,7 +80,8 @@ def test_the_search_equals_brute_force_bit_for_bit(problem, q, exclude, n_jobs):
     q = min(q, n_classes - (own is not None))
     index = build_index(score, n_terms, n_jobs)
     index.validate(n_terms)
-    classes, scores = search(documents, score, index, q, true_classes=own, n_jobs=n_jobs)
+    labels = None if own is None else single_labels(own)
+    classes, scores = search(documents, score, index, q, labels=labels, n_jobs=n_jobs)
     expected = brute_force(documents, score, q, own)
     assert np.array_equal(classes, expected[0])
     assert np.array_equal(scores, expected[1])

@@ -13,6 +13,7 @@ from scipy.sparse import random_array
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
 from longtail.datasets import DataFormatError, read_extreme, read_lshtc, read_svmlight, streams
+from longtail.datasets.count_chunks import read_count_chunks
 
 zstandard = pytest.importorskip("zstandard")
 
@@ -98,10 +99,16 @@ class TestLshtc:
         with pytest.raises(DataFormatError, match=r"line 1: expected a label .* found 'cat'"):
             read_lshtc(write("cat 1:1\n"))
 
-    def test_without_replication_several_labels_are_an_error(self, write):
-        path = write("1 1:1\n2,3 1:1\n")
-        with pytest.raises(DataFormatError, match="line 2: the document has several labels"):
-            read_lshtc(path, replicate=False)
+    def test_without_replication_a_document_has_a_label_set(self, write):
+        path = write("1 1:1\n3,2 1:1\n 4:1\n2 2:5\n")
+        counts = read_lshtc(path, replicate=False, unlabelled="skip")
+        assert counts.X.toarray().tolist() == [[0, 1, 0, 0, 0], [0, 1, 0, 0, 0], [0, 0, 5, 0, 0]]
+        assert counts.label_sets.to_lists() == [[1], [2, 3], [2]]
+        assert counts.documents.tolist() == [0, 1, 1, 3]
+        assert counts.n_unlabelled == 1
+        replicated = read_lshtc(path, unlabelled="skip")
+        assert replicated.label_sets.to_lists() == [[1], [2], [3], [2]]
+        assert replicated.X[[1, 2]].toarray().tolist() == counts.X[[1, 1]].toarray().tolist()
 
     def test_unlabelled_documents(self, write):
         path = write("1 1:1\n 1:2\n3 1:3\n")
@@ -348,3 +355,49 @@ class TestCompression:
     def test_missing_file(self, tmp_path):
         with pytest.raises(FileNotFoundError):
             read_lshtc(tmp_path / "none.txt")
+
+
+class TestChunksOfLabelSets:
+    """Files of counts in chunks, against the readers of whole files."""
+
+    def joined(self, path, **options):
+        chunks = list(read_count_chunks(path, **options))
+        counts = [
+            np.ones(len(c.lines), int) if c.label_counts is None else c.label_counts for c in chunks
+        ]
+        sets = np.split(
+            np.concatenate([c.y for c in chunks]), np.cumsum(np.concatenate(counts))[:-1]
+        )
+        return chunks, [labels.tolist() for labels in sets]
+
+    def test_svmlight(self, write):
+        path = write("3,7 1:2\n5 2:1\n")
+        chunks, sets = self.joined(path, replicate=False)
+        assert sets == [[3, 7], [5]]
+        assert chunks[0].X.toarray().tolist() == [[2, 0], [0, 1]]
+        [replicated] = read_count_chunks(path)
+        assert replicated.y.tolist() == [3, 7, 5]
+        assert replicated.lines == [1, 1, 2]
+        assert replicated.label_counts is None
+
+    def test_lshtc_has_a_header_or_not(self, write):
+        for content in ("Data\n545, 32 1:1 2:2\n7 0:1\n", "545, 32 1:1 2:2\n7 0:1\n"):
+            path = write(content)
+            chunks, sets = self.joined(path, format="lshtc", replicate=False)
+            whole = read_lshtc(path, replicate=False)
+            assert sets == whole.label_sets.to_lists() == [[32, 545], [7]]
+            assert chunks[0].X.toarray().tolist() == whole.X.toarray().tolist()
+
+    def test_xmc_leaves_out_what_has_no_label(self, write):
+        path = write("3 3 5\n4,0 0:1 2:0.5\n 1:1\n2 2:1\n")
+        chunks, sets = self.joined(path, format="xmc", replicate=False)
+        assert sets == read_extreme(path, replicate=False).label_sets.to_lists() == [[0, 4], [2]]
+        assert chunks[0].lines == [2, 4]
+        [unlabelled] = read_count_chunks(path, format="xmc", labelled=False)
+        assert unlabelled.X.shape[0] == 3
+
+    def test_xmc_keeps_to_its_header(self, write):
+        with pytest.raises(DataFormatError, match="promises 3 documents, the file has 1"):
+            list(read_count_chunks(write("3 3 5\n4 0:1\n"), format="xmc"))
+        with pytest.raises(DataFormatError, match="allowed are 0 to 4"):
+            list(read_count_chunks(write("1 3 5\n5 0:1\n"), format="xmc"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import xml.etree.ElementTree as ET
@@ -10,9 +11,10 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy.stats import binomtest, norm, sem
 
 from longtail import DoubleSamplingClassifier, LongTailClassifier, metrics
-from longtail.cli.report import evaluation_figures, html_report
+from longtail.cli.report import ReportPage, evaluation_figures, html_report
 from longtail.metrics.evaluation import TOP, evaluate
 from longtail.plotting import plot_explanation, rank_terms
 from longtail.results import Explanation, TopK
@@ -157,19 +159,97 @@ def test_no_threshold_and_no_documents(fitted):
         evaluate(classifier, [])
 
 
+def test_intervals():
+    for n_correct, n in ((0, 7), (3, 7), (7, 7), (450, 1000)):
+        expected = binomtest(n_correct, n).proportion_ci(method="wilson")
+        assert metrics.wilson_interval(n_correct / n, n) == pytest.approx(tuple(expected))
+    assert metrics.wilson_interval(float("nan"), 0) == (0, 1)
+    with pytest.raises(ValueError, match="share must be from 0 to 1"):
+        metrics.wilson_interval(1.5, 3)
+    values = np.random.default_rng(0).random(50)
+    low, high = metrics.mean_interval(values)
+    assert (low + high) / 2 == pytest.approx(values.mean())
+    assert (high - low) / 2 == pytest.approx(norm.ppf(0.975) * sem(values))
+    assert metrics.mean_interval([0.5]) == (0, 1)
+    with pytest.raises(ValueError, match="list of numbers"):
+        metrics.mean_interval([])
+
+
+def test_every_class_is_reported():
+    rng = np.random.default_rng(1)
+    true, predicted = rng.integers(0, 6, (2, 60)).astype(str)
+    sizes = {"0": 3, "1": 1}
+    found = metrics.class_report(true, predicted, sizes)
+    assert [result.label for result in found] == sorted(set(true) | set(predicted))
+    for result in found:
+        both = np.count_nonzero((true == result.label) & (predicted == result.label))
+        assert result.recall == both / np.count_nonzero(true == result.label)
+        assert result.precision == both / np.count_nonzero(predicted == result.label)
+        assert result.n_seen == sizes.get(result.label, 0)
+    assert np.mean([result.f1 for result in found]) == pytest.approx(
+        metrics.macro_f1(true, predicted)
+    )
+    [_, never] = metrics.class_report(["a"], ["b"], {})
+    assert math.isnan(never.recall)
+    assert never.f1 == 0
+
+
+def test_the_surest_mistakes_are_explained(fitted):
+    classifier, X, y = fitted
+    labels = y.tolist()
+    labels[5] = "never seen"
+    chunks = [(X[:33], labels[:33]), (X[33:], labels[33:])]
+    found = evaluate(classifier, chunks, n_mistakes=4).mistakes
+    top = classifier.predict_proba_topk(X, 1)
+    wrong = [i for i in range(100) if top.classes[i, 0] != labels[i]]
+    expected = sorted(wrong, key=lambda i: -top.scores[i, 0])[:4]
+    assert [mistake.document_id for mistake in found] == expected
+    for mistake in found:
+        i = mistake.document_id
+        assert (mistake.true, mistake.predicted) == (labels[i], top.classes[i, 0])
+        assert mistake.certainty == top.scores[i, 0]
+        assert mistake.text is None
+        assert mistake.known == (i != 5)
+        [mine] = classifier.explain(X[i : i + 1], [mistake.predicted], top_terms=999)
+        terms = dict(mine.terms)
+        if mistake.known:
+            [other] = classifier.explain(X[i : i + 1], [mistake.true], top_terms=999)
+            for term, value in other.terms.items():
+                terms[term] = terms.get(term, 0.0) - value
+        largest = sorted(terms.values(), reverse=True)[:5]
+        assert list(mistake.misleading.values()) == pytest.approx([v for v in largest if v > 0])
+    assert evaluate(classifier, chunks).mistakes == []
+
+
 def test_report_is_one_page_that_loads_nothing(fitted):
     classifier, X, y = fitted
-    result = evaluate(classifier, [(X, y)])
+    labels = y.tolist()
+    labels[0] = "</script><i>&"
+    result = evaluate(classifier, [(X, labels)], n_mistakes=3)
     tables = [("A <title>", ("name", "value"), [("<script>", "1.0"), ("b & c", "-2")])]
-    page = html_report("Model & data", tables, evaluation_figures(result))
-    assert page.count("<svg") == 3
-    assert "Model &amp; data" in page
-    assert "<script" not in page
-    assert "&lt;script&gt;" in page
-    # Namespaces look like addresses; nothing else may.
-    places = re.findall(r'(?:src|href|url)\s*[=(]\s*["\']?([^"\')\s>]+)', page)
+    page = ReportPage("Model & data", {"date": "<i>"}, tables, ["Take care."])
+    written = html_report(page, result, evaluation_figures(result))
+    assert written.count("<svg") == written.count('role="img" aria-label="') == 3
+    assert written.count("<figcaption>") == 3
+    assert "Model &amp; data" in written
+    assert "<dd>&lt;i&gt;</dd>" in written
+    assert "<i>&" not in written
+    assert "&lt;script&gt;" in written
+    # The data of the table, and the script: nothing that comes from a label opens or ends one.
+    assert re.findall(r"</?script[^>]*>", written) == [
+        '<script type="application/json" id="classes-data">',
+        "</script>",
+        "<script>",
+        "</script>",
+    ]
+    rows = json.loads(re.search(r'classes-data">(.*?)</script>', written).group(1))
+    assert [row[:5] for row in rows if row[0] == labels[0]] == [[labels[0], 0, 1, 0, 0]]
+    assert len(rows) == len(result.classes)
+    # Namespaces look like addresses; nothing else may, and the page forbids itself the rest.
+    assert "default-src 'none'" in written
+    places = re.findall(r'(?:src|href|url)\s*[=(]\s*["\']?([^"\')\s>]+)', written)
     assert all(place.startswith("#") for place in places)
-    ET.fromstring(re.search(r"<svg.*?</svg>", page, re.DOTALL).group())
+    ET.fromstring(re.search(r"<svg.*?</svg>", written, re.DOTALL).group())
 
 
 def explanation(label, terms):

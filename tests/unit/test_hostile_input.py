@@ -73,6 +73,17 @@ def test_a_line_without_end(small, tmp_path, ending, opened):
     assert grown < 100
 
 
+def test_a_long_last_line_is_not_called_an_open_quote(tmp_path):
+    path = tmp_path / "long.csv"
+    path.write_text("genus,body\nOvis," + "x" * 300)
+    wanted = Table(path, ["body"], "genus", limits=Limits(row=200))
+    with pytest.raises(DataFormatError, match="line 2: the line is longer than 200"):
+        list(read_text_chunks(wanted))
+    path.write_text('genus,body\nOvis,"' + "x\n" * 300)
+    with pytest.raises(DataFormatError, match="line 2: a quote is opened and never closed"):
+        list(read_text_chunks(wanted))
+
+
 def test_a_zstd_frame_that_expands(small, tmp_path):
     zstandard = pytest.importorskip("zstandard")
     path = write_zeros(tmp_path / "zeros.csv.zst", zstandard.open)
@@ -128,8 +139,81 @@ def test_a_parquet_page_that_expands(tmp_path):
     )
     path = tmp_path / "pages.parquet"
     parquet.write_table(table, path, compression="zstd", use_dictionary=False)
-    with pytest.raises(DataFormatError, match="column 'body' expands to more than 200 times"):
+    with pytest.raises(DataFormatError, match="expands too far: a page of column 'body' does"):
         list(read_text_chunks(Table(path, ["body"], "genus")))
+
+
+def test_a_parquet_page_that_lies(tmp_path, monkeypatch):
+    """A header that says a million bytes takes a million bytes, whatever footer and content say."""
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    table = pa.table({"genus": ["Ovis"] * 2000, "body": ["many words " * 10] * 2000})
+    path = tmp_path / "pages.parquet"
+    parquet.write_table(table, path, compression="zstd", use_dictionary=False)
+    column = parquet.read_metadata(path).row_group(0).column(1)
+    content = bytearray(path.read_bytes())
+    size = slice(column.data_page_offset + 3, column.data_page_offset + 6)  # after the page type
+    assert [byte >> 7 for byte in content[size]] == [1, 1, 0]  # a number of three bytes
+    content[size] = b"\xfe\xff\x7f"
+    path.write_bytes(content)
+    wanted = Table(path, ["body"], "genus")
+    with pytest.raises(DataFormatError, match="not a sound Parquet file: Corrupt"):
+        list(read_text_chunks(wanted))
+    monkeypatch.setattr("longtail.datasets.columns.FREE_EXPANSION", 500_000)
+    with pytest.raises(DataFormatError, match="expands too far: a page of column 'body' does"):
+        list(read_text_chunks(wanted))
+
+
+def test_parquet_rows_from_nothing(tmp_path, monkeypatch):
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    path = tmp_path / "rows.parquet"
+    parquet.write_table(pa.table({"genus": ["Ovis"] * 300_000, "body": ["x"] * 300_000}), path)
+    wanted = Table(path, ["body"], "genus", limits=Limits(expansion=1))
+    assert path.stat().st_size < 100_000
+    assert sum(len(chunk.texts) for chunk in read_text_chunks(wanted)) == 300_000
+    monkeypatch.setattr("longtail.datasets.columns._FREE_ROWS", 100_000)
+    with pytest.raises(DataFormatError, match=r"expands too far: its .* bytes hold 300,000 rows"):
+        list(read_text_chunks(wanted))
+
+
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+@pytest.mark.parametrize("dictionary", [True, False])
+def test_page_headers_are_read_as_they_were_written(tmp_path, version, dictionary):
+    """Headers and pages fill each column chunk to the last byte, as the footer says."""
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    from longtail.datasets.parquet_pages import _read_header, read_pages
+
+    words = [f"word {i} " * (i % 50) for i in range(3000)]
+    path = tmp_path / "pages.parquet"
+    parquet.write_table(
+        pa.table({"body": words, "many": [[word] * 3 for word in words]}),
+        path,
+        use_dictionary=dictionary,
+        data_page_version=version,
+        data_page_size=20_000,
+        row_group_size=1000,
+    )
+    metadata = parquet.read_metadata(path)
+    with path.open("rb") as file:
+        for group in map(metadata.row_group, range(metadata.num_row_groups)):
+            for column in map(group.column, range(group.num_columns)):
+                pages = list(read_pages(file, column))
+                place = column.dictionary_page_offset if dictionary else column.data_page_offset
+                n_headers = 0
+                for page in pages:
+                    found, n_bytes = _read_header(file, place)
+                    assert found == page
+                    place += n_bytes + page.compressed
+                    n_headers += n_bytes
+                assert len(pages) >= 1 + dictionary
+                assert n_headers + sum(p.compressed for p in pages) == column.total_compressed_size
+                uncompressed = sum(page.uncompressed for page in pages)
+                assert n_headers + uncompressed == column.total_uncompressed_size
 
 
 def test_a_term_number(tmp_path):

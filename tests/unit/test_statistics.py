@@ -8,6 +8,7 @@ import scipy.sparse as sp
 
 from longtail.sparse import CountMatrix, index_dtype
 from longtail.statistics.classes import ClassStatistics
+from longtail.statistics.editing import drop_empty_classes, scatter_classes
 from tests.conftest import make_problem
 
 
@@ -102,13 +103,13 @@ def test_counts_must_be_summable():
 @pytest.mark.parametrize(
     ("y", "message"),
     [
-        ([0], "one class number for each of the 2 documents"),
+        ([0], "one class id for each of the 2 documents"),
         ([0, 2], "from 0 to 1"),
         ([-1, 0], "from 0 to 1"),
-        ([0.0, 1.0], "integer class numbers"),
+        ([0.0, 1.0], "integer class ids"),
     ],
 )
-def test_class_numbers_are_checked(y, message):
+def test_class_ids_are_checked(y, message):
     with pytest.raises(ValueError, match=message):
         ClassStatistics.from_counts(np.eye(2), y, 2)
 
@@ -116,13 +117,13 @@ def test_class_numbers_are_checked(y, message):
 def test_classes_can_be_placed_and_dropped(problem):
     statistics = build(problem)
     positions = np.array([3, 0, 1, 9, 5, 2, 4])
-    placed = statistics.scatter_classes(positions, 10)
+    placed = scatter_classes(statistics, positions, 10)
     placed.validate()
     direct = ClassStatistics.from_counts(problem.X, positions[problem.y], 10)
     assert placed == direct
-    assert placed.drop_empty_classes().n_classes == 7
-    apart = statistics.scatter_classes(np.arange(7) * 2, 14)
-    assert apart.drop_empty_classes() == statistics
+    assert drop_empty_classes(placed).n_classes == 7
+    apart = scatter_classes(statistics, np.arange(7) * 2, 14)
+    assert drop_empty_classes(apart) == statistics
 
 
 def test_new_terms_take_their_present_frequency():

@@ -196,7 +196,7 @@ def test_json_lines(write):
     ("line", "reason"),
     [
         ('{"genus": "Ovis", "body"', "the line is not JSON"),
-        ('["Ovis", "sheep"]', "one object a line.*found a list"),
+        ('["Ovis", "sheep"]', "one object per line.*found a list"),
         ('{"genus": "Ovis"}', "no column 'body'; there are 'genus'"),
         ('{"genus": null, "body": "x"}', "label in column 'genus' is missing"),
         ('{"genus": "Ovis", "body": ["x"]}', "column 'body' holds a list"),
@@ -388,3 +388,72 @@ def test_the_csv_limit_is_only_raised(write):
         assert csv.field_size_limit() == 2 * Limits().row
     finally:
         csv.field_size_limit(max(before, Limits().row))
+
+
+def sets_of(path, **options):
+    """Return the label sets of all rows."""
+    table = Table(path, ["body"], **options)
+    return [labels for chunk in read_text_chunks(table) for labels in chunk.labels]
+
+
+class TestLabelSets:
+    """Label sets in tables: separators, several columns, arrays."""
+
+    def test_separator(self, tmp_path):
+        path = tmp_path / "t.csv"
+        path.write_text("body,tags\nx,a; b;\ny,c\n")
+        assert sets_of(path, label="tags", label_separator=";") == [["a", "b"], ["c"]]
+        assert sets_of(path, label="tags") == ["a; b;", "c"]
+
+    def test_several_columns_and_what_is_kept(self, tmp_path):
+        path = tmp_path / "t.tsv"
+        path.write_text("body\tone\ttwo\tid\nx\ta\tb\t1\ny\t\tc\t2\n")
+        assert sets_of(path, label=["one", "two"]) == [["a", "b"], ["c"]]
+        [chunk] = read_text_chunks(Table(path, ["body"], ["one", "two"], ["id"]))
+        assert chunk.kept == [["1"], ["2"]]
+        assert chunk.texts == ["x", "y"]
+
+    def test_arrays(self, tmp_path):
+        path = tmp_path / "t.jsonl"
+        path.write_text('{"body": "x", "tags": ["a", 7], "id": 1}\n{"body": "y", "tags": ["b"]}\n')
+        assert sets_of(path, label="tags") == [["a", "7"], ["b"]]
+        pa = pytest.importorskip("pyarrow")
+        from pyarrow import parquet
+
+        path = tmp_path / "t.parquet"
+        table = pa.table({"tags": [["a", "b"], ["c"]], "body": ["x", "y"], "id": ["1", "2"]})
+        parquet.write_table(table, path)
+        assert sets_of(path, label="tags") == [["a", "b"], ["c"]]
+        [chunk] = read_text_chunks(Table(path, ["body"], "tags", ["id"]))
+        assert (chunk.texts, chunk.kept) == (["x", "y"], [["1"], ["2"]])
+        with pytest.raises(DataFormatError, match="holds list"):
+            next(read_text_chunks(Table(path, ["tags"])))
+
+    @pytest.mark.parametrize(
+        ("row", "reason"),
+        [
+            ('{"body": "x", "tags": []}', "the label in column 'tags' is missing"),
+            ('{"body": "x", "tags": null}', "one label here and lists in the rows before"),
+            ('{"body": "x", "tags": "a"}', "one label here and lists in the rows before"),
+            ('{"body": "x", "tags": ["a", null]}', "a list with a missing value"),
+            ('{"body": "x", "tags": ["a", NaN]}', "a list with a missing value"),
+            ('{"body": "x", "tags": ["a", "b", "a"]}', "'a' occurs twice"),
+            ('{"body": "x", "tags": [["a"]]}', "holds a list; expected a string"),
+            ('{"body": ["x"], "tags": ["a"]}', "'body' holds a list; expected a string"),
+        ],
+    )
+    def test_bad_rows(self, tmp_path, row, reason):
+        path = tmp_path / "t.jsonl"
+        path.write_text('{"body": "y", "tags": ["a"]}\n' + row + "\n")
+        with pytest.raises(DataFormatError, match=reason) as caught:
+            sets_of(path, label="tags")
+        assert caught.value.line == 2
+        skipped = []
+        assert sets_of(path, label="tags", on_bad_row=skipped.append) == [["a"]]
+        assert reason in skipped[0].reason
+
+    def test_a_list_among_single_labels(self, tmp_path):
+        path = tmp_path / "t.jsonl"
+        path.write_text('{"body": "y", "tags": "a"}\n{"body": "x", "tags": ["a"]}\n')
+        with pytest.raises(DataFormatError, match="a list here and one label each"):
+            sets_of(path, label="tags")

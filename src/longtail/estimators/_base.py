@@ -7,28 +7,26 @@ the same time sees the state before or after, never a mix.
 from __future__ import annotations
 
 import os
-import threading
 from abc import abstractmethod
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
-from longtail._columns import as_labels
+from longtail._labels import Labels, LabelSets, read_label_sets
 from longtail._progress import StageReporter
 from longtail._validation import (
     check_k,
+    check_not_texts,
     check_top_terms,
     find_labels,
     repeat_by_weight,
 )
 from longtail.estimators._editing import EditingMixin
+from longtail.estimators._stateful import StatefulEstimator
 from longtail.explanation import ScoreParts, name_parts
 from longtail.results import Explanation, TopK
 from longtail.sparse import CountMatrix, Floats, Integers, check_sparse
@@ -39,85 +37,50 @@ from longtail.store.state_io import SavedModel, save_state
 _PLAIN = (sp.csr_array, sp.csr_matrix, np.ndarray)  # counts of these kinds need no conversion
 
 
-class StatefulEstimator(ClassifierMixin, BaseEstimator):
-    """An estimator whose fitted parts are one frozen state, swapped under a lock of its own."""
-
-    _state: Any
-
-    @property
-    def _lock(self) -> Any:
-        """The lock around edits; a copy, a pickle or a forked process has one of its own."""
-        pid, lock = self.__dict__.setdefault("_lock_of_process", (os.getpid(), threading.RLock()))
-        if pid != os.getpid():
-            self.__dict__["_lock_of_process"] = (os.getpid(), lock := threading.RLock())
-        return lock
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave the lock out of copies and pickles."""
-        state: dict[str, Any] = super().__getstate__()
-        return {name: value for name, value in state.items() if name != "_lock_of_process"}
-
-    def __sklearn_is_fitted__(self) -> bool:
-        """Tell scikit-learn whether there is a state."""
-        return hasattr(self, "_state")
-
-    def _fitted(self) -> Any:
-        """Return the state as it is, or say that there is none yet."""
-        if not self.__sklearn_is_fitted__():  # scikit-learn's own check takes 0.1 ms
-            check_is_fitted(self)
-        return self._state
-
-    @property
-    def state_(self) -> Any:
-        """Everything that is fitted, a frozen dataclass of arrays; not to be changed."""
-        return self._fitted()
-
-    @classmethod
-    def from_state(cls, state: Any, **parameters: Any) -> Self:
-        """Return an estimator with these parameters and a state that was fitted elsewhere."""
-        estimator = cls(**parameters)
-        estimator.n_features_in_ = state.statistics.n_terms
-        estimator._state = state
-        return estimator
-
-    @contextmanager
-    def _unchanged_on_failure(self) -> Iterator[None]:
-        """Put every attribute back where a fit fails or is interrupted."""
-        before = dict(vars(self))
-        try:
-            yield
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
-
-    def _repr_html_inner(self) -> str:
-        """Return scikit-learn's picture with the sizes of the model below it."""
-        picture: str = super()._repr_html_inner()
-        if not self.__sklearn_is_fitted__():
-            return picture
-        rows = "".join(
-            f"<tr><td>{name}</td><td>{value}</td></tr>" for name, value in self._facts().items()
-        )
-        return f"{picture}<table>{rows}</table>"
-
-    @abstractmethod
-    def _facts(self) -> dict[str, str]:
-        """Return what a notebook shows of the model: names and values without markup."""
-
-
 class CountInput(StatefulEstimator):
     """Checks of counts and labels, scikit-learn's and ours."""
 
-    def _check_input(self, X: Any, y: ArrayLike, *, reset: bool) -> tuple[Any, NDArray[Any]]:
+    _takes_label_sets = False
+
+    def _check_input(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, Labels]:
         """Return counts and labels after scikit-learn's checks and ours."""
-        y = as_labels(y)
+        y = read_label_sets(y, getattr(self, "multilabel", "auto"))
+        check_not_texts(X)
         check_sparse(X)  # before anything converts it
+        if isinstance(y, LabelSets):
+            return self._check_sets(X, y, reset=reset), y
         X, y = validate_data(self, X, y, reset=reset, accept_sparse="csr", dtype="numeric")
         y = np.asarray(y)
         if y.dtype.kind in "fc":  # for others it only warns that there are many classes
             check_classification_targets(y)
         return X, y
+
+    def _check_sets(self, X: Any, labels: LabelSets, *, reset: bool) -> Any:
+        """Return the counts of documents with label sets, or say why they cannot have any."""
+        if not reset or not self._takes_label_sets:
+            self._check_takes(labels)
+        X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype="numeric")
+        if X.shape[0] != labels.n_documents:
+            raise ValueError(
+                "X and y have inconsistent numbers of samples: "
+                f"{X.shape[0]} documents, {labels.n_documents} label sets."
+            )
+        return X
+
+    def _check_takes(self, y: Labels) -> None:
+        """Refuse label sets where a document has one label."""
+        if not isinstance(y, LabelSets):
+            return
+        if not self._takes_label_sets:
+            raise ValueError(
+                f"{type(self).__name__} takes one label for each document; y has label sets. "
+                "Replicate each row, as the paper does: once for each of its labels."
+            )
+        if not self._fitted().label_form.is_multilabel and y.has_several:
+            raise ValueError(
+                "y has label sets, but this model was fitted with one label for each document. "
+                "Fit a new one with label sets, or with multilabel=True."
+            )
 
     def _check_counts(self, X: Any) -> CountMatrix:
         """Return the documents to predict in the kernels' form."""
@@ -130,6 +93,7 @@ class CountInput(StatefulEstimator):
             and not hasattr(self, "feature_names_in_")
         )
         if not needs_no_check:
+            check_not_texts(X)
             check_sparse(X)
             X = validate_data(self, X, reset=False, accept_sparse="csr", dtype="numeric")
         return CountMatrix.from_matrix(X)
@@ -144,9 +108,7 @@ class CountClassifier(EditingMixin, CountInput):
     _feature_names: tuple[str, ...]
 
     @abstractmethod
-    def _fit_state(
-        self, counts: CountMatrix, class_ids: Integers, classes: NDArray[Any], on_stage: Any
-    ) -> Any:
+    def _fit_state(self, counts: CountMatrix, labels: LabelSets, on_stage: Any) -> Any:
         """Run the stages of a fit."""
 
     @abstractmethod
@@ -163,6 +125,10 @@ class CountClassifier(EditingMixin, CountInput):
     def _check_parameters(self) -> None:
         """Refuse parameters that cannot be used with any data."""
 
+    def _expectation(self, state: Any) -> str:
+        """Return what to expect of a fitted state, in one sentence; empty if unknown."""
+        return ""
+
     @property
     def classes_(self) -> NDArray[Any]:
         """Labels of the classes, sorted."""
@@ -173,7 +139,7 @@ class CountClassifier(EditingMixin, CountInput):
         """The sums of the documents of each class."""
         return self._merged_statistics(self._fitted())
 
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from counts and labels.
 
         Parameters
@@ -181,7 +147,9 @@ class CountClassifier(EditingMixin, CountInput):
         X : sparse or dense matrix of shape (n_documents, n_terms)
             Counts, not negative.
         y : array-like of shape (n_documents,)
-            Labels, strings or integers.
+            Labels, strings or integers. `LongTailClassifier` takes label sets as well: a list of
+            lists, or a sparse or dense indicator matrix. A document with an empty set belongs to
+            no class, and is a negative for all.
         sample_weight : array-like of shape (n_documents,), optional
             How many times each document counts: whole numbers, 0 leaves it out.
 
@@ -193,14 +161,13 @@ class CountClassifier(EditingMixin, CountInput):
         with self._unchanged_on_failure():
             X, y = self._check_input(X, y, reset=True)
             X, y = repeat_by_weight(X, y, sample_weight)
-            classes, class_ids = np.unique(y, return_inverse=True)
-            if len(classes) < 2:
-                raise ValueError(
-                    f"y has only 1 class, {classes.tolist()[0]!r}; at least 2 classes are needed. "
-                    "Add documents of another class."
-                )
-            counts = CountMatrix.from_matrix(X)
-            state = self._fit_state(counts, class_ids, classes, StageReporter(self.verbose))
+            labels, counts = _number_labels(y), CountMatrix.from_matrix(X)
+            with StageReporter(self.verbose).listening() as reporter:
+                if labels.form.is_multilabel:
+                    n_labels = len(labels.class_ids) / labels.n_documents
+                    reporter.tell(f"label sets: {n_labels:.2f} labels per document")
+                state = self._fit_state(counts, labels, reporter)
+                reporter.finish(self._expectation(state))
             with self._lock:
                 self._state = state
         return self
@@ -318,6 +285,22 @@ class CountClassifier(EditingMixin, CountInput):
             "documents": f"{statistics.n_documents:,}",
             "terms": f"{statistics.n_terms:,}",
         }
+
+
+def _number_labels(y: Labels) -> LabelSets:
+    """Return labels as ids of sorted classes, of which there are two at least."""
+    if isinstance(y, LabelSets):
+        labels = y.drop_unused_classes()
+    else:
+        classes, class_ids = np.unique(y, return_inverse=True)
+        labels = LabelSets.single(class_ids, classes)
+    if len(labels.classes) < 2:
+        found = "".join(f", {label!r}" for label in labels.classes.tolist())
+        raise ValueError(
+            f"y has only {len(labels.classes)} class{found}; at least 2 classes are needed. "
+            "Add documents of another class."
+        )
+    return labels
 
 
 def label_topk(

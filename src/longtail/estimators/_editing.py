@@ -9,9 +9,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from longtail._labels import Labels, flat_labels, read_label_sets, replicate
 from longtail._validation import check_among, check_known, check_same_kind, repeat_by_weight
 from longtail.sparse import CountMatrix
 from longtail.statistics.classes import ClassStatistics
+from longtail.statistics.editing import grow_terms
 from longtail.training import editing
 
 
@@ -21,7 +23,7 @@ class EditingMixin:
     _state: Any
     _lock: Any
     _fitted: Callable[[], Any]
-    _check_input: Callable[..., tuple[Any, NDArray[Any]]]
+    _check_input: Callable[..., tuple[Any, Labels]]
     n_jobs: int | None
 
     @abstractmethod
@@ -43,7 +45,7 @@ class EditingMixin:
     def partial_fit(
         self,
         X: Any,
-        y: ArrayLike,
+        y: Any,
         classes: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
@@ -56,8 +58,8 @@ class EditingMixin:
         ----------
         X : sparse or dense matrix of shape (n_documents, n_terms)
             Counts, not negative.
-        y : array-like of shape (n_documents,)
-            Labels.
+        y : array-like of shape (n_documents,), or label sets
+            Labels; sets as `fit` takes them.
         classes : array-like, optional
             Where given, every label must be among them. Classes without documents are not kept.
         sample_weight : array-like of shape (n_documents,), optional
@@ -68,15 +70,14 @@ class EditingMixin:
         self
         """
         if classes is not None:
-            check_among(y, classes)
+            check_among(flat_labels(read_label_sets(y)), classes)
         if not hasattr(self, "_state"):
             fitted: Self = self.fit(X, y, sample_weight)  # type: ignore[attr-defined]
             return fitted
-        X, y = self._check_input(X, y, reset=False)
-        X, y = repeat_by_weight(X, y, sample_weight)
-        return self._change_documents(X, y, 1)
+        X, labels = self._check_input(X, y, reset=False)
+        return self._change_documents(*replicate(*repeat_by_weight(X, labels, sample_weight)), 1)
 
-    def forget(self, X: Any, y: ArrayLike) -> Self:
+    def forget(self, X: Any, y: Any) -> Self:
         """Subtract documents that were added before; a class with none left disappears.
 
         The model keeps sums, not documents: it notices a document whose terms, counts or class its
@@ -86,8 +87,9 @@ class EditingMixin:
         ----------
         X : sparse or dense matrix of shape (n_documents, n_terms)
             The same counts as when they were added.
-        y : array-like of shape (n_documents,)
-            The same labels as when they were added.
+        y : array-like of shape (n_documents,), or label sets
+            The same labels as when they were added; of a label set, those to forget: the document
+            stays in its other classes.
 
         Returns
         -------
@@ -100,9 +102,9 @@ class EditingMixin:
             as it is.
         """
         self._fitted()
-        X, y = self._check_input(X, y, reset=False)
-        check_known(y, self._all_classes(self._fitted()))
-        return self._change_documents(X, y, -1)
+        X, labels = replicate(*self._check_input(X, y, reset=False))
+        check_known(labels, self._all_classes(self._fitted()))
+        return self._change_documents(X, labels, -1)
 
     def rename_class(self, old: Any, new: Any) -> Self:
         """Give a class another label; everything it knows stays.
@@ -161,6 +163,8 @@ class EditingMixin:
 
     def _change_documents(self, X: Any, y: NDArray[Any], direction: int) -> Self:
         """Swap in the state with documents added, or subtracted where the direction is -1."""
+        if not len(y):  # documents of no class
+            return self
         counts = CountMatrix.from_matrix(X)
         with self._lock:
             state = self._fitted()
@@ -188,7 +192,7 @@ class EditingMixin:
             state,
             editing.ClassEdit(
                 state.classes,
-                state.statistics.grow_terms(n_terms),
+                grow_terms(state.statistics, n_terms),
                 np.arange(n_classes),
                 np.zeros(n_classes, np.bool_),
             ),

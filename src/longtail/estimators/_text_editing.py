@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Self, TypeVar
 
 from numpy.typing import ArrayLike
 from sklearn.utils.metaestimators import available_if
 
 from longtail._columns import as_labels, as_texts
+from longtail._labels import Labels, flat_labels, read_label_sets
 from longtail._validation import check_among
 from longtail.estimators import _text_state as states
-from longtail.estimators._base import StatefulEstimator
+from longtail.estimators._stateful import StatefulEstimator
 
 Method = TypeVar("Method")
 
@@ -32,11 +34,12 @@ class TextEditing(StatefulEstimator):
 
     n_jobs: int | None
     fit: Callable[..., Self]
+    _classifier_of_counts: Callable[[], Any]
 
     def partial_fit(
         self,
         texts: Any,
-        y: ArrayLike,
+        y: Any,
         classes: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
@@ -46,8 +49,8 @@ class TextEditing(StatefulEstimator):
         ----------
         texts : sequence of str
             Documents.
-        y : array-like of shape (n_documents,)
-            Labels.
+        y : array-like of shape (n_documents,), or label sets
+            Labels; sets as `fit` takes them.
         classes : array-like, optional
             Where given, every label must be among them.
         sample_weight : array-like of shape (n_documents,), optional
@@ -57,10 +60,10 @@ class TextEditing(StatefulEstimator):
         -------
         self
         """
-        texts, labels = as_texts(texts), as_labels(y)
+        texts, labels = as_texts(texts), self._read_labels(y)
         if not self.__sklearn_is_fitted__():
             if classes is not None:
-                check_among(labels, as_labels(classes))
+                check_among(flat_labels(labels), as_labels(classes))
             return self.fit(texts, labels, sample_weight)
         states.check_lengths(texts, labels, "y")
         return self._swap(
@@ -74,7 +77,7 @@ class TextEditing(StatefulEstimator):
             )
         )
 
-    def forget(self, texts: Any, y: ArrayLike) -> Self:
+    def forget(self, texts: Any, y: Any) -> Self:
         """Subtract documents that were added before; a class with none left disappears.
 
         A document is counted as it was when it was added: one of the fit with the terms of the
@@ -86,8 +89,9 @@ class TextEditing(StatefulEstimator):
         ----------
         texts : sequence of str
             The same texts as when they were added.
-        y : array-like of shape (n_documents,)
-            The same labels as when they were added.
+        y : array-like of shape (n_documents,), or label sets
+            The same labels as when they were added; of a label set, those to forget: the document
+            stays in its other classes.
 
         Returns
         -------
@@ -98,11 +102,11 @@ class TextEditing(StatefulEstimator):
         ValueError
             If a document was never added, or none would be left; the model then stays as it is.
         """
-        texts, labels = as_texts(texts), as_labels(y)
+        texts, labels = as_texts(texts), self._read_labels(y)
         return self._swap(lambda state: states.forget_documents(state, texts, labels, self.n_jobs))
 
     @if_classifier_has("refine")
-    def refine(self, texts: Any, y: ArrayLike) -> Self:
+    def refine(self, texts: Any, y: Any) -> Self:
         """Learn the weights of the classes changed since the last fit or refine anew.
 
         Parameters
@@ -116,10 +120,10 @@ class TextEditing(StatefulEstimator):
         -------
         self
         """
-        texts, labels = as_texts(texts), as_labels(y)
+        texts, labels = as_texts(texts), self._read_labels(y)
 
         def refined(state: states.TextState) -> states.TextState:
-            X, _ = states.count_again(state, texts, labels, self.n_jobs)
+            X = states.count_for_refining(state, texts, labels, self.n_jobs)
             return states.edit_classifier(state, lambda inner: inner.refine(X, labels))
 
         return self._swap(refined)
@@ -145,6 +149,33 @@ class TextEditing(StatefulEstimator):
         return self._swap(
             lambda state: states.edit_classifier(state, lambda inner: inner.remove_class(label))
         )
+
+    @property
+    def columns_(self) -> states.TableColumns | None:
+        """Where tables have text and label, if that was said; a file keeps it."""
+        columns: states.TableColumns | None = self._fitted().columns
+        return columns
+
+    def set_columns(self, text: Sequence[str], label: str) -> Self:
+        """Say which columns of tables hold the text and the label; the commands look there.
+
+        Parameters
+        ----------
+        text : sequence of str
+            Names of the columns that make up the text.
+        label : str
+            Name of the column with the class.
+
+        Returns
+        -------
+        self
+        """
+        columns = states.TableColumns(tuple(text), label)
+        return self._swap(lambda state: replace(state, columns=columns))
+
+    def _read_labels(self, y: Any) -> Labels:
+        """Return labels, or label sets where the classifier of counts takes them."""
+        return read_label_sets(y, getattr(self._classifier_of_counts(), "multilabel", "auto"))
 
     def _swap(self, change: Callable[[states.TextState], states.TextState]) -> Self:
         """Swap in the state that a function makes of the present one."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from longtail.estimators._text_editing import TextEditing, if_classifier_has
 from longtail.estimators._text_state import count_texts
@@ -15,21 +15,41 @@ from longtail.results import Explanation, Threshold, TopK
 class TextPrediction(TextEditing):
     """Prediction and explanation: texts are counted, the classifier of counts does the rest."""
 
-    def predict(self, texts: Any) -> NDArray[Any]:
-        """Return the best class of each text.
+    def predict(self, texts: Any, **options: Any) -> Any:
+        """Return the best class of each text, or its label set.
 
         Parameters
         ----------
         texts : sequence of str
             Documents.
+        **options
+            For label sets: `threshold` and `max_labels`, as in `LongTailClassifier.predict`.
 
         Returns
         -------
-        ndarray of shape (n_documents,)
-            Labels.
+        ndarray of shape (n_documents,), or list of lists, or indicator matrix
+            Labels; label sets in the form that `fit` was given.
         """
-        labels: NDArray[Any] = self._delegate("predict", texts)
-        return labels
+        return self._delegate("predict", texts, **options)
+
+    def score(self, texts: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
+        """Return the accuracy; for label sets, the mean F1 of the documents' sets.
+
+        Parameters
+        ----------
+        texts : sequence of str
+            Documents.
+        y : array-like of shape (n_documents,), or label sets
+            True labels.
+        sample_weight : array-like of shape (n_documents,), optional
+            What each document counts.
+
+        Returns
+        -------
+        float
+        """
+        figure: float = self._delegate("score", texts, y, sample_weight)
+        return figure
 
     def predict_topk(self, texts: Any, k: int = 5) -> TopK:
         """Return the k best classes of each text with their scores.
@@ -63,6 +83,7 @@ class TextPrediction(TextEditing):
         -------
         TopK
             `scores` holds probabilities; they add up to at most 1, the rest is for other classes.
+            With several labels they are marginal.
         """
         top: TopK = self._delegate("predict_proba_topk", texts, k)
         return top
@@ -78,19 +99,21 @@ class TextPrediction(TextEditing):
         return self._delegate("decision_function", texts)
 
     @if_classifier_has("threshold_for")
-    def threshold_for(self, precision: float) -> Threshold:
+    def threshold_for(self, precision: float, unknown: float = 0.0) -> Threshold:
         """Return the top-1 probability from which on predictions reach a precision.
 
         Parameters
         ----------
         precision : float
             Between 0 and 1.
+        unknown : float, default=0.0
+            Share of the documents to come whose class the model does not have.
 
         Returns
         -------
         Threshold
         """
-        threshold: Threshold = self._fitted().classifier.threshold_for(precision)
+        threshold: Threshold = self._fitted().classifier.threshold_for(precision, unknown)
         return threshold
 
     def explain(
@@ -123,8 +146,8 @@ class TextPrediction(TextEditing):
             for explanation in state.classifier.explain(X, classes, top_terms)
         ]
 
-    def _delegate(self, method: str, texts: Any, *arguments: Any) -> Any:
+    def _delegate(self, method: str, texts: Any, *arguments: Any, **options: Any) -> Any:
         """Call a method of the classifier of counts with the counts of texts."""
         state = self._fitted()
         X = count_texts(state, texts, self.n_jobs)
-        return getattr(state.classifier, method)(X, *arguments)
+        return getattr(state.classifier, method)(X, *arguments, **options)

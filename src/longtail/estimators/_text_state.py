@@ -8,13 +8,23 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, vstack
 
-from longtail._columns import as_labels, as_texts, join_labels
+from longtail._columns import as_texts
+from longtail._labels import (
+    Labels,
+    LabelSets,
+    Multilabel,
+    join_sets,
+    read_label_sets,
+    replicate,
+)
+from longtail._progress import OnStage, StageReporter
 from longtail._validation import check_known, check_same_kind, repeat_by_weight
 from longtail.estimators._added_documents import (
     AddedDocuments,
@@ -22,6 +32,22 @@ from longtail.estimators._added_documents import (
     count_by_class_terms,
 )
 from longtail.text import TextVectorizer, Vocabulary, extend_vocabulary
+
+
+@dataclass(frozen=True)
+class TableColumns:
+    """The columns of the table that a model was fitted on.
+
+    Attributes
+    ----------
+    text : tuple of str
+        Those that hold the text.
+    label : str
+        The one that holds the class.
+    """
+
+    text: tuple[str, ...]
+    label: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,12 +64,15 @@ class TextState:
         Number of terms of the fit.
     added : AddedDocuments or None
         How documents were counted; a file of an earlier version may not have it.
+    columns : TableColumns or None
+        Where tables have text and label, for the command line.
     """
 
     vocabulary: Vocabulary
     classifier: Any
     n_fitted: int
     added: AddedDocuments | None
+    columns: TableColumns | None = None
 
 
 def fit_state(
@@ -55,37 +84,47 @@ def fit_state(
     remember_documents: bool = False,
 ) -> TextState:
     """Fit a vectorizer and a classifier of counts on chunks of (texts, labels)."""
-    labels: list[NDArray[Any]] = []
-    X = vectorizer.fit_chunks(_check_chunks(chunks, labels))
-    X, y = repeat_by_weight(X, join_labels(labels), sample_weight)
+    labels: list[Labels] = []
+    multilabel: Multilabel = getattr(classifier, "multilabel", "auto")
+    on_stage = StageReporter(classifier.verbose)
+    on_stage("reading texts")
+    X = vectorizer.fit_chunks(_check_chunks(chunks, labels, multilabel, on_stage))
+    X, y = repeat_by_weight(X, join_sets(labels), sample_weight)
     classifier.fit(X, y)
     n_terms = vectorizer.vocabulary_.n_terms
     added = AddedDocuments.empty(complete=remember_documents)
-    added = added.add(X, np.searchsorted(classifier.classes_, y), n_terms)
+    if remember_documents:  # else only documents with late terms, of which a fit has none
+        X, flat = replicate(X, y)
+        added = added.add(X, np.searchsorted(classifier.classes_, flat), n_terms)
     return TextState(vectorizer.vocabulary_, classifier, n_terms, added)
 
 
 def _check_chunks(
-    chunks: Iterable[tuple[Any, Any]], labels: list[NDArray[Any]]
+    chunks: Iterable[tuple[Any, Any]],
+    labels: list[Labels],
+    multilabel: Multilabel,
+    on_stage: OnStage,
 ) -> Iterator[list[str]]:
-    """Yield the texts of chunks, and append their labels to a list."""
+    """Yield the texts of chunks, and append their labels to a list; then terms are chosen."""
     for i, chunk in enumerate(chunks):
         if not isinstance(chunk, tuple | list) or len(chunk) != 2:
             raise ValueError(
                 f"chunks must be pairs (texts, labels); chunk {i} is {type(chunk).__name__}."
             )
-        texts, y = as_texts(chunk[0]), as_labels(chunk[1])
+        texts, y = as_texts(chunk[0]), read_label_sets(chunk[1], multilabel)
         check_lengths(texts, y, f"chunk {i}")
         labels.append(y)
         yield texts
+    on_stage("vocabulary", 0, 0)
 
 
-def check_lengths(texts: list[str], y: NDArray[Any], name: str) -> None:
-    """Refuse labels that are not one for each text."""
-    if y.shape != (len(texts),):
+def check_lengths(texts: list[str], y: Labels, name: str) -> None:
+    """Refuse labels that are not one, or one set, for each text."""
+    shape = (y.n_documents,) if isinstance(y, LabelSets) else y.shape
+    if shape != (len(texts),):
         raise ValueError(
             f"{name} has inconsistent numbers of samples: {len(texts)} texts, but labels of shape "
-            f"{y.shape}. Give one label for each text."
+            f"{shape}. Give one label, or one set of labels, for each text."
         )
 
 
@@ -97,18 +136,32 @@ def count_texts(state: TextState, texts: Any, n_jobs: int | None) -> csr_array[A
 def add_documents(
     state: TextState,
     texts: list[str],
-    y: NDArray[Any],
+    y: Labels,
     *,
     classes: ArrayLike | None,
     sample_weight: ArrayLike | None,
     n_jobs: int | None,
 ) -> TextState:
     """Return the state with documents and their new terms added."""
+    state.classifier._check_takes(y)
     vocabulary = extend_vocabulary(state.vocabulary, texts, n_jobs)
+    X, labels = replicate(*repeat_by_weight(vocabulary.count(texts, n_jobs), y, sample_weight))
+    if not len(labels):  # documents of no class
+        return state
+    return add_counts(state, vocabulary, X, labels, classes)
+
+
+def add_counts(
+    state: TextState,
+    vocabulary: Vocabulary,
+    X: csr_array[Any],
+    y: NDArray[Any],
+    classes: ArrayLike | None = None,
+) -> TextState:
+    """Return the state with a vocabulary that has more terms, and documents counted by it."""
     classifier = copy.copy(state.classifier)
     if vocabulary.n_terms > state.vocabulary.n_terms:
         classifier._grow_terms(vocabulary.n_terms)
-    X, y = repeat_by_weight(vocabulary.count(texts, n_jobs), y, sample_weight)
     classifier.partial_fit(X, y, classes)
     added = state.added
     if added is not None:
@@ -118,12 +171,14 @@ def add_documents(
 
 
 def forget_documents(
-    state: TextState, texts: list[str], y: NDArray[Any], n_jobs: int | None
+    state: TextState, texts: list[str], y: Labels, n_jobs: int | None
 ) -> TextState:
     """Return the state without documents that were added before."""
-    X, added = count_again(state, texts, y, n_jobs)
+    X, labels, added = count_again(state, texts, y, n_jobs)
+    if not len(labels):  # documents of no class
+        return state
     classifier = copy.copy(state.classifier)
-    classifier.forget(X, y)
+    classifier.forget(X, labels)
     if added is not None:
         added = added.follow(state.classifier.classes_, classifier.classes_)
     return replace(state, classifier=classifier, added=added)
@@ -152,14 +207,38 @@ def edit_classifier(
 
 
 def count_again(
-    state: TextState, texts: list[str], y: NDArray[Any], n_jobs: int | None
-) -> tuple[csr_array[Any], AddedDocuments | None]:
-    """Return counts as they were when the texts were added, and the register without them."""
+    state: TextState, texts: list[str], y: Labels, n_jobs: int | None
+) -> tuple[csr_array[Any], NDArray[Any], AddedDocuments | None]:
+    """Return the counts of each (document, label) pair as they were when it was added.
+
+    With the label of each pair, and the register without them.
+    """
+    state.classifier._check_takes(y)
     check_lengths(texts, y, "y")
-    X, classes = count_texts(state, texts, n_jobs), state.classifier.classes_
-    check_same_kind(y, classes)
-    check_known(y, classes)
-    class_ids = np.searchsorted(classes, y)
+    X, labels = replicate(count_texts(state, texts, n_jobs), y)
+    if not len(labels):
+        return X, labels, state.added
+    classes = state.classifier.classes_
+    check_same_kind(labels, classes)
+    check_known(labels, classes)
+    class_ids = np.searchsorted(classes, labels)
     if state.added is not None:
-        return count_as_added(X, class_ids, state.n_fitted, state.added)
-    return count_by_class_terms(X, class_ids, state.n_fitted, state.classifier.statistics_), None
+        X, added = count_as_added(X, class_ids, state.n_fitted, state.added)
+        return X, labels, added
+    statistics = state.classifier.statistics_
+    return count_by_class_terms(X, class_ids, state.n_fitted, statistics), labels, None
+
+
+def count_for_refining(
+    state: TextState, texts: list[str], y: Labels, n_jobs: int | None
+) -> csr_array[Any]:
+    """Return the counts of documents as they were when they were added to their first class."""
+    X, _, _ = count_again(state, texts, y, n_jobs)
+    if not isinstance(y, LabelSets) or not y.has_several:
+        return X
+    documents = count_texts(state, texts, n_jobs)
+    rows = [
+        X[first : first + 1] if first < last else documents[document : document + 1]
+        for document, (first, last) in enumerate(pairwise(y.indptr.tolist()))
+    ]
+    return csr_array(vstack(rows))

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from longtail._labels import LabelSets
 from longtail._validation import (
     cap_adversaries,
     cap_candidates,
@@ -133,12 +134,17 @@ class DoubleSamplingClassifier(CountClassifier):
         check_positive("C", self.C)
 
     def _fit_state(
-        self, counts: CountMatrix, class_ids: Integers, classes: NDArray[Any], on_stage: Any
+        self, counts: CountMatrix, labels: LabelSets, on_stage: Any
     ) -> DoubleSamplingState:
-        config = DoubleSamplingConfig(
+        return fit_double_sampling(
+            counts, labels.class_ids, labels.classes, self._config(), on_stage
+        )
+
+    def _config(self) -> DoubleSamplingConfig:
+        """Return what a fit is told."""
+        return DoubleSamplingConfig(
             self.examples_per_class, self.adversaries, self.C, self.random_state, self.n_jobs
         )
-        return fit_double_sampling(counts, class_ids, classes, config, on_stage)
 
     def _all_classes(self, state: DoubleSamplingState) -> NDArray[Any]:
         return state.classes

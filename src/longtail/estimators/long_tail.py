@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
+from longtail._labels import LabelSets, Multilabel, find_sets, flat_labels
 from longtail._validation import (
     cap_candidates,
     check_k,
@@ -15,7 +17,9 @@ from longtail._validation import (
     check_positive,
     check_same_kind,
 )
-from longtail.estimators._base import CountClassifier, label_topk
+from longtail.estimators._base import label_topk
+from longtail.estimators._label_sets import LabelSetPrediction
+from longtail.exceptions import UncalibratedWarning
 from longtail.explanation import ScoreParts, split_linear_scores
 from longtail.results import Threshold, TopK
 from longtail.retrieval.delta import search_segments
@@ -24,8 +28,14 @@ from longtail.scoring.weighting import weight_documents
 from longtail.sparse import CountMatrix, Floats, Integers
 from longtail.statistics.classes import ClassStatistics
 from longtail.training import long_tail_editing
-from longtail.training.calibration import calibrate, find_threshold
-from longtail.training.config import FitConfig
+from longtail.training.calibration import (
+    FEWEST_DOCUMENTS,
+    Calibrator,
+    calibrate,
+    estimate_calibration_error,
+    find_threshold,
+)
+from longtail.training.config import FitConfig, count_candidates
 from longtail.training.editing import ClassEdit
 from longtail.training.long_tail import LongTailState, fit_long_tail
 from longtail.training.sampling import draw_seed
@@ -35,7 +45,7 @@ RESIDUAL = "residual"  # the last feature of an explanation: what the class has 
 DENSE_CLASSES = 1_000  # up to here probabilities and decisions are dense arrays
 
 
-class _LongTailEdits(CountClassifier):
+class _LongTailEdits(LabelSetPrediction):
     """How the classes of a `LongTailState` are edited."""
 
     def _all_classes(self, state: LongTailState) -> NDArray[Any]:
@@ -58,22 +68,78 @@ class _LongTailEdits(CountClassifier):
     def _with_terms(self, state: LongTailState, n_terms: int) -> LongTailState:
         return long_tail_editing.grow_terms(state, n_terms)
 
+
+class _LongTailChecks(_LongTailEdits):
+    """What held-out documents showed: figures, thresholds, what to expect."""
+
+    calibrate: bool
+
+    @property
+    def self_check_(self) -> SelfCheck:
+        """What held-out documents showed: figures of the model and of its simpler selves."""
+        check: SelfCheck = self._fitted().check
+        return check
+
+    @property
+    def calibration_error_(self) -> float:
+        """Calibration error to expect, estimated on held-out documents; NaN if not calibrated."""
+        return estimate_calibration_error(self._fitted().calibrator)
+
+    def threshold_for(self, precision: float, unknown: float = 0.0) -> Threshold:
+        """Return the top-1 probability from which on predictions reach a precision.
+
+        Learned on documents that `fit` held out for it. Abstain where `predict_proba_topk` gives
+        less. With several labels it is the probability from which on all labels together do:
+        ``predict(X, threshold=classifier.threshold_for(0.9))``.
+
+        Parameters
+        ----------
+        precision : float
+            Between 0 and 1.
+        unknown : float, default=0.0
+            Share of the documents to come whose class the model does not have. Every prediction for
+            them is wrong, so the threshold must keep them out: how they score is learned on
+            held-out documents with their true class taken away.
+
+        Returns
+        -------
+        Threshold
+            With the precision and coverage to expect; NaN where the precision cannot be reached.
+        """
+        return find_threshold(self._calibrator(self._fitted()), precision, unknown)
+
+    def _calibrator(self, state: LongTailState) -> Calibrator:
+        """Return the calibrator; warn where there was too little to fit one."""
+        if self.calibrate and not state.calibrator.is_calibrated:
+            warnings.warn(
+                f"probabilities are not calibrated: fewer than {FEWEST_DOCUMENTS} documents could "
+                "be held out (a class of one document has none to spare). They order predictions, "
+                "but are no frequencies. Fit with more documents, or set calibrate=False.",
+                UncalibratedWarning,
+                stacklevel=4,
+            )
+        return state.calibrator
+
     def _facts(self) -> dict[str, str]:
         figures = self._fitted().check.summary()
         shown = {
             name: value if isinstance(value, str) else f"{value:.3g}"
             for name, value in figures.items()
         }
+        shown["calibration error"] = f"{estimate_calibration_error(self._fitted().calibrator):.3f}"
         return super()._facts() | {f"held-out {name}": value for name, value in shown.items()}
 
+    def _expectation(self, state: LongTailState) -> str:
+        return state.check.describe(estimate_calibration_error(state.calibrator))
 
-class LongTailClassifier(_LongTailEdits):
+
+class LongTailClassifier(_LongTailChecks):
     """Classify documents into very many classes, most of them rare.
 
     Every class is the sum of its documents, so documents and classes can be added and forgotten at
     any time. One linear scorer for all classes, with a learned weight for every term, ranks them; a
-    sparse residual for each class, learned on its hard negatives, sharpens the ranking. Nothing
-    needs setting: what adapts, adapts to the data.
+    sparse residual for each class, learned on its hard negatives, sharpens the ranking. The
+    defaults suit most data: what depends on the data is learned from it.
 
     Parameters
     ----------
@@ -81,6 +147,9 @@ class LongTailClassifier(_LongTailEdits):
         Classes among which the residuals decide; capped at the number of classes.
     C : float, default=1.0
         Weight of the loss of each hard negative when the residuals are learned.
+    multilabel : bool or "auto", default="auto"
+        Whether documents have label sets; "auto" decides by the shape of y: a list of lists or an
+        indicator matrix holds sets. With several labels, twice as many candidates are looked at.
     calibrate : bool, default=True
         Whether documents are held out to calibrate probabilities, which takes about a third of
         `fit`. Without it probabilities are the softmax of the scores, and no threshold is known.
@@ -99,11 +168,14 @@ class LongTailClassifier(_LongTailEdits):
     statistics_ : ClassStatistics
         The sums of the documents of each class.
     weights_ : dict of str to float
-        Weight of each feature of the shared scorer.
+        Weight of each feature of the shared scorer, for a class of one document;
+        `self_check_.feature_shifts[1]` is added per unit of ln n_c.
     term_weights_ : ndarray of shape (n_terms,)
         Learned factor of each term.
     self_check_ : SelfCheck
         How the model and its simpler selves fared on held-out documents, and what was kept.
+    calibration_error_ : float
+        Calibration error to expect on new documents of known classes.
 
     Examples
     --------
@@ -116,12 +188,14 @@ class LongTailClassifier(_LongTailEdits):
     """
 
     _sublinear = True
+    _takes_label_sets = True
     _feature_names = (*SCORE_FEATURE_NAMES, RESIDUAL)
 
     def __init__(
         self,
         candidates: int = 20,
         C: float = 1.0,
+        multilabel: Multilabel = "auto",
         calibrate: bool = True,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -129,6 +203,7 @@ class LongTailClassifier(_LongTailEdits):
     ) -> None:
         self.candidates = candidates
         self.C = C
+        self.multilabel = multilabel
         self.calibrate = calibrate
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -136,15 +211,9 @@ class LongTailClassifier(_LongTailEdits):
 
     @property
     def weights_(self) -> dict[str, float]:
-        """Weight of each feature; the class's residual counts as it is."""
-        weights = [*self._fitted().feature_weights.tolist(), 1.0]
+        """Weight of each feature for a class of one document; its residual counts as it is."""
+        weights = [*self._fitted().ranking_weights[0].tolist(), 1.0]
         return dict(zip(self._feature_names, weights, strict=True))
-
-    @property
-    def self_check_(self) -> SelfCheck:
-        """What held-out documents showed: figures of the model and of its simpler selves."""
-        check: SelfCheck = self._fitted().check
-        return check
 
     @property
     def term_weights_(self) -> Floats:
@@ -166,7 +235,8 @@ class LongTailClassifier(_LongTailEdits):
         -------
         TopK
             `scores` holds probabilities. A row sums to at most 1; the rest is the probability of
-            all other classes together.
+            all other classes together. With several labels they are marginal: each is the
+            probability that the document has this label.
         """
         state = self._fitted()
         classes = self._all_classes(state)
@@ -185,13 +255,15 @@ class LongTailClassifier(_LongTailEdits):
         Returns
         -------
         ndarray or csr_array of shape (n_documents, n_classes)
-            Dense up to 1,000 classes, sparse above, with at most `candidates` entries a row. Where
-            every class is a candidate a row sums to 1, otherwise to at most 1.
+            Dense up to 1,000 classes, sparse above, with an entry for each candidate. Where
+            every class is a candidate a row sums to 1, otherwise to at most 1; with several labels
+            probabilities are marginal.
         """
         state = self._fitted()
         n_classes = len(self._all_classes(state))
         class_ids, probabilities = self._rank_calibrated(state, X)
-        if class_ids.shape[1] == n_classes:  # there is no other class that could have the rest
+        # With every class a candidate there is no other that could have the rest.
+        if class_ids.shape[1] == n_classes and not state.several:
             probabilities = probabilities / probabilities.sum(axis=1, keepdims=True)
         return scatter_rows(class_ids, probabilities, n_classes, missing=0.0)
 
@@ -216,25 +288,7 @@ class LongTailClassifier(_LongTailEdits):
         decisions = scatter_rows(class_ids, scores, n_classes, missing=-np.inf)
         return decisions[:, 1] - decisions[:, 0] if n_classes == 2 else decisions
 
-    def threshold_for(self, precision: float) -> Threshold:
-        """Return the top-1 probability from which on predictions reach a precision.
-
-        Learned on documents that `fit` held out for it. Abstain where `predict_proba_topk` gives
-        less.
-
-        Parameters
-        ----------
-        precision : float
-            Between 0 and 1.
-
-        Returns
-        -------
-        Threshold
-            With the precision and coverage to expect; NaN where the precision cannot be reached.
-        """
-        return find_threshold(self._fitted().calibrator, precision)
-
-    def refine(self, X: Any, y: ArrayLike) -> Self:
+    def refine(self, X: Any, y: Any) -> Self:
         """Learn the residuals of the classes that are stale since the last fit or refine.
 
         The global quantities (number of documents, document frequencies) are brought up to date for
@@ -245,7 +299,7 @@ class LongTailClassifier(_LongTailEdits):
         X : sparse or dense matrix of shape (n_documents, n_terms)
             Documents that the model has been taught: those of the stale classes, and as many others
             as there are, for these are what the stale classes must be told from.
-        y : array-like of shape (n_documents,)
+        y : array-like of shape (n_documents,), or label sets
             Their labels.
 
         Returns
@@ -259,12 +313,14 @@ class LongTailClassifier(_LongTailEdits):
         """
         self._fitted()
         X, y = self._check_input(X, y, reset=False)
-        counts = CountMatrix.from_matrix(X)
+        counts, flat = CountMatrix.from_matrix(X), flat_labels(y)
         with self._lock:
             state: LongTailState = self._fitted()
-            check_same_kind(y, state.all_classes)
-            check_known(y, state.all_classes)
-            self._state = long_tail_editing.refine(state, counts, y, self._config())
+            if len(flat):
+                check_same_kind(flat, state.all_classes)
+                check_known(flat, state.all_classes)
+            labels = find_sets(y, state.all_classes)
+            self._state = long_tail_editing.refine(state, counts, labels, self._config())
         return self
 
     def _check_parameters(self) -> None:
@@ -281,13 +337,12 @@ class LongTailClassifier(_LongTailEdits):
             calibrate=bool(self.calibrate),
         )
 
-    def _fit_state(
-        self, counts: CountMatrix, class_ids: Integers, classes: NDArray[Any], on_stage: Any
-    ) -> LongTailState:
-        return fit_long_tail(counts, class_ids, classes, self._config(), on_stage)
+    def _fit_state(self, counts: CountMatrix, labels: LabelSets, on_stage: Any) -> LongTailState:
+        return fit_long_tail(counts, labels, self._config(), on_stage)
 
     def _rank(self, state: LongTailState, counts: CountMatrix, k: int) -> tuple[Integers, Floats]:
-        n_candidates = cap_candidates(self.candidates, len(state.all_classes))
+        candidates = count_candidates(self.candidates, state.several)
+        n_candidates = cap_candidates(candidates, len(state.all_classes))
         documents = weight_documents(counts, state.document_weights, self.n_jobs)
         pruned = state.pruning.prune(documents, np.arange(counts.n_documents), self.n_jobs)
         return search_segments(
@@ -303,7 +358,7 @@ class LongTailClassifier(_LongTailEdits):
     def _rank_calibrated(self, state: LongTailState, X: Any) -> tuple[Integers, Floats]:
         """Return all candidates of each document with their probabilities."""
         class_ids, scores = self._rank(state, self._check_counts(X), len(state.all_classes))
-        return class_ids, calibrate(scores, state.calibrator)
+        return class_ids, calibrate(scores, self._calibrator(state))
 
     def _split_scores(
         self, state: LongTailState, counts: CountMatrix, class_ids: Integers

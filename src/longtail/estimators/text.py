@@ -9,11 +9,12 @@ from typing import Any, Self
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 
-from longtail._columns import as_labels, as_texts
+from longtail._columns import as_texts
+from longtail._labels import Multilabel, read_label_sets
 from longtail.estimators._added_documents import AddedDocuments
 from longtail.estimators._base import CountClassifier
 from longtail.estimators._text_prediction import TextPrediction
-from longtail.estimators._text_state import TextState, check_lengths, fit_state
+from longtail.estimators._text_state import TableColumns, TextState, check_lengths, fit_state
 from longtail.estimators.long_tail import LongTailClassifier
 from longtail.store.journal import saving
 from longtail.store.state_io import SavedModel, save_state
@@ -48,7 +49,7 @@ class TextClassifier(TextPrediction):
         Number of threads; None is one, -1 is every core. For a classifier and a vectorizer that
         have none of their own.
     verbose : int, default=0
-        Whether `fit` tells what it is doing, for a classifier that has 0.
+        Whether `fit` reports its stages, for a classifier that has 0.
     remember_documents : bool, default=False
         Keep a hash of every document (24 bytes each), so that `forget` and `refine` refuse one that
         was never added. Without, they notice only what does not fit the sums of its class.
@@ -67,6 +68,8 @@ class TextClassifier(TextPrediction):
         Weight of each feature.
     term_weights_ : ndarray
         Weight of each term, where the classifier of counts learns them.
+    self_check_, calibration_error_ : SelfCheck, float
+        How the model fared on held-out documents, where the classifier of counts checks itself.
 
     Examples
     --------
@@ -90,6 +93,8 @@ class TextClassifier(TextPrediction):
     statistics_ = _FittedAttribute("statistics_", "The sums of the documents of each class.")
     weights_ = _FittedAttribute("weights_", "Weight of each feature.")
     term_weights_ = _FittedAttribute("term_weights_", "Weight of each term.")
+    self_check_ = _FittedAttribute("self_check_", "How the model fared on held-out documents.")
+    calibration_error_ = _FittedAttribute("calibration_error_", "Calibration error to expect.")
 
     def __init__(
         self,
@@ -156,7 +161,7 @@ class TextClassifier(TextPrediction):
                 parameters[name] = kind()
         return super().set_params(**parameters)  # type: ignore[no-any-return]
 
-    def fit(self, texts: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(self, texts: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from texts and labels.
 
         Parameters
@@ -164,7 +169,7 @@ class TextClassifier(TextPrediction):
         texts : sequence of str
             Documents: a list, an array, or a pandas, polars or pyarrow column.
         y : array-like of shape (n_documents,)
-            Labels, strings or numbers.
+            Labels, strings or numbers; or label sets: a list of lists, or an indicator matrix.
         sample_weight : array-like of shape (n_documents,), optional
             How many times each document counts: whole numbers, 0 leaves it out.
 
@@ -172,7 +177,8 @@ class TextClassifier(TextPrediction):
         -------
         self
         """
-        checked, labels = as_texts(texts), as_labels(y)
+        multilabel: Multilabel = getattr(self._new("classifier"), "multilabel", "auto")
+        checked, labels = as_texts(texts), read_label_sets(y, multilabel)
         check_lengths(checked, labels, "y")
         return self._fit([(checked, labels)], sample_weight)
 
@@ -228,6 +234,7 @@ class TextClassifier(TextPrediction):
             "vocabulary": state.vocabulary,
             "added": state.added,
             "text": {"n_fitted": state.n_fitted, "is_default": self.classifier is None},
+            "columns": state.columns,
         }
         kind = type(self).__name__
         parameters = {
@@ -255,7 +262,12 @@ class TextClassifier(TextPrediction):
         else:  # a file of an earlier version
             is_grown = text["n_fitted"] < vocabulary.n_terms
             documents = None if is_grown else AddedDocuments.empty()
-        estimator._state = TextState(vocabulary, classifier, text["n_fitted"], documents)
+        columns = saved.parts.get("columns")
+        if columns is not None:
+            names = columns["text"]
+            names = (names,) if isinstance(names, str) else names
+            columns = TableColumns(names, columns["label"])
+        estimator._state = TextState(vocabulary, classifier, text["n_fitted"], documents, columns)
         return estimator
 
     def __sklearn_tags__(self) -> Any:

@@ -3,8 +3,13 @@
 ============= ====================================================
 `classes`     accuracy, both readings of macro F1, frequency bands
 `calibration` calibration error, reliability, precision curves
+`intervals`   confidence intervals of shares and means
 `risks`       the losses and risks of the paper's theory
-`evaluation`  `evaluate`: all of it for one model and test set
+`rankings`    rankings against label sets: P@k, nDCG@k, PSP@k ...
+`label_sets`  predicted label sets, frequency bands, curves
+`mistakes`    the wrong predictions a model was surest of
+`evaluation`  `evaluate`: all of it for one model and test set;
+              `label_set_evaluation` the same for label sets
 ============= ====================================================
 """
 
@@ -18,14 +23,37 @@ from longtail.metrics.calibration import (
 )
 from longtail.metrics.classes import (
     FREQUENCY_BANDS,
+    ClassResult,
     Confusion,
     FrequencyBand,
     accuracy,
+    class_report,
     frequency_report,
     macro_f1,
     macro_f1_of_means,
     most_confused,
     top_k_accuracy,
+)
+from longtail.metrics.intervals import mean_interval, wilson_interval
+from longtail.metrics.label_sets import (
+    LabelBand,
+    LabelCurve,
+    SetScores,
+    label_curve,
+    label_frequency_report,
+    score_label_sets,
+)
+from longtail.metrics.rankings import (
+    RankedSets,
+    f1_at_k,
+    f1_at_k_of_means,
+    ndcg_at_k,
+    precision_at_k,
+    propensities,
+    psndcg_at_k,
+    psp_at_k,
+    r_precision,
+    recall_at_k,
 )
 from longtail.metrics.risks import (
     empirical_risk,
@@ -36,22 +64,42 @@ from longtail.metrics.risks import (
 
 __all__ = [
     "FREQUENCY_BANDS",
+    "ClassResult",
     "Confusion",
     "FrequencyBand",
+    "LabelBand",
+    "LabelCurve",
     "PrecisionCurve",
+    "RankedSets",
     "ReliabilityBin",
+    "SetScores",
     "accuracy",
     "calibration_interval",
+    "class_report",
     "empirical_risk",
     "expected_calibration_error",
+    "f1_at_k",
+    "f1_at_k_of_means",
     "frequency_report",
     "instantaneous_loss",
+    "label_curve",
+    "label_frequency_report",
     "macro_f1",
     "macro_f1_of_means",
+    "mean_interval",
     "most_confused",
+    "ndcg_at_k",
+    "precision_at_k",
     "precision_curve",
+    "propensities",
+    "psndcg_at_k",
+    "psp_at_k",
+    "r_precision",
+    "recall_at_k",
     "reliability",
     "sampled_risk",
+    "score_label_sets",
     "top_k_accuracy",
     "transformed_risk",
+    "wilson_interval",
 ]

@@ -66,7 +66,7 @@ def macro_f1_of_means(y_true: ArrayLike, y_pred: ArrayLike) -> float:
 
 
 def top_k_accuracy(y_true: ArrayLike, top_classes: ArrayLike | TopK, k: int | None = None) -> float:
-    """Return the share of documents whose true class is among the first k of their ranking.
+    """Return the share of documents whose true class is one of the k highest-ranked.
 
     Parameters
     ----------
@@ -146,6 +146,58 @@ def most_confused(y_true: ArrayLike, y_pred: ArrayLike, n: int = 10) -> list[Con
             int(sizes[codes[i] // len(labels)]),
         )
         for i in np.argsort(-counts, kind="stable")[:n].tolist()
+    ]
+
+
+@dataclass(frozen=True)
+class ClassResult:
+    """How one class fared.
+
+    `n_true` documents have it, `n_predicted` were put into it, `n_correct` are both; `n_seen` is
+    how many documents of it the model was trained on. `precision` is NaN where it was never
+    predicted, `recall` where no document has it.
+    """
+
+    label: object
+    n_seen: int
+    n_true: int
+    n_predicted: int
+    n_correct: int
+
+    @property
+    def precision(self) -> float:
+        """Share of the documents put into the class that belong there."""
+        return self.n_correct / self.n_predicted if self.n_predicted else float("nan")
+
+    @property
+    def recall(self) -> float:
+        """Share of its documents that were found."""
+        return self.n_correct / self.n_true if self.n_true else float("nan")
+
+    @property
+    def f1(self) -> float:
+        """Harmonic mean of both; 0 where nothing is correct."""
+        return 2.0 * self.n_correct / (self.n_true + self.n_predicted)
+
+
+def class_report(
+    y_true: ArrayLike, y_pred: ArrayLike, class_sizes: Mapping[object, int]
+) -> list[ClassResult]:
+    """Report on every class that is a true or a predicted one.
+
+    Parameters are those of `frequency_report`. The mean of `f1` is `macro_f1`.
+
+    Examples
+    --------
+    >>> a, b = class_report(["a", "b", "b"], ["a", "b", "a"], {"a": 1, "b": 7})
+    >>> a.precision, a.recall, b.n_seen
+    (0.5, 1.0, 7)
+    """
+    counts = _count_outcomes(y_true, y_pred)
+    columns = (counts.labels, counts.true, counts.predicted, counts.correct)
+    return [
+        ClassResult(label, class_sizes.get(label, 0), *figures)
+        for label, *figures in zip(*(column.tolist() for column in columns), strict=True)
     ]
 
 

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from longtail import metrics
 from longtail.metrics.calibration import PrecisionCurve, ReliabilityBin
-from longtail.metrics.classes import Confusion, FrequencyBand
+from longtail.metrics.classes import ClassResult, Confusion, FrequencyBand
+from longtail.metrics.mistakes import Mistake, MistakeCollector
 from longtail.results import TopK
 from longtail.sparse import Floats, Integers
 
@@ -71,11 +72,16 @@ class Evaluation:
     accuracy_known : float
         Accuracy over the documents whose class the model has; NaN if there are none.
     top : dict of int to float
-        Share of documents whose class is among the first k.
+        Share of documents whose true class is one of the k highest-ranked.
     bands : list of FrequencyBand
         Results by how many documents of the class the model has seen.
     confusions : list of Confusion
         The classes that are confused most often.
+    classes : list of ClassResult
+        Every class that is a true or a predicted one, in the order of the model's classes; those
+        that it does not have come last.
+    mistakes : list of Mistake
+        The wrong predictions that the model was surest of.
     certainty : Certainty or None
         None for a classifier without probabilities.
     """
@@ -90,6 +96,8 @@ class Evaluation:
     top: dict[int, float]
     bands: list[FrequencyBand]
     confusions: list[Confusion]
+    classes: list[ClassResult]
+    mistakes: list[Mistake]
     certainty: Certainty | None
 
 
@@ -98,7 +106,9 @@ def evaluate(
     chunks: Iterable[tuple[Any, Sequence[Any]]],
     *,
     precision: float = 0.9,
+    unknown: float = 0.0,
     n_confusions: int = 10,
+    n_mistakes: int = 0,
 ) -> Evaluation:
     """Predict labelled documents and say how well that went.
 
@@ -110,8 +120,12 @@ def evaluate(
         What the classifier's methods take, and the true labels.
     precision : float, default=0.9
         For which to look up the threshold below which to hold predictions back.
+    unknown : float, default=0.0
+        Share of documents of unknown classes for which that threshold is meant.
     n_confusions : int, default=10
         How many pairs of confused classes to list.
+    n_mistakes : int, default=0
+        How many wrong predictions to keep and explain, the surest first.
 
     Returns
     -------
@@ -127,7 +141,15 @@ def evaluate(
     names = classifier.classes_.tolist()
     # Labels of unknown classes get ids above those of the model: a long label is kept once.
     class_ids = {label: class_id for class_id, label in enumerate(names)}
-    seen = [_compare(rank(documents, max(TOP)), labels, class_ids) for documents, labels in chunks]
+    collector = MistakeCollector(n_mistakes)
+    seen = []
+    for documents, labels in chunks:
+        top = rank(documents, max(TOP))
+        seen.append(_compare(top, labels, class_ids))
+        if n_mistakes:
+            wrong = np.flatnonzero((seen[-1].ranks > 0) & top.valid[:, 0])
+            best = top.classes[:, 0].tolist()
+            collector.add(documents, labels, best, top.scores[:, 0].tolist(), wrong)
     if not seen:
         raise ValueError("there are no documents to evaluate.")
     true = np.concatenate([outcome.true for outcome in seen])
@@ -156,7 +178,13 @@ def evaluate(
             )
             for pair in metrics.most_confused(true, predicted, n_confusions)
         ],
-        certainty=_judge(classifier, scores, ranks == 0, precision, n_unknown)
+        classes=[
+            replace(result, label=labels_of[cast(int, result.label)])
+            for result in metrics.class_report(true, predicted, sizes)
+            if result.label != -1
+        ],
+        mistakes=collector.explain(classifier),
+        certainty=_judge(classifier, scores, ranks == 0, (precision, unknown), n_unknown)
         if calibrated
         else None,
     )
@@ -195,14 +223,13 @@ def _judge(
     classifier: Any,
     probabilities: Floats,
     correct: NDArray[np.bool_],
-    precision: float,
+    wanted: tuple[float, float],
     n_unknown: int,
 ) -> Certainty:
-    """Say what the probabilities are worth."""
-    try:
-        threshold = float(classifier.threshold_for(precision))
-    except ValueError:
-        threshold = float("nan")
+    """Say what the probabilities are worth; `wanted` is a precision and a share of unknowns."""
+    precision, unknown = wanted
+    # Called with one argument where that is all it needs: other classifiers may know no more.
+    threshold = float(classifier.threshold_for(*(wanted if unknown else wanted[:1])))
     abstention = None
     if not np.isnan(threshold):
         kept = probabilities >= threshold
@@ -212,7 +239,7 @@ def _judge(
     return Certainty(
         calibration_error=metrics.expected_calibration_error(probabilities, correct),
         calibration_interval=interval,
-        remarks=list(_remarks(interval, abstention, len(correct), n_unknown)),
+        remarks=list(_remarks(interval, abstention, len(correct), n_unknown, unknown)),
         bins=metrics.reliability(probabilities, correct),
         curve=metrics.precision_curve(probabilities, correct),
         abstention=abstention,
@@ -220,7 +247,11 @@ def _judge(
 
 
 def _remarks(
-    interval: tuple[float, float], abstention: Abstention | None, n_documents: int, n_unknown: int
+    interval: tuple[float, float],
+    abstention: Abstention | None,
+    n_documents: int,
+    n_unknown: int,
+    unknown: float,
 ) -> Iterator[str]:
     """Yield what must be known before the probabilities are used."""
     if n_documents < _FEWEST_JUDGED:
@@ -236,7 +267,9 @@ def _remarks(
     if n_unknown:
         yield (
             f"{n_unknown / n_documents:.1%} of the documents have classes that the model does not "
-            "know; probabilities and thresholds are learned where every class is known."
+            "know; probabilities are learned where every class is known. The threshold is meant "
+            f"for {unknown:.1%} of them; threshold_for takes their share as `unknown`, the "
+            "commands as --unknown."
         )
     if abstention is None:
         yield "The model has no threshold for the precision asked for."

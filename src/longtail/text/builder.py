@@ -14,8 +14,8 @@ from longtail._columns import as_texts
 from longtail._kernels.interning import HashTables, TermIds, Terms, intern_block
 from longtail._kernels.vocabulary import look_up_terms
 from longtail._parallel import parallel_for, uniform_work
-from longtail.sparse import Integers
-from longtail.text.interning import InternTable, grow_tables, new_seed, with_capacity
+from longtail.sparse import Integers, offsets_from_lengths
+from longtail.text.interning import Bytes, InternTable, grow_tables, new_seed, with_capacity
 from longtail.text.options import TokenizerOptions
 from longtail.text.tokenizer import Tokenizer
 from longtail.text.vocabulary import (
@@ -93,6 +93,28 @@ def _to_count(value: float, n_documents: int) -> float:
     return value if isinstance(value, numbers.Integral) else value * n_documents
 
 
+@dataclass(frozen=True, eq=False)
+class TermCounts:
+    """The distinct terms of some texts, and how often they occur.
+
+    Attributes
+    ----------
+    utf8, lefts, rights : ndarrays
+        The terms, as `Terms` of the kernels.
+    frequencies, occurrences : ndarrays of shape (n_terms,), int64
+        In how many documents, and how often, each occurs.
+    n_documents : int
+        Number of texts.
+    """
+
+    utf8: Bytes
+    lefts: Integers
+    rights: Integers
+    frequencies: Integers
+    occurrences: Integers
+    n_documents: int
+
+
 class VocabularyBuilder:
     """Counts the terms of texts that come in chunks; the result is that of one call with all.
 
@@ -123,6 +145,7 @@ class VocabularyBuilder:
         self._tokenizer = Tokenizer(options)
         self._table = InternTable()
         self._frequencies = np.zeros(0, np.int64)
+        self._occurrences = np.zeros(0, np.int64)  # of terms that came without their texts
         self._blocks: list[TermIds] = []
 
     def add(self, texts: Any) -> int:
@@ -149,6 +172,43 @@ class VocabularyBuilder:
             )
         self.n_documents += len(checked)
         return len(checked)
+
+    def add_counts(self, counts: TermCounts) -> None:
+        """Count the terms of texts that another builder has seen; their rows stay there."""
+        ids = self._table.add(counts.utf8, counts.lefts, counts.rights)
+        self._frequencies = with_capacity(self._frequencies, self._table.n_terms)
+        self._occurrences = with_capacity(self._occurrences, self._table.n_terms)
+        self._frequencies[ids] += counts.frequencies
+        self._occurrences[ids] += counts.occurrences
+        self.n_documents += counts.n_documents
+
+    def term_counts(self) -> TermCounts:
+        """Return the terms seen so far, for `add_counts` of another builder."""
+        table, n_terms = self._table, self._table.n_terms
+        return TermCounts(
+            table.terms.utf8[: table.n_bytes],
+            table.terms.lefts[:n_terms],
+            table.terms.rights[:n_terms],
+            self._frequencies[:n_terms],
+            self._count_occurrences(),
+            self.n_documents,
+        )
+
+    def term_ids(self) -> TermIds:
+        """Return the terms of each text, as ids of `term_counts`, for `count_interned`."""
+        lengths = [np.diff(block.indptr) for block in self._blocks]
+        return TermIds(
+            np.concatenate([np.zeros(0, np.int32), *(block.ids for block in self._blocks)]),
+            offsets_from_lengths(np.concatenate([np.zeros(0, np.int64), *lengths])),
+        )
+
+    def _count_occurrences(self) -> Integers:
+        """Return how often each term has occurred."""
+        counts = np.zeros(self._table.n_terms, np.int64)
+        counts[: len(self._occurrences)] += self._occurrences[: len(counts)]
+        for block in self._blocks:
+            counts += np.bincount(block.ids, minlength=len(counts))
+        return counts
 
     def finish(
         self, selection: TermSelection | None = None, *, keep_rows: bool = True
@@ -193,9 +253,7 @@ class VocabularyBuilder:
         selected = self._table.sort(kept, self.options.largest_ngram)
         if selection.max_features is None or selection.max_features >= len(selected):
             return selected
-        counts = np.zeros(len(frequencies), np.int64)
-        for block in self._blocks:
-            counts += np.bincount(block.ids, minlength=len(counts))
+        counts = self._count_occurrences()
         # A word occurs as often as any n-gram with it: no n-gram comes before its words.
         order = np.lexsort([~is_word[selected], -counts[selected]])
         kept = np.zeros(len(frequencies), np.bool_)
@@ -229,6 +287,29 @@ class _Block(NamedTuple):
     terms: Terms
     frequencies: Integers
     term_ids: TermIds
+
+
+def count_interned(vocabulary: Vocabulary, counts: TermCounts, term_ids: TermIds) -> csr_array[Any]:
+    """Return the counts of texts that were tokenized before: the same as from the texts.
+
+    Parameters
+    ----------
+    vocabulary : Vocabulary
+        The terms that count.
+    counts, term_ids : TermCounts, TermIds
+        The terms of the texts and their ids in each text, from one `VocabularyBuilder`.
+
+    Returns
+    -------
+    csr_array of shape (n_documents, n_terms), float64
+    """
+    table = InternTable()
+    ids = table.add(counts.utf8, counts.lefts, counts.rights)
+    utf8, offsets = table.write(ids, vocabulary.options.largest_ngram)
+    new_ids = np.empty(len(ids), np.int64)
+    look_up_terms(utf8, offsets, vocabulary.tables, vocabulary.slices, new_ids)
+    kept = term_ids._replace(ids=new_ids.astype(np.int32)[term_ids.ids])
+    return stack_rows(vocabulary, [count_rows(kept)])
 
 
 def extend_vocabulary(vocabulary: Vocabulary, texts: Any, n_jobs: int | None = None) -> Vocabulary:

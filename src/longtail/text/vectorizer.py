@@ -154,7 +154,7 @@ class TextVectorizer(TransformerMixin, BaseEstimator):
         csr_array of shape (n_documents, n_terms), float64
             The same as from `fit_transform` with all texts at once.
         """
-        selection = _select_parameters(self, TermSelection)
+        selection = select_parameters(self, TermSelection)
         builder = VocabularyBuilder(tokenizer_options(self), self.n_jobs)
         for texts in chunks:
             builder.add(texts)
@@ -207,10 +207,10 @@ class TextVectorizer(TransformerMixin, BaseEstimator):
 
 def tokenizer_options(vectorizer: TextVectorizer) -> TokenizerOptions:
     """Return how a vectorizer's texts become terms."""
-    options: TokenizerOptions = _select_parameters(vectorizer, TokenizerOptions)
+    options: TokenizerOptions = select_parameters(vectorizer, TokenizerOptions)
     return options
 
 
-def _select_parameters(vectorizer: TextVectorizer, kind: Any) -> Any:
+def select_parameters(vectorizer: TextVectorizer, kind: Any) -> Any:
     """Return the parameters of a vectorizer that a dataclass holds, checked by it."""
     return kind(**{field.name: getattr(vectorizer, field.name) for field in fields(kind)})

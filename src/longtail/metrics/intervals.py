@@ -1,0 +1,67 @@
+"""How far a measured number may lie from the true one: confidence intervals.
+
+Shares of documents get Wilson's interval, means over classes the normal one. Both say how the
+number would vary over other documents, or other classes, of the same kind.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+_Z = 1.959963984540054  # 97.5 % of a normal distribution lie below: 95 % within both bounds
+
+
+def wilson_interval(share: float, n: int) -> tuple[float, float]:
+    """Return the 95 % interval of a share of n documents (Wilson, 1927).
+
+    Unlike the share plus or minus two standard errors it never leaves 0 to 1, and has a width
+    where all or none of the documents count.
+
+    Parameters
+    ----------
+    share : float
+        From 0 to 1.
+    n : int
+        Number of documents, 0 or more; (0, 1) where there are none.
+
+    Examples
+    --------
+    >>> [round(bound, 3) for bound in wilson_interval(0.5, 100)]
+    [0.404, 0.596]
+    >>> [round(bound, 3) for bound in wilson_interval(1.0, 10)]
+    [0.722, 1.0]
+    """
+    if n < 0 or not (n == 0 or 0 <= share <= 1):
+        raise ValueError(
+            f"share must be from 0 to 1 and n 0 or more; got share={share!r} and n={n!r}."
+        )
+    if n == 0:
+        return 0.0, 1.0
+    shrunk = 1.0 + _Z**2 / n
+    middle = (share + _Z**2 / (2 * n)) / shrunk
+    half = _Z / shrunk * math.sqrt(share * (1 - share) / n + _Z**2 / (4 * n**2))
+    return max(0.0, middle - half), min(1.0, middle + half)
+
+
+def mean_interval(values: ArrayLike) -> tuple[float, float]:
+    """Return the 95 % interval of a mean, from the standard error of its values.
+
+    For macro F1, the mean of the per-class F1, the values are those of the classes: the interval
+    says how it would vary over other classes of this kind.
+
+    Examples
+    --------
+    >>> [round(bound, 3) for bound in mean_interval([0.0, 1.0, 1.0, 0.0, 1.0, 1.0])]
+    [0.253, 1.0]
+    """
+    sample = np.asarray(values, dtype=np.float64)
+    if sample.ndim != 1 or not len(sample):
+        raise ValueError(f"values must be a list of numbers; got shape {sample.shape}.")
+    if len(sample) == 1:
+        return 0.0, 1.0
+    middle = float(sample.mean())
+    half = _Z * float(sample.std(ddof=1)) / math.sqrt(len(sample))
+    return max(0.0, middle - half), min(1.0, middle + half)

@@ -1,0 +1,266 @@
+"""Predicted label sets against true ones, and results by class frequency.
+
+In: the true and the predicted labels of each document. Out: F1 over pairs, documents and classes,
+and a `LabelBand` for each band of class size, with one for classes that training never saw.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from longtail._labels import LabelSets
+from longtail._validation import check_same_kind
+from longtail.metrics.classes import FREQUENCY_BANDS
+from longtail.metrics.rankings import NO_CLASS, RankedSets, as_label_sets
+from longtail.sparse import Floats, Integers
+
+NEVER_SEEN = "never seen"
+
+
+@dataclass(frozen=True)
+class SetScores:
+    """How good predicted label sets are; shares from 0 to 1.
+
+    Attributes
+    ----------
+    precision, recall, micro_f1 : float
+        Over all (document, label) pairs.
+    macro_f1 : float
+        Mean of the per-class F1 over the classes that are true or predicted somewhere.
+    mean_f1 : float
+        Mean of the documents' own F1; 1 for a document without labels that gets none.
+    mean_size : float
+        Labels predicted for a document on average.
+    exact : float
+        Share of documents whose predicted set is the true one.
+    """
+
+    precision: float
+    recall: float
+    micro_f1: float
+    macro_f1: float
+    mean_f1: float
+    mean_size: float
+    exact: float
+
+
+def score_label_sets(y_true: Any, y_pred: Any) -> SetScores:
+    """Compare predicted label sets with true ones.
+
+    Parameters
+    ----------
+    y_true, y_pred : list of lists, indicator matrix, or LabelSets
+        True labels and what `predict` returns; both in the same form.
+
+    Returns
+    -------
+    SetScores
+
+    Examples
+    --------
+    >>> scores = score_label_sets([["a", "b"], ["c"]], [["a"], ["c", "b"]])
+    >>> round(scores.micro_f1, 4), round(scores.macro_f1, 4), round(scores.mean_f1, 4)
+    (0.6667, 0.6667, 0.6667)
+    """
+    true, predicted = _share_classes(as_label_sets(y_true), as_label_sets(y_pred))
+    if len(true) != len(predicted) or not len(true):
+        raise ValueError(
+            "y_true and y_pred must have a label set for each document, at least one; got "
+            f"{len(true)} and {len(predicted)}."
+        )
+    n_classes = len(true.classes)
+    keys = [sets.document_ids * np.int64(n_classes) + sets.class_ids for sets in (true, predicted)]
+    common = np.intersect1d(keys[0], keys[1], assume_unique=True)
+    by_document = np.bincount(common // max(n_classes, 1), minlength=len(true))
+    by_class = np.bincount(common % max(n_classes, 1), minlength=n_classes)
+    n_true, n_predicted, n_common = len(keys[0]), len(keys[1]), len(common)
+    occurs = true.class_sizes + predicted.class_sizes
+    both = true.sizes + predicted.sizes
+    return SetScores(
+        precision=n_common / n_predicted if n_predicted else 0.0,
+        recall=n_common / n_true if n_true else 0.0,
+        micro_f1=2.0 * n_common / (n_true + n_predicted) if n_true + n_predicted else 0.0,
+        macro_f1=_mean(2.0 * by_class[occurs > 0] / occurs[occurs > 0]),
+        mean_f1=float(np.mean(np.where(both > 0, 2.0 * by_document / np.maximum(both, 1), 1.0))),
+        mean_size=n_predicted / len(true),
+        exact=float(np.mean((by_document == true.sizes) & (by_document == predicted.sizes))),
+    )
+
+
+@dataclass(frozen=True)
+class LabelBand:
+    """Results for the classes whose number of training documents lies in one band.
+
+    `n_classes` counts those among the true labels and `n_labels` how often they are one. `recall`
+    is the share of these (document, label) pairs that are among the first k classes, `precision`
+    the share that is true of the band's classes ranked there, `macro_f1` the mean of the per-class
+    F1 of the first k. NaN where there is nothing to divide.
+    """
+
+    name: str
+    n_classes: int
+    n_labels: int
+    recall: float
+    precision: float
+    macro_f1: float
+
+
+def label_frequency_report(
+    ranked: RankedSets, class_sizes: Mapping[Any, int], k: int = 5
+) -> list[LabelBand]:
+    """Report recall, precision and macro F1 at k by how many training documents a class had.
+
+    Parameters
+    ----------
+    ranked : RankedSets
+        What `RankedSets.compare` returns.
+    class_sizes : mapping
+        Label to number of training documents; a label that is missing was never seen.
+    k : int, default=5
+        How many of the ranked classes count.
+
+    Returns
+    -------
+    list of LabelBand
+        For 0 (never seen), 1, 2-5, 6-20, 21-100 and more training documents.
+
+    Notes
+    -----
+    A ranked class that is no document's label counts for precision only where `truth.classes` has
+    it; give the classes of the model with the truth to have them all.
+
+    Examples
+    --------
+    >>> ranked = RankedSets.compare([["a", "b"], ["c"]], [["b", "z"], ["a", "c"]])
+    >>> bands = label_frequency_report(ranked, {"a": 1, "b": 3, "z": 9}, k=2)
+    >>> [(band.name, band.recall) for band in bands if band.n_labels]
+    [('never seen', 1.0), ('1', 0.0), ('2-5', 1.0)]
+    """
+    ranked.at(k)  # checks k
+    truth = ranked.truth
+    sizes = np.array([class_sizes.get(label, 0) for label in truth.classes.tolist()], np.int64)
+    ids = ranked.ranking[:, :k]
+    n_classes = len(truth.classes)
+    predicted = np.bincount(ids[ids > NO_CLASS], minlength=n_classes)
+    correct = np.bincount(ids[ranked.hits[:, :k]], minlength=n_classes)
+    counts = _Counts(truth.class_sizes, predicted, correct)
+    bands = ((NEVER_SEEN, 0, 0), *FREQUENCY_BANDS)
+    return [_report_band(name, _inside(sizes, low, high), counts) for name, low, high in bands]
+
+
+@dataclass(frozen=True, eq=False)
+class _Counts:
+    """For each class: how often it is true, ranked, and both."""
+
+    true: Integers
+    predicted: Integers
+    correct: Integers
+
+
+def _inside(sizes: Integers, smallest: int, largest: int | None) -> NDArray[np.bool_]:
+    """Return which classes are in a band."""
+    inside: NDArray[np.bool_] = sizes >= smallest
+    return inside if largest is None else inside & (sizes <= largest)
+
+
+def _report_band(name: str, inside: NDArray[np.bool_], counts: _Counts) -> LabelBand:
+    """Sum up the classes of one band."""
+    true, predicted, correct = (
+        values[inside] for values in (counts.true, counts.predicted, counts.correct)
+    )
+    occur = true > 0
+    n_labels, n_predicted, n_correct = int(true.sum()), int(predicted.sum()), int(correct.sum())
+    return LabelBand(
+        name=name,
+        n_classes=int(np.count_nonzero(occur)),
+        n_labels=n_labels,
+        recall=n_correct / n_labels if n_labels else float("nan"),
+        precision=n_correct / n_predicted if n_predicted else float("nan"),
+        macro_f1=_mean(2.0 * correct[occur] / (true[occur] + predicted[occur])),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class LabelCurve:
+    """What is reached by keeping only labels at or above a threshold, highest first.
+
+    Attributes
+    ----------
+    thresholds : ndarray of shape (n_thresholds,)
+        Probabilities that occur, falling.
+    precision : ndarray of shape (n_thresholds,)
+        Share of the kept labels that are true.
+    recall : ndarray of shape (n_thresholds,)
+        Share of all true labels that are kept.
+    coverage : ndarray of shape (n_thresholds,)
+        Share of the documents that keep a label.
+    """
+
+    thresholds: Floats
+    precision: Floats
+    recall: Floats
+    coverage: Floats
+
+
+def label_curve(probabilities: ArrayLike, correct: ArrayLike, n_true: int) -> LabelCurve:
+    """Return precision against recall and coverage for every threshold on the probability.
+
+    Parameters
+    ----------
+    probabilities : array-like of shape (n_documents, k)
+        Of the ranked labels; 0 where there was no candidate, which is never kept.
+    correct : array-like of shape (n_documents, k), bool
+        Whether each label is true.
+    n_true : int
+        True labels of all documents, ranked or not.
+
+    Examples
+    --------
+    >>> curve = label_curve([[0.9, 0.5], [0.4, 0.0]], [[True, False], [True, False]], n_true=4)
+    >>> curve.precision.round(2).tolist(), curve.recall.tolist(), curve.coverage.tolist()
+    ([1.0, 0.5, 0.67], [0.25, 0.25, 0.5], [0.5, 0.5, 1.0])
+    """
+    values, hits = np.asarray(probabilities, np.float64), np.asarray(correct, np.bool_)
+    if values.ndim != 2 or values.shape != hits.shape or not len(values):
+        raise ValueError(
+            "probabilities and correct must have the same two dimensions and at least one "
+            f"document; got shapes {values.shape} and {hits.shape}."
+        )
+    best = np.sort(values.max(axis=1, initial=0.0))
+    kept = values > 0
+    flat, correct_labels = values[kept], hits[kept]
+    order = np.argsort(-flat, kind="stable")
+    # Labels with the same probability are kept or left out together.
+    last = np.flatnonzero(np.diff(flat[order], append=-1.0) != 0)
+    thresholds, n_right = flat[order][last], np.cumsum(correct_labels[order])[last]
+    n_documents = len(best) - np.searchsorted(best, thresholds, side="left")
+    return LabelCurve(
+        thresholds, n_right / (last + 1), n_right / max(n_true, 1), n_documents / len(best)
+    )
+
+
+def _mean(values: Floats) -> float:
+    """Return the mean, NaN of nothing."""
+    return float(np.mean(values)) if len(values) else float("nan")
+
+
+def _share_classes(one: LabelSets, other: LabelSets) -> tuple[LabelSets, LabelSets]:
+    """Return both with ids of the classes that either has."""
+    if not len(one.classes) or not len(other.classes):
+        classes = one.classes if len(one.classes) else other.classes
+        return (
+            LabelSets(one.indptr, one.class_ids, classes, one.form),
+            LabelSets(other.indptr, other.class_ids, classes, other.form),
+        )
+    check_same_kind(other.classes, one.classes)
+    classes, ids = np.unique(np.concatenate([one.classes, other.classes]), return_inverse=True)
+    first, second = ids[: len(one.classes)], ids[len(one.classes) :]
+    return (
+        LabelSets(one.indptr, first[one.class_ids], classes, one.form),
+        LabelSets(other.indptr, second[other.class_ids], classes, other.form),
+    )

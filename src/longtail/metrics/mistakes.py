@@ -1,0 +1,129 @@
+"""The wrong predictions that a model was surest of, and the terms that misled it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from longtail.sparse import Integers
+
+_ALL_TERMS = 100_000  # of a document: what a term adds to one class is compared with the other
+_LONGEST_TEXT = 400  # characters of a document that are kept
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """A wrong prediction.
+
+    Attributes
+    ----------
+    document_id : int
+        Which of the evaluated documents, from 0.
+    text : str or None
+        How the document begins; None for a document of counts.
+    true, predicted : object
+        Labels.
+    certainty : float
+        Probability of the predicted class, or its score for a classifier without probabilities.
+    known : bool
+        Whether the model has the true class at all.
+    misleading : mapping of term to float
+        The terms that speak most for the predicted class and against the true one: what they add
+        to the score of the one, less what they add to that of the other.
+    """
+
+    document_id: int
+    text: str | None
+    true: Any
+    predicted: Any
+    certainty: float
+    known: bool
+    misleading: Mapping[Any, float]
+
+
+@dataclass(frozen=True)
+class _Wrong:
+    """A wrong prediction, before it is explained."""
+
+    document_id: int
+    document: Any
+    true: Any
+    predicted: Any
+    certainty: float
+
+
+class MistakeCollector:
+    """Keeps the surest wrong predictions of chunks of documents, and nothing else of them.
+
+    Parameters
+    ----------
+    n_mistakes : int
+        How many to keep.
+    """
+
+    def __init__(self, n_mistakes: int) -> None:
+        self.n_mistakes = n_mistakes
+        self._n_documents = 0
+        self._kept: list[_Wrong] = []
+
+    def add(
+        self,
+        documents: Any,
+        labels: Sequence[Any],
+        predicted: Sequence[Any],
+        certainty: Sequence[float],
+        wrong: Integers,
+    ) -> None:
+        """Look at a chunk; `wrong` are the documents with a prediction that is not true."""
+        order = wrong[np.argsort(-np.asarray(certainty)[wrong], kind="stable")]
+        found = [
+            _Wrong(
+                self._n_documents + i,
+                documents[i : i + 1],
+                labels[i],
+                predicted[i],
+                float(certainty[i]),
+            )
+            for i in order[: self.n_mistakes].tolist()
+        ]
+        both = sorted([*self._kept, *found], key=lambda mistake: -mistake.certainty)
+        self._kept = both[: self.n_mistakes]
+        self._n_documents += len(labels)
+
+    def explain(self, classifier: Any, n_terms: int = 5) -> list[Mistake]:
+        """Return the mistakes, the surest first, with the terms that misled the classifier."""
+        known = set(classifier.classes_.tolist())
+        return [_explain(mistake, classifier, known, n_terms) for mistake in self._kept]
+
+
+def _explain(wrong: _Wrong, classifier: Any, known: set[Any], n_terms: int) -> Mistake:
+    """Compare what each term adds to both classes."""
+    terms = _terms(classifier, wrong.document, wrong.predicted)
+    if wrong.true in known:
+        other = _terms(classifier, wrong.document, wrong.true)
+        terms = {term: terms.get(term, 0.0) - other.get(term, 0.0) for term in {**terms, **other}}
+    ranked = sorted(terms.items(), key=lambda item: (-item[1], str(item[0])))
+    [document] = list(wrong.document) if not hasattr(wrong.document, "shape") else [None]
+    return Mistake(
+        document_id=wrong.document_id,
+        text=_shorten(document) if isinstance(document, str) else None,
+        true=wrong.true,
+        predicted=wrong.predicted,
+        certainty=wrong.certainty,
+        known=wrong.true in known,
+        misleading={term: value for term, value in ranked[:n_terms] if value > 0},
+    )
+
+
+def _terms(classifier: Any, document: Any, label: Any) -> dict[Any, float]:
+    """Return what each term of a document adds to the score of a class."""
+    [found] = classifier.explain(document, classes=[label], top_terms=_ALL_TERMS)
+    return dict(found.terms)
+
+
+def _shorten(text: str) -> str:
+    """Return the beginning of a text."""
+    return text if len(text) <= _LONGEST_TEXT else text[: _LONGEST_TEXT - 1] + "…"

@@ -1,0 +1,127 @@
+"""What `evaluate_label_sets` computes, prints and draws, against loops over the documents."""
+
+from __future__ import annotations
+
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from longtail import metrics
+from longtail.cli.evaluate_sets import set_figures, set_json, set_page, set_sentences, set_tables
+from longtail.cli.report import ReportPage
+from longtail.metrics.label_set_evaluation import LEAST_PROBABILITY, evaluate_label_sets
+from longtail.results import TopK
+
+LABELS = [f"c{i}" for i in range(6)]
+
+
+def make_classifier(seed=0, n_documents=40):
+    """Return a classifier of made-up probabilities, its documents, and true label sets."""
+    rng = np.random.default_rng(seed)
+    probabilities = rng.random((n_documents, 6)) ** 3
+    truth = [
+        [label for label, p in zip(LABELS, row, strict=True) if rng.random() < p]
+        for row in probabilities
+    ]
+    truth[0] = [*truth[0], "never seen"]
+
+    def rank(X, k):
+        rows = probabilities[X]
+        order = np.argsort(-rows, axis=1)[:, :k]
+        scores = np.take_along_axis(rows, order, axis=1)
+        classes = np.array(LABELS)[order]
+        missing = k - order.shape[1]
+        pad = ((0, 0), (0, max(missing, 0)))
+        valid = np.pad(scores > 0.001, pad)
+        return TopK(np.pad(classes, pad), np.pad(np.where(scores > 0.001, scores, 0), pad), valid)
+
+    def predict(X):
+        return [[LABELS[i] for i in np.flatnonzero(row > 0.5)] for row in probabilities[X]]
+
+    classifier = SimpleNamespace(
+        classes_=np.array(LABELS),
+        statistics_=SimpleNamespace(class_sizes=np.array([1, 1, 3, 10, 50, 500]), n_documents=600),
+        predict=predict,
+        predict_proba_topk=rank,
+        predict_topk=rank,
+        threshold_for=lambda precision: 0.6,
+    )
+    return classifier, np.arange(n_documents), truth, probabilities
+
+
+@pytest.fixture(scope="module")
+def evaluated():
+    classifier, X, truth, probabilities = make_classifier()
+    chunks = [(X[:15], truth[:15]), (X[15:], truth[15:])]
+    return evaluate_label_sets(classifier, chunks, precision=0.8), truth, probabilities
+
+
+def test_against_loops(evaluated):
+    result, truth, probabilities = evaluated
+    assert result.n_documents == 40
+    assert result.n_labels == sum(map(len, truth))
+    assert result.n_unknown == 1
+    order = np.argsort(-probabilities, axis=1)
+    for k in (1, 3, 5):
+        hits = [sum(LABELS[c] in t for c in row[:k]) for row, t in zip(order, truth, strict=True)]
+        assert result.ranking["P"][k] == pytest.approx(np.mean(hits) / k)
+    predicted = [[LABELS[i] for i in np.flatnonzero(row > 0.5)] for row in probabilities]
+    assert result.sets == metrics.score_label_sets(truth, predicted)
+    pairs = [
+        (p, LABELS[c] in t)
+        for row, t in zip(probabilities, truth, strict=True)
+        for c, p in enumerate(row)
+        if p > LEAST_PROBABILITY
+    ]
+    values, correct = zip(*pairs, strict=True)
+    certainty = result.certainty
+    assert certainty.n_pairs == len(pairs)
+    expected = metrics.expected_calibration_error(values, correct)
+    assert certainty.calibration_error == pytest.approx(expected)
+    kept = probabilities >= 0.6
+    right = sum(LABELS[c] in truth[d] for d, c in zip(*np.nonzero(kept), strict=True))
+    assert certainty.threshold.precision == pytest.approx(right / kept.sum())
+    assert certainty.threshold.recall == pytest.approx(right / result.n_labels)
+    assert certainty.threshold.coverage == pytest.approx(kept.any(axis=1).mean())
+    bands = {band.name: band for band in result.bands}
+    assert bands["never seen"].n_labels == 1
+    assert bands["never seen"].recall == 0.0
+    assert bands["1"].n_labels == sum(label in ("c0", "c1") for t in truth for label in t)
+
+
+def test_without_probabilities_or_documents():
+    classifier, X, truth, _ = make_classifier()
+    del classifier.predict_proba_topk
+    assert evaluate_label_sets(classifier, [(X, truth)]).certainty is None
+    with pytest.raises(ValueError, match="no documents to evaluate"):
+        evaluate_label_sets(classifier, [])
+    classifier, X, truth, _ = make_classifier()
+    classifier.threshold_for = lambda precision: math.nan
+    assert evaluate_label_sets(classifier, [(X, truth)]).certainty.threshold is None
+
+
+def test_one_label_each():
+    classifier, X, truth, _ = make_classifier()
+    classifier.predict = lambda X: np.array(LABELS)[np.zeros(len(X), int)]
+    plain = [labels[0] if labels else "c0" for labels in truth]
+    result = evaluate_label_sets(classifier, [(X, plain)])
+    assert result.sets.mean_size == 1
+    assert result.sets.exact == np.mean([label == "c0" for label in plain])
+
+
+def test_tables_figures_and_page(evaluated):
+    pytest.importorskip("matplotlib")
+    result, _, _ = evaluated
+    tables = list(set_tables(result))
+    ranked = {row[0]: row[1:] for row in tables[1][2]}
+    assert ranked["P@k"][0] == f"{result.ranking['P'][1]:.1%}"
+    assert tables[2][2][0][0] == "never seen"
+    assert "1 label of classes that the model does not have" in next(set_sentences(result))
+    figures = set_figures(result)
+    assert set(figures) == {"frequency", "calibration", "precision"}
+    page = set_page(ReportPage("Model & data", tables=tables[1:]), result, figures)
+    assert page.count("<svg") == 3
+    assert "Model &amp; data" in page
+    assert "curve" not in set_json(result)["certainty"]
