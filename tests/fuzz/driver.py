@@ -51,10 +51,11 @@ def run_cases(mode: str, first: str, second: int, last: int | None = None) -> Re
 
     Parameters
     ----------
-    mode : {"random", "systematic"}
-        Numbers `second` to `last` of random cases, or those of seed `first` from `second` on.
+    mode : {"random", "suite", "systematic", "files"}
+        Numbers `second` to `last` of random cases; the suite's share of the systematic ones; all
+        of those of seed `first`; the files in folder `first`; from `second` on.
     first : str
-        Name of a seed, for systematic cases.
+        Name of a seed or a folder.
     second, last : int
         Range of cases.
     """

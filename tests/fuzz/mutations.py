@@ -106,7 +106,10 @@ def mutate_array(name: str, arrays: dict[str, Array], random: Random) -> None:
     choice = int(random.integers(10))
     if choice <= 3:
         key = list(SYSTEMATIC)[int(random.integers(len(SYSTEMATIC)))]
-        changed = SYSTEMATIC[key](array)
+        try:
+            changed = SYSTEMATIC[key](array)
+        except (ValueError, IndexError, TypeError):  # not for a scalar, which it may be by now
+            changed = array
     elif choice <= 6:
         changed = array
         for _ in range(int(random.integers(1, 4))):

@@ -2,12 +2,9 @@
 
 import shutil
 
-import pytest
-
-from tests.fuzz.cases import SEEDS
 from tests.fuzz.driver import REGRESSIONS, run_cases
 
-N_RANDOM = 3_000
+N_RANDOM = 1_500  # make fuzz runs more
 
 
 def explain(report):
@@ -15,19 +12,18 @@ def explain(report):
     return "\n".join(f"{found['case']}: {found['trace']}" for found in report.found[:5])
 
 
-@pytest.mark.parametrize("seed", SEEDS[4:])  # the first variant has its share below
-def test_every_array_and_value_may_be_anything(seed):
+def test_every_array_and_value_may_be_anything():
     """Dropped, shortened, lengthened, retyped, reshaped, reordered, poisoned: never a crash."""
-    report = run_cases("systematic", seed, 0)
+    report = run_cases("suite", "", 0)
     assert not report.found, explain(report)
-    assert report.refused > report.works > 0
+    assert report.n_cases > 5_000
+    assert report.refused > report.works > 500
 
 
-@pytest.mark.parametrize("first", [0, N_RANDOM // 2])
-def test_random_mutations_are_refused_or_work(first):
-    report = run_cases("random", "", first, first + N_RANDOM // 2)
+def test_random_mutations_are_refused_or_work():
+    report = run_cases("random", "", 0, N_RANDOM)
     assert not report.found, explain(report)
-    assert report.n_cases == N_RANDOM // 2
+    assert report.n_cases == N_RANDOM
     assert min(report.refused, report.works) > 0
 
 

@@ -43,7 +43,8 @@ def test_every_constructor_parameter_is_saved_or_left_out_on_purpose(estimator):
 
 @pytest.mark.parametrize("kind", SCHEMAS)
 def test_every_field_of_a_state_is_saved_or_derived(kind):
-    saved = {spec.name.split("/")[0] for spec in SCHEMAS[kind].arrays}
+    schema = SCHEMAS[kind]
+    saved = {spec.name.split("/")[0] for spec in (*schema.arrays, *schema.values)}
     assert saved == {field.name for field in dataclasses.fields(_STATES[kind])} - DERIVED
 
 

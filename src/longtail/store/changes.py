@@ -136,7 +136,7 @@ def decode_row(data: bytes) -> dict[str, Any]:
         if not stream.eof or stream.unused_data:
             raise ValueError("is not compressed JSON of an accepted size")
     try:
-        value = json.loads(text, parse_constant=_refuse_constant)
+        value = _DECODER.decode(text.decode("utf-8"))
     except (ValueError, RecursionError) as error:
         raise ValueError(f"is not JSON: {error}") from None
     if not isinstance(value, dict):
@@ -250,6 +250,9 @@ _ACTIONS: dict[str, Callable[[dict[str, Any], int], bool]] = {
 def _refuse_constant(name: str) -> None:
     """Refuse NaN and the infinities, which are not JSON."""
     raise ValueError(f"{name} is not a finite number")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)  # made once: a journal has many rows
 
 
 def _to_base64(array: NDArray[Any], dtype: str) -> str:

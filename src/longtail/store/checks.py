@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from longtail._kernels.quantization import BYTE_LEVELS, WORD_LEVELS
+from longtail._labels import FORMS
 from longtail.sparse import count_terms
 from longtail.store.manifest import Array
 from longtail.store.schema import LARGEST_SIZE, ArraySpec, TextsSpec, ValueSpec
@@ -185,12 +186,13 @@ def check_value(spec: ValueSpec, value: Any) -> None:
         "string": isinstance(value, str) and len(value) <= LONGEST_STRING,
         "strings": (isinstance(value, str) and len(value) <= LONGEST_STRING)
         or (isinstance(value, list) and all(isinstance(item, str) for item in value)),
+        "multilabel": isinstance(value, bool) or value == "auto",
     }[spec.kind]
-    numbers = value if spec.kind == "pair" else [value]
+    values = value if spec.kind == "pair" else [value]
     if sound and spec.kind in ("integer", "number", "float", "pair"):
         sound = (
-            all(spec.low <= number <= spec.high for number in numbers)
-            and list(numbers) == sorted(numbers)
+            all(spec.low <= item <= spec.high for item in values)
+            and list(values) == sorted(values)
             and (spec.above is None or value > spec.above)
             and (not spec.among or value in spec.among)
         )
@@ -205,6 +207,7 @@ _PLAIN_KINDS = {
     "frequency": "an integer from 1 on, or a number with a point from 0.0 to 1.0",
     "string": f"a string of at most {LONGEST_STRING} characters",
     "strings": "a string, or a list of strings",
+    "multilabel": 'true, false or "auto"',
 }
 
 
@@ -214,8 +217,8 @@ def describe(spec: ValueSpec) -> str:
         return " or ".join(str(value).lower() for value in spec.among or (True, False))
     if spec.kind in _PLAIN_KINDS:
         return _PLAIN_KINDS[spec.kind] + (" or null" if spec.nullable else "")
-    words = {"integer": "an integer", "pair": "two integers, ascending"}
-    text = words.get(spec.kind, "a number")
+    names = {"integer": "an integer", "pair": "two integers, ascending"}
+    text = names.get(spec.kind, "a number")
     if spec.among:
         text += " among " + ", ".join(map(str, spec.among))
     elif spec.above is not None:
@@ -325,6 +328,14 @@ def _index_has_the_scorers_biases(arrays: Arrays, _: Values) -> bool:
     )
 
 
+def _labels_are_columns(arrays: Arrays, values: Values) -> bool:
+    if values["label_form/form"] < FORMS.index("sparse indicator"):
+        return True
+    classes = arrays.get("classes", np.zeros(0))
+    n_columns = values["label_form/n_columns"]
+    return classes.dtype.kind in "iu" and bool(classes[0] >= 0 and classes[-1] < n_columns)
+
+
 def _terms_are_utf8(arrays: Arrays, _: Values) -> bool:
     check_utf8("vocabulary", arrays["vocabulary/utf8"], arrays["vocabulary/offsets"], "strict")
     return True
@@ -335,6 +346,11 @@ _INDEX_NAMES = tuple(
     for name in ("indptr", "dense_row_ids", "dense_rows", "zero_points", "scales", "biases")
 )
 RULES = (
+    Rule(
+        "labels that come as an indicator matrix are its columns",
+        ("label_form/form", "label_form/n_columns"),
+        _labels_are_columns,
+    ),
     Rule(
         "there are at most 2^53 documents, and at least one class",
         ("statistics/class_sizes",),

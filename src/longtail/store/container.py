@@ -215,15 +215,15 @@ def _read_format_number(file: BinaryIO) -> int:
     start = file.read(PREAMBLE.size)
     if len(start) < PREAMBLE.size or not start.startswith(MAGIC):
         raise FaultError(f"is not a longtail model file (it begins with {start[:8]!r})")
-    number: int = PREAMBLE.unpack(start)[1]
-    if number > FORMAT_NUMBER:
+    format_number: int = PREAMBLE.unpack(start)[1]
+    if format_number > FORMAT_NUMBER:
         raise FaultError(
-            f"has format {number}; this version of longtail reads up to {FORMAT_NUMBER}. "
+            f"has format {format_number}; this version of longtail reads up to {FORMAT_NUMBER}. "
             "Upgrade longtail to open it, or the file is damaged"
         )
-    if number not in FORMAT_NUMBERS:
-        raise FaultError(f"has format {number}, which never existed")
-    return number
+    if format_number not in FORMAT_NUMBERS:
+        raise FaultError(f"has format {format_number}, which never existed")
+    return format_number
 
 
 def _read(path: Path, file: BinaryIO, format_number: int, verify: bool) -> ModelFile:

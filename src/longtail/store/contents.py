@@ -60,7 +60,7 @@ def read_contents(file: ModelFile) -> Contents:
     if file.format_number == 1:
         header, arrays = translate_format_1(file.kind, header, arrays)
     if header.keys() != {"estimators", "values"} or not all(
-        isinstance(part, dict) for part in header.values()
+        isinstance(value, dict) for value in header.values()
     ):
         raise FaultError(f"has wrong parameters: {shown(header)}")
     estimators = split_text_parameters(header["estimators"])
@@ -126,7 +126,7 @@ def _check_values(what: str, specs: tuple[ValueSpec, ...], given: Any) -> None:
 
 def _check_derived(schema: Schema, contents: Contents) -> None:
     """Check that what can be derived is there as a whole or not at all."""
-    for group in (*schema.derived, ("added",)):
+    for group in (*schema.derived, ("added",), ("columns",)):
         known = [spec.name for spec in part_specs(contents.kind, schema)]
         known += [spec.name for spec in value_specs(contents.kind, schema)]
         names = [name for name in known if name.split("/")[0] in group]

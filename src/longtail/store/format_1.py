@@ -59,18 +59,18 @@ def translate_format_1(
     FaultError
         The parameters are not those of format 1, or two arrays have the same meaning.
     """
-    parts = {name: _part(header, name) for name in ("parameters", "statistics", "corpus")}
+    parts = {name: _section(header, name) for name in ("parameters", "statistics", "corpus")}
     values = {
-        f"{part}/{name}": value
-        for part in ("statistics", "corpus")
-        for name, value in parts[part].items()
+        f"{section}/{name}": value
+        for section in ("statistics", "corpus")
+        for name, value in parts[section].items()
     }
     counts_kind, estimators = kind, {kind: _without_n_jobs(parts["parameters"])}
     if "text" in header:
-        text = dict(_part(header, "text"))
+        text = dict(_section(header, "text"))
         counts_kind = text.pop("classifier", None)
         estimators = {
-            kind: _without_n_jobs(_part(text, "parameters")),
+            kind: _without_n_jobs(_section(text, "parameters")),
             str(counts_kind): estimators[kind],
         }
         values |= {f"text/{name}": text.get(name) for name in ("n_fitted", "is_default")}
@@ -92,7 +92,7 @@ def split_text_parameters(estimators: Mapping[str, Any]) -> dict[str, Any]:
     text = estimators.get("TextClassifier")
     if not isinstance(text, dict) or "ngrams" not in text:
         return dict(estimators)
-    own = {name: text[name] for name in ("remember_documents", "random_state") if name in text}
+    kept = {name: text[name] for name in ("remember_documents", "random_state") if name in text}
     names = ("min_df", "ngram_min_df", "ngram_weight", "stem")
     vectorizer = {name: text[name] for name in names if name in text}
     vectorizer |= {
@@ -107,19 +107,19 @@ def split_text_parameters(estimators: Mapping[str, Any]) -> dict[str, Any]:
         "split_unspaced": False,
     }
     unknown = (
-        text.keys() - own.keys() - vectorizer.keys() - {"ngrams", "char_ngrams", "fold_accents"}
+        text.keys() - kept.keys() - vectorizer.keys() - {"ngrams", "char_ngrams", "fold_accents"}
     )
     if unknown or not isinstance(text.get("fold_accents"), bool):
         raise FaultError(f"has wrong parameters of TextClassifier: {shown(text)}")
-    return {**estimators, "TextClassifier": own, "TextVectorizer": vectorizer}
+    return {**estimators, "TextClassifier": kept, "TextVectorizer": vectorizer}
 
 
-def _part(header: Mapping[str, Any], name: str) -> dict[str, Any]:
+def _section(header: Mapping[str, Any], name: str) -> dict[str, Any]:
     """Return an object of the manifest."""
-    part = header.get(name)
-    if not isinstance(part, dict):
-        raise FaultError(f"has wrong parameters: {name!r} is {shown(part)}")
-    return part
+    section = header.get(name)
+    if not isinstance(section, dict):
+        raise FaultError(f"has wrong parameters: {name!r} is {shown(section)}")
+    return section
 
 
 def _without_n_jobs(parameters: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from longtail._kernels.quantization import BYTE_LEVELS
+from longtail._labels import FORMS
 from longtail.retrieval.pruning import WHOLE_QUERY
 from longtail.scoring.features import SCORE_FEATURE_NAMES
 from longtail.scoring.paper import FEATURE_NAMES
@@ -82,13 +83,16 @@ class ValueSpec:
     """What a single value of a file must be: a parameter of an estimator, or a number of a state.
 
     `kind` is "boolean", "integer", "number" (integers stay so), "float", "pair" (two integers,
-    least first), "frequency" (an integer from 1 on, or a float from 0 to 1), "string" or
-    "strings" (one, or a list of them); None is accepted where `nullable`.
-    `above` is a bound that is not reached.
+    least first), "frequency" (an integer from 1 on, or a float from 0 to 1), "string",
+    "strings" (one, or a list of them) or "multilabel" (a boolean, or "auto"); None is accepted
+    where `nullable`. `above` is a bound that is not reached.
     """
 
     name: str
-    kind: Literal["boolean", "integer", "number", "float", "pair", "frequency", "string", "strings"]
+    kind: Literal[
+        "boolean", "integer", "number", "float", "pair", "frequency", "string", "strings",
+        "multilabel",
+    ]  # fmt: skip
     meaning: str
     low: float = -LARGEST_FLOAT
     high: float = LARGEST_FLOAT
@@ -139,15 +143,9 @@ FEATURE_NAMES_IN = TextsSpec("feature_names", "n_terms", "names of the columns",
 
 # Labels are one of three: numbers as they are, strings, or Python strings in an object array.
 NUMERIC_LABELS = ArraySpec(
-    "classes",
-    "b1 i1 i2 i4 i8 u1 u2 u4 u8 f2 f4 f8",
-    "n_classes",
-    "labels that are numbers",
-    low=-(2.0**1023),
-    high=2.0**1023,
-    order="rising",
-    optional=True,
-)
+    "classes", "b1 i1 i2 i4 i8 u1 u2 u4 u8 f2 f4 f8", "n_classes", "labels that are numbers",
+    low=-(2.0**1023), high=2.0**1023, order="rising", optional=True,
+)  # fmt: skip
 STRING_LABELS = TextsSpec("classes.text", "n_classes", "labels that are strings", optional=True)
 OBJECT_LABELS = TextsSpec(
     "classes.object", "n_classes", "labels that are strings in an object array", optional=True
@@ -241,13 +239,24 @@ LONG_TAIL = (
     ArraySpec("calibrator/held_out_log_odds", "f8", "n_held_out",
               "log odds of the best candidates of held-out documents", order="not rising"),
     ArraySpec("calibrator/held_out_correct", "b1", "n_held_out", "whether they were correct", 0, 1),
+    ArraySpec("calibrator/unknown_log_odds", "f8", "n_unknown",
+              "the same if their classes were unknown", order="not rising", optional=True),
+    ArraySpec("calibrator/pair_probabilities", "f8", "n_likely",
+              "with several labels: marginals of likely candidates of held-out documents", 0, 1,
+              order="not rising", optional=True),
+    ArraySpec("calibrator/pair_correct", "b1", "n_likely", "whether they were labels", 0, 1,
+              optional=True),
     ArraySpec("check/scorer_figures", "f8", f"n_scorers, {len(FIGURES)}",
               "held-out figures of each scorer; -1 for none", -1, 1, optional=True),
     ArraySpec("check/recalls", "f8", "n_recalls", "recall by posting budget", 0, 1, optional=True),
     ArraySpec("check/residual_figures", "f8", f"n_mixtures, {len(FIGURES)}",
               "held-out figures with and without residuals; -1 for none", -1, 1, optional=True),
-    ArraySpec("check/mixture", "f8", "2", "what weights and biases of the residuals count", 0,
+    ArraySpec("check/mixture", "f8", "2", "what weights and biases of the residuals count",
               optional=True),
+    ArraySpec("check/mixture_slopes", "f8", "2", "what is added to it per unit of ln n_c",
+              optional=True),
+    ArraySpec("check/feature_shifts", "f8", f"2, {len(SCORE_FEATURE_NAMES)}",
+              "what ranking adds to the feature weights, and per unit of ln n_c", optional=True),
 )  # fmt: skip
 
 DOUBLE_SAMPLING = (
@@ -289,6 +298,12 @@ LONG_TAIL_VALUES = (
         "pruning/posting_budget", "integer", "postings that the terms of a query may have", 0,
         LARGEST_COUNT, optional=True,
     ),
+    ValueSpec("calibrator/marginal", "boolean", "whether documents had several labels",
+              optional=True),
+    ValueSpec("label_form/form", "integer", f"labels come as {', '.join(FORMS)}", 0,
+              len(FORMS) - 1, optional=True),
+    ValueSpec("label_form/n_columns", "integer", "columns of an indicator matrix", 0, 2**31 - 1,
+              optional=True),
     ValueSpec("check/scorer", "integer", "row of the scorer that is kept", 0, len(SCORERS) - 1,
               optional=True),
     ValueSpec("check/residuals", "integer", "row of the residuals that are kept", 0,
@@ -303,6 +318,8 @@ TEXT_VALUES = (
     ValueSpec("text/n_fitted", "integer", "terms of the last fit", 1, LARGEST_SIZE),
     ValueSpec("text/is_default", "boolean", "whether the classifier was left to the default"),
     ValueSpec("added/complete", "boolean", "whether all documents are there", optional=True),
+    ValueSpec("columns/text", "strings", "columns of tables that hold the text", optional=True),
+    ValueSpec("columns/label", "string", "the column that holds the class", optional=True),
 )
 
 LARGEST_NGRAM = 16  # words; each size takes as much memory as the words
@@ -311,6 +328,7 @@ PARAMETERS = {
     "LongTailClassifier": (
         ValueSpec("candidates", "integer", "classes that are reranked", 1, LARGEST_SIZE),
         ValueSpec("C", "float", "weight of the loss", above=0),
+        ValueSpec("multilabel", "multilabel", "whether documents have label sets", optional=True),
         ValueSpec("calibrate", "boolean", "whether documents are held out", optional=True),
         _RANDOM_STATE,
     ),
@@ -351,9 +369,9 @@ def _optional(arrays: Iterable[ArraySpec]) -> tuple[ArraySpec, ...]:
 _OF_STATISTICS = {"indptr": "statistics/indptr", "indices": "statistics/indices"}
 
 
-def _sharing(part: str) -> dict[str, str]:
+def _sharing(group: str) -> dict[str, str]:
     """Return how a scorer shares the terms of the statistics."""
-    return {f"{part}/{name}": array for name, array in _OF_STATISTICS.items()}
+    return {f"{group}/{name}": array for name, array in _OF_STATISTICS.items()}
 
 
 SCHEMAS = {
@@ -373,8 +391,8 @@ SCHEMAS = {
         PARAMETERS["DoubleSamplingClassifier"],
         shared=_sharing("centroids") | _sharing("term_scores"),
         zeros={
-            f"{part}/{name}": "n_classes"
-            for part in ("centroids", "term_scores")
+            f"{group}/{name}": "n_classes"
+            for group in ("centroids", "term_scores")
             for name in ("length_weights", "biases")
         },
         derived=(("index", "centroids", "term_scores"),),

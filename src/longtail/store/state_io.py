@@ -223,7 +223,7 @@ def _as_given(spec: ValueSpec, value: Any) -> Any:
 
 def _part_class(hint: Any) -> Any:
     """Return the class of a field's type, which may be `Part | None`."""
-    return next((part for part in get_args(hint) if part is not type(None)), hint)
+    return next((member for member in get_args(hint) if member is not type(None)), hint)
 
 
 def _group(contents: Contents, schema: Schema, sizes: Sizes) -> dict[str, Any]:

@@ -55,15 +55,15 @@ def _audit_depth(text: bytes) -> None:
 
 def _parse_integer(digits: str) -> int:
     """Return an integer that fits into 64 bits, signed or unsigned."""
-    if len(digits) <= _LONGEST_NUMBER and -(2**63) <= (number := int(digits)) < 2**64:
-        return number
+    if len(digits) <= _LONGEST_NUMBER and -(2**63) <= (value := int(digits)) < 2**64:
+        return value
     raise FaultError(f"has an integer beyond 64 bits: {shown(digits)}")
 
 
 def _parse_float(digits: str) -> float:
     """Return a finite float."""
-    if len(digits) <= _LONGEST_NUMBER and math.isfinite(number := float(digits)):
-        return number
+    if len(digits) <= _LONGEST_NUMBER and math.isfinite(value := float(digits)):
+        return value
     raise FaultError(f"has a number that is not a finite float: {shown(digits)}")
 
 

@@ -3,6 +3,7 @@
 `teacher`     `Teacher`: one method for each kind of change
 `opening`     `load`; a model file with its journal, and what other processes did to them
 `replay`      what a change does to a model
+`versions`    changes made against a version; followers of a journal
 `documents`   documents and labels as a journal holds them
 """
 

@@ -10,10 +10,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils.validation import validate_data
 
+from longtail._labels import LabelSets, as_sets
 from longtail.estimators.text import TextClassifier
 from longtail.sparse import check_sparse
 from longtail.store.changes import pack_counts, unpack_counts
@@ -27,14 +28,19 @@ def takes_texts(model: Any) -> bool:
     return isinstance(model, TextClassifier)
 
 
-def pack(model: Any, documents: Any, labels: ArrayLike) -> list[dict[str, Any]]:
+def pack(model: Any, documents: Any, labels: Any) -> list[dict[str, Any]]:
     """Return documents and labels in batches, or say what is wrong with them.
+
+    A document with a label set is there once for each of its labels: sums are of such pairs, so
+    each can be forgotten by itself.
 
     Raises
     ------
     ValueError, TypeError
         If they are not what the model takes, or there is not one label for each document.
     """
+    if _are_sets(labels):
+        return _pack_sets(model, documents, as_sets(labels))
     named = np.asarray(labels)
     if named.ndim != 1:
         raise ValueError(f"labels must be a list with one label for each document; got {labels!r}.")
@@ -47,7 +53,33 @@ def pack(model: Any, documents: Any, labels: ArrayLike) -> list[dict[str, Any]]:
         )
     # A list of strings and numbers would become an array of strings.
     source = labels if isinstance(labels, list | tuple) else named.tolist()
-    plain = [plain_label(label) for label in source]
+    return _batch(checked, [plain_label(label) for label in source])
+
+
+def _are_sets(labels: Any) -> bool:
+    """Return whether labels are lists or an indicator matrix."""
+    if isinstance(labels, list | tuple):
+        return any(isinstance(label, list | tuple | set | frozenset) for label in labels)
+    return len(getattr(labels, "shape", (0,))) == 2
+
+
+def _pack_sets(model: Any, documents: Any, labels: LabelSets) -> list[dict[str, Any]]:
+    """Return a document for each (document, label) pair, in batches."""
+    (model.classifier_ if takes_texts(model) else model)._check_takes(labels)
+    checked = _check_texts(documents) if takes_texts(model) else _check_counts(model, documents)
+    n_documents = len(checked) if isinstance(checked, list) else checked.shape[0]
+    if n_documents != labels.n_documents or not len(labels.class_ids):
+        raise ValueError(
+            "labels must have a set for each document, and there must be one label at least; got "
+            f"{n_documents} document(s) and {labels.n_documents} set(s)."
+        )
+    ids = labels.document_ids
+    pairs = [checked[i] for i in ids] if isinstance(checked, list) else checked[ids]
+    return _batch(pairs, [plain_label(label) for label in labels.labels.tolist()])
+
+
+def _batch(checked: Any, plain: list[Any]) -> list[dict[str, Any]]:
+    """Return documents and labels in batches."""
     return [
         {
             "documents": checked[rows] if isinstance(checked, list) else pack_counts(checked[rows]),

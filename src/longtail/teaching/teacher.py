@@ -16,8 +16,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from numpy.typing import ArrayLike
-
 from longtail.estimators.loading import load as load_file
 from longtail.store.changes import Change, mark_undone
 from longtail.store.container import read_checksum
@@ -83,15 +81,15 @@ class Teacher:
         """The model with all changes."""
         return self._state.model
 
-    def teach(self, documents: Any, labels: ArrayLike, by: str | None = None) -> int:
+    def teach(self, documents: Any, labels: Any, by: str | None = None) -> int:
         """Add documents of known or new classes, as `partial_fit` does; all of them or none.
 
         Parameters
         ----------
         documents : list of str, or matrix of shape (n_documents, n_terms)
             Texts for a model that takes texts, counts for one that takes counts.
-        labels : array-like of shape (n_documents,)
-            Their labels.
+        labels : array-like of shape (n_documents,), or label sets
+            Their labels; lists of labels, or an indicator matrix, for a model with label sets.
         by : str, optional
             Who teaches; kept in the journal.
 
@@ -104,7 +102,7 @@ class Teacher:
         return self._record("teach", attempt, by)
 
     def forget(
-        self, documents: Any, labels: ArrayLike, by: str | None = None, *, erase: bool = False
+        self, documents: Any, labels: Any, by: str | None = None, *, erase: bool = False
     ) -> int:
         """Take documents away that were fitted or taught before; all of them or none.
 
@@ -112,8 +110,8 @@ class Teacher:
         ----------
         documents : list of str, or matrix of shape (n_documents, n_terms)
             The same as when they were added.
-        labels : array-like of shape (n_documents,)
-            The same as when they were added.
+        labels : array-like of shape (n_documents,), or label sets
+            The same as when they were added; of a label set, those to forget.
         by : str, optional
             Who says so; kept in the journal.
         erase : bool, default=False

@@ -1,0 +1,171 @@
+"""Versions of a taught model: changes that say what they were made against, and followers.
+
+In: a model file with its journal. Out: the model together with its version, the same for every
+process that reads the same journal. A version names the model file (the beginning of its checksum)
+and the last change: ``4f1c0a9b7d23.17``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from longtail.exceptions import ModelFileError, VersionConflictError
+from longtail.store import journal_database as database
+from longtail.store.changes import Change, mark_undone
+from longtail.store.container import read_checksum
+from longtail.store.journal import journal_path, read_journal
+from longtail.store.journal_rows import read_changes, read_header
+from longtail.teaching.opening import State, open_state
+from longtail.teaching.replay import copy_model, replay_journal
+from longtail.teaching.teacher import Teacher
+
+__all__ = ["Follower", "ModelVersion", "VersionedTeacher"]
+
+Fingerprint = tuple[tuple[int, int, int, int] | None, ...]
+
+
+class ModelVersion(NamedTuple):
+    """A model and the version it has."""
+
+    model: Any
+    version: str
+
+
+class VersionedTeacher(Teacher):
+    """A `Teacher` whose changes can be tied to the version that they were made against.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from longtail import TextClassifier
+    >>> path = tempfile.mkdtemp() + "/animals.longtail"
+    >>> texts = ["a brown bear", "bears eat honey", "the red fox", "a fox runs"]
+    >>> TextClassifier(random_state=0).fit(texts, ["bear", "bear", "fox", "fox"]).save(path)
+    >>> teacher = VersionedTeacher(path)
+    >>> version = teacher.current.version
+    >>> with teacher.made_against(version):
+    ...     teacher.teach(["an owl hoots"], ["owl"])
+    1
+    >>> with teacher.made_against(version):  # doctest: +IGNORE_EXCEPTION_DETAIL
+    ...     teacher.undo()
+    Traceback (most recent call last):
+        ...
+    longtail.exceptions.VersionConflictError: ...
+    """
+
+    _expected: str | None = None
+
+    @property
+    def current(self) -> ModelVersion:
+        """The model with its version, both of the same moment."""
+        return _name_version(self._state)
+
+    @contextmanager
+    def made_against(self, version: str | None) -> Iterator[None]:
+        """Refuse changes made inside where the model has another version by then.
+
+        Parameters
+        ----------
+        version : str or None
+            The version; None accepts any.
+
+        Raises
+        ------
+        VersionConflictError
+            From the change, which then has no effect.
+        """
+        with self._turn:
+            self._expected = version
+            try:
+                yield
+            finally:
+                self._expected = None
+
+    @contextmanager
+    def _locked(self) -> Iterator[State]:
+        with super()._locked() as state:
+            current = _name_version(state).version
+            if self._expected not in (None, current):
+                raise VersionConflictError(str(self._expected), current)
+            yield state
+
+
+class Follower:
+    """Reads a model and what others teach it; needs no permission to write.
+
+    Parameters
+    ----------
+    path : path-like
+        The model file.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._path = Path(path)
+        self._state = open_state(path, verify=True)
+
+    @property
+    def current(self) -> ModelVersion:
+        """The model with its version, both of the same moment."""
+        return _name_version(self._state)
+
+    def refresh(self) -> None:
+        """Take in what was taught since."""
+        self._state = _read_news(self._path, self._state)
+
+    def close(self) -> None:
+        """Do nothing: nothing is held open."""
+
+
+def fingerprint(path: str | os.PathLike[str]) -> Fingerprint:
+    """Return what changes whenever a model file or its journal does; costs three calls of stat."""
+    journal = journal_path(path)
+    return tuple(map(_identity, (Path(path), journal, database.companions(journal)[0])))
+
+
+def read_history(path: str | os.PathLike[str]) -> list[Change]:
+    """Return the changes since a model file was written, oldest first."""
+    contents = read_journal(journal_path(path))
+    if contents is None or contents.header.is_folded(read_checksum(path)):
+        return []
+    return mark_undone(contents.changes)
+
+
+def _identity(path: Path) -> tuple[int, int, int, int] | None:
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def _name_version(state: State) -> ModelVersion:
+    last_change = 0 if state.header is None else state.header.next_number - 1
+    return ModelVersion(state.model, f"{state.checksum[:12]}.{last_change}")
+
+
+def _read_news(path: Path, state: State) -> State:
+    """Return the state with what the journal holds beyond it; all is read anew where it must be."""
+    journal = journal_path(path)
+    if read_checksum(path) != state.checksum:
+        return open_state(path, verify=True)
+    if not state.is_attached or not database.exists(journal):
+        return open_state(path, verify=False)
+    try:
+        with database.connect_reader(journal) as connection, database.translate_errors(journal):
+            connection.execute("BEGIN")
+            header = read_header(journal, connection)
+            if header == state.header:
+                return state
+            if header is None or header.model != state.checksum:
+                return open_state(path, verify=False)
+            changes = read_changes(journal, connection, header, state.header)
+    except ModelFileError:  # begun anew, or damaged: all of it tells
+        return open_state(path, verify=False)
+    if any(change.action == "undo" for change in changes):
+        return open_state(path, verify=False)
+    model = replay_journal(journal, copy_model(state.model), changes)
+    return State(model, state.checksum, header)
