@@ -3,15 +3,18 @@
 These are imported when a command runs, so that `longtail --help` answers at once.
 
 ========== ==============================================
+`check`    what is odd about a table
 `fit`      from a table to a model file
 `evaluate` how good a model is on labelled documents
 `predict`  the classes of new documents
 `explain`  why a document gets its class
 `teach`    change a model; `forget` is there too
 `edit`     rename, merge and remove classes, undo, compact
+`serve`    a model as a service, with a page
 `info`     what is in a model
 `warmup`   compile ahead
 `demo`     the embedded WordNet set
+`expect`   what to expect of a model
 `options`  what options are called
 `inputs`   what commands read
 `files`    what commands write
@@ -27,6 +30,7 @@ from typing import Annotated
 
 import typer
 
+from longtail.cli.check import check
 from longtail.cli.demo import demo
 from longtail.cli.edit import compact, merge, remove, rename, undo
 from longtail.cli.evaluate import evaluate
@@ -34,6 +38,7 @@ from longtail.cli.explain import explain
 from longtail.cli.fit import fit
 from longtail.cli.info import info
 from longtail.cli.predict import predict
+from longtail.cli.serve import serve
 from longtail.cli.teach import forget, teach
 from longtail.cli.warmup import warmup
 
@@ -66,9 +71,9 @@ def _options(
 
 
 for command in (
-    *(demo, fit, evaluate, predict, explain),
+    *(demo, check, fit, evaluate, predict, explain),
     *(teach, forget, rename, merge, remove, undo, compact),
-    *(info, warmup),
+    *(serve, info, warmup),
 ):
     app.command()(command)
 for entry_point in entry_points(group="longtail.commands"):

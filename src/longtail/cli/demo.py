@@ -44,7 +44,7 @@ def demo(
                 f"{row['macro_f1']:.1%}",
                 f"{row['top']:.1%}",
                 f"{row['fit_cpu_seconds']:.1f} s",
-                f"{row['predict_cpu_seconds'] / report['n_test'] * 1e6:.0f} µs a document",
+                f"{row['predict_cpu_seconds'] / report['n_test'] * 1e6:.0f} µs per document",
             )
             for row in report["results"]
         ]

@@ -8,11 +8,20 @@ from typing import Annotated, Any
 
 import typer
 
+from longtail.cli.cluster import (
+    Cluster,
+    DaskAddress,
+    MemoryLimit,
+    ScratchFolder,
+    Workers,
+    fit_on,
+)
+from longtail.cli.expect import expectations, print_expectations
 from longtail.cli.files import check_writable
 from longtail.cli.inputs import Source, check_columns, read_documents
 from longtail.cli.options import (
     AsJson,
-    LabelColumn,
+    LabelColumns,
     Layout,
     Quiet,
     Seed,
@@ -23,13 +32,15 @@ from longtail.cli.options import (
 )
 from longtail.cli.show import Update, clear_errors, count, print_json, progress, say
 
+_TEXT: Any = {"rich_help_panel": "How text is read"}
+
 
 @reads_table
 def fit(
     files: TablePaths,
     out: Annotated[Path, typer.Option("--out", "-o", metavar="MODEL", help="The model file.")],
     text: TextColumns = None,
-    label: LabelColumn = None,
+    label: LabelColumns = None,
     *,
     layout: Layout,
     discard_changes: Annotated[
@@ -38,24 +49,65 @@ def fit(
     ] = False,
     ngrams: Annotated[
         int | None,
-        typer.Option("--ngrams", help="2: pairs of words are terms too; 1: words only."),
+        typer.Option("--ngrams", help="2: pairs of words are terms too; 1: words only.", **_TEXT),
     ] = None,
     char_ngrams: Annotated[
         tuple[int, int] | None,
-        typer.Option("--char-ngrams", help="Shortest and longest piece of a word, such as 3 5."),
+        typer.Option(
+            "--char-ngrams", help="Shortest and longest piece of a word, such as 3 5.", **_TEXT
+        ),
     ] = None,
     min_df: Annotated[
-        int | None, typer.Option("--min-df", help="Leave out words in fewer documents.")
+        int | None, typer.Option("--min-df", help="Leave out words in fewer documents.", **_TEXT)
+    ] = None,
+    max_df: Annotated[
+        float | None,
+        typer.Option("--max-df", help="Leave out terms in a larger share of documents.", **_TEXT),
+    ] = None,
+    max_features: Annotated[
+        int | None, typer.Option("--max-features", help="Keep the most frequent terms.", **_TEXT)
     ] = None,
     ngram_min_df: Annotated[
-        int | None, typer.Option("--ngram-min-df", help="The same for pairs and n-grams.")
+        int | None, typer.Option("--ngram-min-df", help="The same for pairs and n-grams.", **_TEXT)
     ] = None,
     ngram_weight: Annotated[
-        float | None, typer.Option("--ngram-weight", help="What a pair counts, a word counts 1.")
+        float | None,
+        typer.Option("--ngram-weight", help="What a pair counts, a word counts 1.", **_TEXT),
     ] = None,
     stem: Annotated[
-        bool | None, typer.Option("--stem/--no-stem", help="Remove English plural endings.")
+        bool | None,
+        typer.Option("--stem/--no-stem", help="Remove English plural endings.", **_TEXT),
     ] = None,
+    lowercase: Annotated[
+        bool | None, typer.Option("--lowercase/--keep-case", help="A is a, or not.", **_TEXT)
+    ] = None,
+    keep_accents: Annotated[
+        bool, typer.Option("--keep-accents", help="é is not e.", **_TEXT)
+    ] = False,
+    stop_words: Annotated[
+        Path | None,
+        typer.Option("--stop-words", metavar="FILE", help="Words to leave out.", **_TEXT),
+    ] = None,
+    token_pattern: Annotated[
+        str | None,
+        typer.Option("--token-pattern", help="Regular expression that finds words.", **_TEXT),
+    ] = None,
+    split_unspaced: Annotated[
+        bool | None,
+        typer.Option(
+            "--split-unspaced/--keep-unspaced",
+            help="Chinese, Japanese, Thai, ...: character bigrams.",
+            **_TEXT,
+        ),
+    ] = None,
+    remember_documents: Annotated[
+        bool,
+        typer.Option(
+            "--remember-documents",
+            help="Keep a hash of each document, so that forget refuses strangers.",
+            **_TEXT,
+        ),
+    ] = False,
     strength: Annotated[
         float | None,
         typer.Option("--C", help="How closely residuals follow the documents; default 1."),
@@ -63,6 +115,17 @@ def fit(
     candidates: Annotated[
         int | None, typer.Option("--candidates", min=1, help="Classes ranked for each document.")
     ] = None,
+    calibrate: Annotated[
+        bool | None,
+        typer.Option(
+            "--calibrate/--no-calibrate",
+            help="Hold documents out for probabilities, thresholds and what to expect.",
+        ),
+    ] = None,
+    dask: DaskAddress = None,
+    workers: Workers = None,
+    memory_limit: MemoryLimit = None,
+    scratch: ScratchFolder = None,
     threads: Threads = -1,
     seed: Seed = 0,
     as_json: AsJson = False,
@@ -70,7 +133,8 @@ def fit(
 ) -> None:
     """Learn the classes of a table of labelled documents and write a model file.
 
-    A table of text gives a model of texts; an svmlight file gives a model of counts.
+    A table of text gives a model of texts; a file of counts gives a model of counts. Documents with
+    several labels give a model of label sets.
     """
     with clear_errors():
         source = Source(files[0], text, label, layout, more=tuple(files[1:]))
@@ -80,17 +144,32 @@ def fit(
             char_ngrams=char_ngrams,
             min_df=min_df,
             ngram_min_df=ngram_min_df,
+            max_df=max_df,
+            max_features=max_features,
             ngram_weight=ngram_weight,
             stem=stem,
+            lowercase=lowercase,
+            keep_accents=keep_accents or None,
+            stop_words=stop_words,
+            token_pattern=token_pattern,
+            split_unspaced=split_unspaced,
+            remember_documents=remember_documents or None,
         )
         if settings and source.holds_counts:
             names = ", ".join("--" + name.replace("_", "-") for name in settings)
             raise ValueError(f"{names}: options for text, not for counts.")
-        learner = _given(C=strength, candidates=candidates)
+        learner = _given(C=strength, candidates=candidates, calibrate=calibrate)
         _check_target(out, discard_changes)
+        cluster, cost = Cluster(dask, workers, memory_limit, scratch), dict[str, float]()
         wall, processor = time.perf_counter(), time.process_time()
         with progress(quiet) as update:
-            model = _fit(source, settings, learner, threads, seed, update)
+            model = _make_estimator(source, settings, learner, threads, seed)
+            if cluster.is_asked:
+                cost = fit_on(cluster, model, source, update).summary()
+                if not source.holds_counts:
+                    _remember_columns(model, source)
+            else:
+                _fit(model, source, update)
             update("writing", 0, None)
             model.save(out, discard_changes=discard_changes)
         summary = {
@@ -102,6 +181,8 @@ def fit(
             "bytes": out.stat().st_size,
             "seconds": time.perf_counter() - wall,
             "processor_seconds": time.process_time() - processor,
+            **cost,
+            "expected": expectations(model),
         }
         if as_json:
             print_json(summary)
@@ -112,6 +193,7 @@ def fit(
                 f"learned in {summary['seconds']:.1f} s. "
                 f"The model is in {out} ({summary['bytes'] / 1e6:,.1f} MB)."
             )
+            print_expectations(summary["expected"])
 
 
 def _given(**options: Any) -> dict[str, Any]:
@@ -119,40 +201,58 @@ def _given(**options: Any) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None}
 
 
-def _fit(
+def _make_estimator(
     source: Source,
     settings: dict[str, Any],
     learner: dict[str, Any],
     threads: int,
     seed: int,
-    update: Update,
 ) -> Any:
-    """Read a source and fit the classifier for what it holds."""
+    """Return the estimator for what a source holds."""
     import longtail
-    from longtail._progress import report_progress
 
     classifier = longtail.LongTailClassifier(n_jobs=threads, random_state=seed, **learner)
+    if source.holds_counts:
+        return classifier
+    return longtail.TextClassifier(
+        classifier if learner else None,
+        _make_vectorizer(settings),
+        n_jobs=threads,
+        random_state=seed,
+        remember_documents=settings.get("remember_documents", False),
+    )
+
+
+def _fit(model: Any, source: Source, update: Update) -> None:
+    """Read a source and fit an estimator on it."""
+    from longtail._progress import report_progress
+
     with (
         report_progress(lambda stage, done, total: update(stage, done, total or None)),
         read_documents(source, update, labelled=True) as chunks,
     ):
-        if not source.holds_counts:
-            texts = longtail.TextClassifier(
-                classifier if learner else None,
-                _make_vectorizer(settings),
-                n_jobs=threads,
-                random_state=seed,
-            )
-            return texts.fit_chunks(_pairs(source, chunks, update))
-        X, y = _stack(source, chunks)
-        return classifier.fit(X, y)
+        if source.holds_counts:
+            model.fit(*_stack(source, chunks))
+            return
+        model.fit_chunks(_pairs(source, chunks))
+        _remember_columns(model, source)
+
+
+def _remember_columns(model: Any, source: Source) -> None:
+    """Let a model of texts know its columns; several label columns it has no room for."""
+    only = source.label[0] if source.label and len(source.label) == 1 else ""
+    model.set_columns(source.text or [], only)
 
 
 def _make_vectorizer(settings: dict[str, Any]) -> Any:
     """Return the vectorizer for the options given, or None where there are none."""
     from longtail.text import TextVectorizer
 
-    options = dict(settings)
+    options = {name: value for name, value in settings.items() if name != "remember_documents"}
+    if options.pop("keep_accents", False):
+        options["strip_accents"] = None
+    if "stop_words" in options:
+        options["stop_words"] = options["stop_words"].read_text(encoding="utf-8").split()
     if "ngrams" in options:
         options["ngram_range"] = (1, options.pop("ngrams"))
     if "char_ngrams" in options:
@@ -160,21 +260,22 @@ def _make_vectorizer(settings: dict[str, Any]) -> Any:
     return TextVectorizer(**options) if options else None
 
 
-def _pairs(source: Source, chunks: Any, update: Update) -> Any:
-    """Yield texts and labels; when they end, the fit itself begins."""
+def _pairs(source: Source, chunks: Any) -> Any:
+    """Yield texts and labels."""
     n_documents = 0
     for chunk in chunks:
         n_documents += len(chunk)
         yield chunk.content, chunk.labels
     if not n_documents:
         raise ValueError(_nothing(source))
-    update("counting terms", 0, None)
 
 
 def _stack(source: Source, chunks: Any) -> tuple[Any, Any]:
     """Return the counts of all chunks as one matrix, as wide as the widest."""
     import numpy as np
     from scipy.sparse import csr_array, vstack
+
+    from longtail.datasets.records import make_label_sets
 
     read = list(chunks)
     if not read:
@@ -183,7 +284,15 @@ def _stack(source: Source, chunks: Any) -> tuple[Any, Any]:
     for chunk in read:
         chunk.content.resize((chunk.content.shape[0], n_terms))
     X = csr_array(vstack([chunk.content for chunk in read], format="csr"))
-    return X, np.concatenate([chunk.labels for chunk in read])
+    y = np.concatenate([chunk.labels for chunk in read])
+    if all(chunk.label_counts is None for chunk in read):
+        return X, y
+    ones = (np.ones(len(chunk), np.int64) for chunk in read)
+    counts = [
+        one if chunk.label_counts is None else chunk.label_counts
+        for one, chunk in zip(ones, read, strict=True)
+    ]
+    return X, make_label_sets(y, np.concatenate(counts))
 
 
 def _nothing(source: Source) -> str:

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from longtail.cli.expect import expectations, print_expectations
 from longtail.cli.inputs import check_model
 from longtail.cli.options import AsJson, ModelPath
 from longtail.cli.show import clear_errors, count, plain, print_json, print_table, say
@@ -37,7 +38,9 @@ def info(
         if as_json:
             print_json({**facts, **({"log": log} if changes else {})})
             return
+        expected = facts.pop("expected")
         print_table(str(model), ("what", "value"), [(k, _written(v)) for k, v in facts.items()])
+        print_expectations(expected)
         if log:
             print_table(
                 "Changes since the model was saved, oldest first",
@@ -83,7 +86,15 @@ def _facts(path: Path, teacher: Any) -> dict[str, Any]:
         "changes": len(teacher.changes()),
         "log_bytes": log_file.stat().st_size if log_file.exists() else 0,
         "parameters": plain(parameters),
+        **_columns(teacher.model),
+        "expected": expectations(teacher.model),
     }
+
+
+def _columns(model: Any) -> dict[str, Any]:
+    """Return the columns that the model remembers."""
+    columns = getattr(model, "columns_", None)
+    return {} if columns is None else {"text": list(columns.text), "label": columns.label}
 
 
 def _as_row(change: Any) -> dict[str, Any]:
@@ -114,4 +125,6 @@ def _written(value: Any) -> str:
     """Return a fact for people."""
     if isinstance(value, dict):
         return ", ".join(f"{name}={entry}" for name, entry in value.items())
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
     return f"{value:,}" if isinstance(value, int) else str(value)

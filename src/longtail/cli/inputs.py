@@ -26,7 +26,7 @@ class Source:
 
     path: str
     text: list[str] | None
-    label: str | None
+    label: list[str] | None
     layout: Layout
     keep: list[str] = field(default_factory=list)
     more: tuple[str, ...] = ()
@@ -49,17 +49,21 @@ class Source:
     @property
     def holds_counts(self) -> bool:
         """Whether the files hold counts; the others hold text."""
-        from longtail.datasets.tables import find_format
+        from longtail.datasets.tables import COUNT_FORMATS, find_format
 
-        formats = {find_format(path, self.layout.format) == "svmlight" for path in self.paths}
+        formats = {find_format(path, self.layout.format) in COUNT_FORMATS for path in self.paths}
         if len(formats) > 1:
-            raise ValueError("files of counts (svmlight) and of texts cannot be read together.")
+            raise ValueError("files of counts and of texts cannot be read together.")
         return formats.pop()
 
 
 @dataclass(frozen=True)
 class Documents:
-    """Some documents of a source: texts or counts, with labels, lines and columns to hand on."""
+    """Some documents of a source: texts or counts, with labels, lines and columns to hand on.
+
+    `labels` are a list of labels or of label sets; for counts an array, which stands document after
+    document where `label_counts` says how many labels each has.
+    """
 
     content: Any
     labels: Any
@@ -67,31 +71,62 @@ class Documents:
     kept: list[list[str]]
     n_bytes: int
     path: str = ""
+    label_counts: Any = None
 
     def __len__(self) -> int:
         return len(self.lines)
 
+    def label_lists(self) -> list[Any]:
+        """Return a label or a list of labels for each document."""
+        labels: list[Any] = self.labels if isinstance(self.labels, list) else self.labels.tolist()
+        if self.label_counts is None:
+            return labels
+        ends = self.label_counts.cumsum().tolist()
+        return [labels[end - n : end] for end, n in zip(ends, self.label_counts, strict=True)]
+
 
 @contextmanager
 def read_documents(
-    source: Source, update: Update, *, labelled: bool, n_terms: int | None = None
+    source: Source,
+    update: Update,
+    *,
+    labelled: bool,
+    n_terms: int | None = None,
+    doing: str = "reading",
 ) -> Iterator[Iterator[Documents]]:
-    """Open a source; what was passed over is said when all is read.
+    """Open a source; skipped rows are reported when all is read.
 
-    `n_terms` fits counts to a model: terms that it does not have are left out.
+    `n_terms` fits counts to a model: terms that it does not have are left out. `doing` is what
+    progress calls what is done with each chunk.
     """
     check_columns(source, labelled)
     if not (source.layout.skip_bad_rows or source.layout.bad_rows):
-        yield _counted(source, _chunks(source, None, labelled, n_terms), update)
+        yield _counted(
+            f"{doing} {source.name}", source, _chunks(source, None, labelled, n_terms), update
+        )
         return
     stem = "standard-input" if source.path == "-" else Path(source.path).name
     target = source.layout.bad_rows or Path(f"{stem}.bad-rows.csv")
     with closing(BadRows(target, source.paths)) as report:
         try:
-            yield _counted(source, _chunks(source, report, labelled, n_terms), update)
+            yield _counted(
+                f"{doing} {source.name}", source, _chunks(source, report, labelled, n_terms), update
+            )
         finally:
             if report.n_rows:
                 print_note(f"{count(report.n_rows, 'bad row')} skipped; {report.path} lists them.")
+
+
+def remembered_columns(source: Source, model: Any) -> Source:
+    """Return the source with the columns of the model's fit, where none were given."""
+    columns = getattr(model, "columns_", None)
+    if columns is None or source.holds_counts:
+        return source
+    return replace(
+        source,
+        text=source.text or list(columns.text),
+        label=source.label or ([columns.label] if columns.label else None),
+    )
 
 
 def check_columns(source: Source, labelled: bool) -> None:
@@ -99,10 +134,12 @@ def check_columns(source: Source, labelled: bool) -> None:
     if source.holds_counts:
         if source.text or source.label:
             raise ValueError("--text and --label have no meaning for svmlight: it has no columns.")
+        if source.layout.label_separator:
+            raise ValueError("--label-separator has no meaning for counts: a comma separates them.")
         return
     if not source.text:
         raise ValueError("--text is missing: which column holds the text? For example --text body")
-    if labelled and source.label is None:
+    if labelled and not source.label:
         raise ValueError(
             "--label is missing: which column holds the class? For example --label product"
         )
@@ -125,12 +162,14 @@ def _chunks_of(
 ) -> Iterator[Documents]:
     """Yield the documents of one file in chunks."""
     from longtail.datasets.count_chunks import read_count_chunks
-    from longtail.datasets.tables import Table, read_text_chunks
+    from longtail.datasets.tables import Table, find_format, read_text_chunks
 
     layout = source.layout
     if source.holds_counts:
         for counts in read_count_chunks(
             path,
+            format=find_format(path, layout.format),
+            replicate=layout.replicate,
             zero_based=layout.zero_based,
             labelled=labelled,
             n_terms=n_terms,
@@ -138,12 +177,13 @@ def _chunks_of(
             limits=layout.limits(),
         ):
             nothing: list[list[str]] = [[] for _ in counts.lines]
-            yield Documents(counts.X, counts.y, counts.lines, nothing, counts.n_bytes)
+            found = Documents(counts.X, counts.y, counts.lines, nothing, counts.n_bytes)
+            yield replace(found, label_counts=counts.label_counts)
         return
     table = Table(
         path,
         source.text or [],
-        source.label if labelled else None,
+        _label_columns(source) if labelled else None,
         source.keep,
         layout.format,
         layout.header,
@@ -152,16 +192,42 @@ def _chunks_of(
         report,
         layout.encoding,
         layout.limits(),
+        layout.label_separator,
     )
     for chunk in read_text_chunks(table):
-        yield Documents(chunk.texts, chunk.labels, chunk.lines, chunk.kept, chunk.n_bytes)
+        found = Documents(chunk.texts, chunk.labels, chunk.lines, chunk.kept, chunk.n_bytes)
+        yield replicate_labels(found) if layout.replicate else found
 
 
-def _counted(source: Source, chunks: Iterator[Documents], update: Update) -> Iterator[Documents]:
+def _label_columns(source: Source) -> str | list[str] | None:
+    """Return the label column, or the columns where there are several."""
+    return source.label[0] if source.label and len(source.label) == 1 else source.label
+
+
+def replicate_labels(chunk: Documents) -> Documents:
+    """Return one document for each label of a document."""
+    sets = chunk.label_lists()
+    if not sets or not isinstance(sets[0], list):
+        return chunk
+    documents = [i for i, labels in enumerate(sets) for _ in labels]
+    content = chunk.content
+    is_text = isinstance(content, list)
+    return replace(
+        chunk,
+        content=[content[i] for i in documents] if is_text else content[documents],
+        labels=[label for labels in sets for label in labels],
+        lines=[chunk.lines[i] for i in documents],
+        kept=[chunk.kept[i] for i in documents],
+        label_counts=None,
+    )
+
+
+def _counted(
+    described: str, source: Source, chunks: Iterator[Documents], update: Update
+) -> Iterator[Documents]:
     """Draw progress; how many documents there will be follows from the bytes read so far."""
     from longtail.datasets.tables import is_compressed
 
-    described = f"reading {source.name}"
     paths = source.paths
     plain = all(Path(path).is_file() and not is_compressed(path) for path in paths)
     size = sum(Path(path).stat().st_size for path in paths) if plain else 0
@@ -180,6 +246,11 @@ def takes_texts(model: Any) -> bool:
     from longtail.estimators._base import CountClassifier
 
     return not isinstance(model, CountClassifier)
+
+
+def gives_label_sets(model: Any) -> bool:
+    """Tell whether a model predicts label sets; the others predict one class each."""
+    return bool(getattr(getattr(model, "classifier_", model), "multilabel_", False))
 
 
 def check_model(path: Path) -> None:
@@ -261,6 +332,13 @@ def as_label(model: Any, text: str) -> Any:
         return int(text)
     except ValueError:
         raise ValueError(f"the classes of this model are whole numbers; got {text!r}.") from None
+
+
+def as_model_labels(model: Any, labels: Any) -> Any:
+    """Return a label, or each label of a set, as the model writes it."""
+    if isinstance(labels, list):
+        return [as_model_labels(model, label) for label in labels]
+    return as_label(model, labels) if isinstance(labels, str) else int(labels)
 
 
 def known_label(model: Any, text: str) -> Any:

@@ -33,14 +33,17 @@ TextColumns = Annotated[
     typer.Option(
         "--text",
         metavar="COLUMN",
-        help="Column with the text; give it again to join several.",
+        help="Column with the text; give it again to join several. A model remembers both columns.",
         rich_help_panel=_COLUMNS,
     ),
 ]
-LabelColumn = Annotated[
-    str | None,
+LabelColumns = Annotated[
+    list[str] | None,
     typer.Option(
-        "--label", metavar="COLUMN", help="Column with the class.", rich_help_panel=_COLUMNS
+        "--label",
+        metavar="COLUMN",
+        help="Column with the class, or with a list of labels; give it again for several labels.",
+        rich_help_panel=_COLUMNS,
     ),
 ]
 ZeroBased = Annotated[
@@ -51,9 +54,20 @@ ZeroBased = Annotated[
         rich_help_panel=_COLUMNS,
     ),
 ]
+Unknown = Annotated[
+    float,
+    typer.Option(
+        "--unknown",
+        metavar="SHARE",
+        help="With --precision: share of documents whose class the model does not have.",
+    ),
+]
 By = Annotated[str | None, typer.Option("--by", metavar="NAME", help="Who; kept in the log.")]
-ClassName = Annotated[
-    str | None, typer.Option("--class", metavar="CLASS", help="The class of the text given.")
+ClassNames = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--class", metavar="CLASS", help="The class of the text given; again for several labels."
+    ),
 ]
 
 
@@ -65,7 +79,7 @@ class Layout:
         str | None,
         typer.Option(
             "--format",
-            help="csv, tsv, jsonl, parquet or svmlight; by the file's ending when left out.",
+            help="csv, tsv, jsonl, parquet, svmlight, lshtc or xmc; by the ending when left out.",
             rich_help_panel=_COLUMNS,
         ),
     ] = None
@@ -97,6 +111,22 @@ class Layout:
         str,
         typer.Option("--encoding", help="Of CSV, TSV and JSON lines.", rich_help_panel=_COLUMNS),
     ] = "utf-8"
+    label_separator: Annotated[
+        str | None,
+        typer.Option(
+            "--label-separator",
+            help="What separates the labels of a document in its column, such as ';'.",
+            rich_help_panel=_COLUMNS,
+        ),
+    ] = None
+    replicate: Annotated[
+        bool,
+        typer.Option(
+            "--replicate",
+            help="A document of several labels is one document of each, as in the paper.",
+            rich_help_panel=_COLUMNS,
+        ),
+    ] = False
     zero_based: ZeroBased = False
     max_row: Annotated[
         int, typer.Option(min=1, help="Longest row in characters.", rich_help_panel=_LIMITS)

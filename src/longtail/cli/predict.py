@@ -2,32 +2,24 @@
 
 from __future__ import annotations
 
-import csv
 import os
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from longtail.cli.files import (
-    STANDARD_OUTPUT,
-    check_writable,
-    escape_formula,
-    replaced_path,
-    replacing,
-)
+from longtail.cli.cluster import Cluster, DaskAddress, Workers, predict_on
+from longtail.cli.files import STANDARD_OUTPUT, check_writable
 from longtail.cli.inputs import (
     Documents,
     Source,
     check_kind,
+    gives_label_sets,
     load_model,
     n_terms_of,
     one_document,
     read_documents,
+    remembered_columns,
 )
 from longtail.cli.options import (
     AsJson,
@@ -36,11 +28,11 @@ from longtail.cli.options import (
     Quiet,
     TextColumns,
     Threads,
+    Unknown,
     reads_table,
 )
+from longtail.cli.predictions import Columns, Prediction, SetColumns, open_output
 from longtail.cli.show import (
-    as_json_text,
-    clean,
     clear_errors,
     count,
     print_json,
@@ -59,18 +51,7 @@ _WRITTEN = {
 }
 _FORMATS = "csv, tsv, jsonl or parquet"
 _TOP_OF_A_TEXT = 5
-
-
-@dataclass(frozen=True)
-class _Row:
-    """What is predicted for one document; `label` is None where the model is not sure enough."""
-
-    path: str
-    line: int
-    kept: list[str]
-    label: Any
-    classes: list[Any]
-    scores: list[float]
+_SEPARATOR = ";"  # of the labels of a document, where none is given
 
 
 @reads_table
@@ -80,7 +61,7 @@ def predict(
         list[str],
         typer.Argument(
             metavar="FILE...|TEXT",
-            help="Tables, with --text, or svmlight files, as for fit; or one text itself.",
+            help="Tables or svmlight files, as for fit; or one text itself.",
         ),
     ],
     text: TextColumns = None,
@@ -95,6 +76,11 @@ def predict(
             help="Leave the class empty where it is not sure enough for this precision, "
             "such as 0.9.",
         ),
+    ] = None,
+    unknown: Unknown = 0.0,
+    max_labels: Annotated[
+        int | None,
+        typer.Option("--max-labels", min=1, help="Label sets: the most labels of a document."),
     ] = None,
     out: Annotated[
         Path, typer.Option("--out", "-o", metavar="FILE", help="Where to write; - is the terminal.")
@@ -115,6 +101,8 @@ def predict(
     ] = True,
     *,
     layout: Layout,
+    dask: DaskAddress = None,
+    workers: Workers = None,
     threads: Threads = -1,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -127,7 +115,26 @@ def predict(
         source = Source(documents[0], text, None, layout, keep or [], tuple(documents[1:]))
         if _is_text(source):
             classifier = load_model(model, threads)
-            _predict_text(classifier, source, top or _TOP_OF_A_TEXT, precision, as_json)
+            threshold = _find_threshold(classifier, precision, unknown)
+            _check_max_labels(classifier, max_labels)
+            document = one_document(classifier, source.path, source.layout.zero_based)
+            chunk = Documents(document, [], [1], [[]], 0)
+            shown = top or _TOP_OF_A_TEXT
+            [row] = _predict_rows(classifier, chunk, shown, threshold, max_labels)
+            _print_text(classifier, row, as_json)
+            return
+        cluster = Cluster(dask, workers)
+        if cluster.is_asked:
+            _check_cluster(out, out_format, keep, precision, unknown)
+            classifier = load_model(model, 1)
+            check_kind(classifier, source)
+            source = remembered_columns(source, classifier)
+            with progress(quiet) as update:
+                files = predict_on(
+                    cluster, model, source, out, out_format or "jsonl", top or 1, update
+                )
+            if not quiet:
+                print_note(f"the predictions of {count(len(files), 'file')} are in {out}.")
             return
         written = _find_written(out, "jsonl" if as_json else out_format)
         inputs: list[str | Path] = [model, *source.paths]
@@ -135,26 +142,56 @@ def predict(
             check_writable(out, inputs)
         classifier = load_model(model, threads)
         check_kind(classifier, source)
-        threshold = _find_threshold(classifier, precision)
+        source = remembered_columns(source, classifier)
+        threshold = _find_threshold(classifier, precision, unknown)
+        _check_max_labels(classifier, max_labels)
         n_documents = n_kept = 0
-        header = _Header(source, top or 1, _knows_probabilities(classifier), escape_formulas)
+        columns = _columns(classifier, source, top, escape_formulas, written)
         with (
             progress(quiet) as update,
             read_documents(
-                source, update, labelled=False, n_terms=n_terms_of(classifier)
+                source,
+                update,
+                labelled=False,
+                n_terms=n_terms_of(classifier),
+                doing="predicting",
             ) as chunks,
-            _open_output(out, written, header, inputs) as write,
+            open_output(out, written, columns, inputs) as write,
         ):
             for chunk in chunks:
-                rows = _predict_rows(classifier, chunk, top or 1, threshold)
+                rows = _predict_rows(classifier, chunk, top, threshold, max_labels)
                 write(rows)
-                n_kept += sum(row.label is not None for row in rows)
+                n_kept += sum(row.label is not None and row.label != [] for row in rows)
                 n_documents += len(chunk)
         if not quiet and out != STANDARD_OUTPUT:
             held = (
                 "" if precision is None else f", {n_documents - n_kept:,} of them without a class"
             )
             print_note(f"{count(n_documents, 'document')} predicted{held}; they are in {out}.")
+
+
+def _check_cluster(
+    out: Path,
+    out_format: str | None,
+    keep: list[str] | None,
+    precision: float | None,
+    unknown: float,
+) -> None:
+    """Refuse what does not go with --dask and --workers."""
+    if out == STANDARD_OUTPUT or (out.exists() and not out.is_dir()):
+        raise ValueError(
+            "--dask and --workers write a file for each file that they read; give a folder: "
+            "--out FOLDER."
+        )
+    if out_format not in (None, "jsonl", "parquet"):
+        raise ValueError(
+            f"--dask and --workers write jsonl or parquet; got --out-format {out_format}."
+        )
+    if keep or precision is not None or unknown:
+        raise ValueError(
+            "--keep, --precision and --unknown do not go with --dask and --workers; the files "
+            "have the lines and probabilities to add them."
+        )
 
 
 def _is_text(source: Source) -> bool:
@@ -172,25 +209,23 @@ def _is_text(source: Source) -> bool:
     return any(map(str.isspace, source.path))
 
 
-def _predict_text(
-    classifier: Any, source: Source, top: int, precision: float | None, as_json: bool
-) -> None:
+def _print_text(classifier: Any, row: Prediction, as_json: bool) -> None:
     """Print the best classes of one text."""
-    threshold = _find_threshold(classifier, precision)
-    document = one_document(classifier, source.path, source.layout.zero_based)
-    [row] = _predict_rows(classifier, Documents(document, [], [1], [[]], 0), top, threshold)
     value = "probability" if _knows_probabilities(classifier) else "score"
+    sets = gives_label_sets(classifier)
     if as_json:
         ranked = [
             {"class": label, value: s} for label, s in zip(row.classes, row.scores, strict=True)
         ]
-        print_json({"class": row.label, "ranking": ranked})
+        print_json({"labels" if sets else "class": row.label, "ranking": ranked})
         return
     cells = [
         (str(label), f"{score:.1%}" if value == "probability" else f"{score:.4f}")
         for label, score in zip(row.classes, row.scores, strict=True)
     ]
-    title = "not sure enough of a class" if row.label is None else str(row.label)
+    named = row.label if sets else [row.label]
+    unsure = not named or named == [None]
+    title = "not sure enough of a class" if unsure else ", ".join(map(str, named))
     print_table(title, ("class", value), cells)
 
 
@@ -210,7 +245,7 @@ def _find_written(out: Path, given: str | None) -> str:
     return written
 
 
-def _find_threshold(classifier: Any, precision: float | None) -> float:
+def _find_threshold(classifier: Any, precision: float | None, unknown: float) -> float:
     """Return the probability below which the class is left empty."""
     if precision is None:
         return float("-inf")
@@ -218,7 +253,7 @@ def _find_threshold(classifier: Any, precision: float | None) -> float:
         raise ValueError(
             f"--precision needs a model with probabilities; this is a {type(classifier).__name__}."
         )
-    threshold = float(classifier.threshold_for(precision))
+    threshold = float(classifier.threshold_for(precision, unknown))
     if threshold != threshold:
         raise ValueError(
             f"a precision of {precision} cannot be reached: no threshold gave it on the documents "
@@ -227,121 +262,51 @@ def _find_threshold(classifier: Any, precision: float | None) -> float:
     return threshold
 
 
-def _predict_rows(classifier: Any, chunk: Documents, top: int, threshold: float) -> list[_Row]:
+def _columns(
+    classifier: Any, source: Source, top: int | None, escape: bool, written: str
+) -> Columns:
+    """Return what is written of each prediction."""
+    calibrated = _knows_probabilities(classifier)
+    if not gives_label_sets(classifier):
+        return Columns(source, top or 1, calibrated, escape)
+    separator = source.layout.label_separator or _SEPARATOR
+    has_lists = written in ("jsonl", "parquet")
+    return SetColumns(source, top or 0, calibrated, escape, None if has_lists else separator)
+
+
+def _check_max_labels(classifier: Any, max_labels: int | None) -> None:
+    """Refuse an option that has no meaning for the model."""
+    if max_labels is not None and not gives_label_sets(classifier):
+        raise ValueError("--max-labels is for models of label sets; this one gives one class each.")
+
+
+def _predict_rows(
+    classifier: Any,
+    chunk: Documents,
+    top: int | None,
+    threshold: float,
+    max_labels: int | None = None,
+) -> list[Prediction]:
     """Predict a chunk."""
     calibrated = _knows_probabilities(classifier)
     rank = classifier.predict_proba_topk if calibrated else classifier.predict_topk
-    ranking = rank(chunk.content, top)
+    sets = None
+    if gives_label_sets(classifier):
+        lowest = None if threshold == float("-inf") else threshold
+        sets = classifier.predict(chunk.content, threshold=lowest, max_labels=max_labels)
+    # A label set is the beginning of the ranking, so its probabilities are there too.
+    longest = max(map(len, sets), default=0) if sets is not None else 1
+    ranking = rank(chunk.content, max(top or 1, longest))
     rows = []
     for i, valid in enumerate(ranking.valid.tolist()):
+        n_shown = max(top or 1, 0 if sets is None else len(sets[i]))
         classes = [c for c, ok in zip(ranking.classes[i].tolist(), valid, strict=True) if ok]
         scores = [s for s, ok in zip(ranking.scores[i].tolist(), valid, strict=True) if ok]
         label = classes[0] if classes and scores[0] >= threshold else None
-        rows.append(_Row(chunk.path, chunk.lines[i], chunk.kept[i], label, classes, scores))
+        shown = (classes[:n_shown], scores[:n_shown])
+        predicted = label if sets is None else sets[i]
+        rows.append(Prediction(chunk.path, chunk.lines[i], chunk.kept[i], predicted, *shown))
     return rows
-
-
-class _Header:
-    """The columns of the predictions."""
-
-    def __init__(self, source: Source, top: int, calibrated: bool, escape: bool) -> None:
-        self.keep, self.top, self.escape = source.keep, top, escape
-        self.value = "probability" if calibrated else "score"
-        self.values = "probabilities" if calibrated else "scores"
-        self.files = len(source.paths) > 1
-
-    def names(self) -> list[str]:
-        """Return the names of the columns of a table."""
-        names = ["file"] * self.files + ["line", *self.keep, "class", self.value]
-        for i in range(2, self.top + 1):
-            names += [f"class_{i}", f"{self.value}_{i}"]
-        return names
-
-    def cells(self, row: _Row) -> list[Any]:
-        """Return a row of a table; None where there was no candidate."""
-        pairs: list[Any] = [row.label, row.scores[0] if row.scores else None]
-        for i in range(1, self.top):
-            found = i < len(row.classes)
-            pairs += [row.classes[i], row.scores[i]] if found else [None, None]
-        return [row.path] * self.files + [row.line, *row.kept, *pairs]
-
-    def fields(self, row: _Row) -> dict[str, Any]:
-        """Return a row as a JSON object."""
-        return {
-            **({"file": row.path} if self.files else {}),
-            "line": row.line,
-            **dict(zip(self.keep, row.kept, strict=True)),
-            "class": row.label,
-            "classes": row.classes,
-            self.values: row.scores,
-        }
-
-
-@contextmanager
-def _open_output(
-    out: Path, written: str, header: _Header, inputs: list[Any]
-) -> Iterator[Callable[[list[_Row]], None]]:
-    """Open a file of predictions; give what writes rows to it."""
-    if written == "parquet":
-        with replaced_path(out, inputs) as beside, _open_parquet(beside, header) as write:
-            yield write
-        return
-    with replacing(out, inputs) as target:
-        if written == "jsonl":
-            yield lambda rows: target.writelines(
-                as_json_text(header.fields(row)) + "\n" for row in rows
-            )
-            return
-        shown = out == STANDARD_OUTPUT and sys.stdout.isatty()
-        writer = csv.writer(
-            target, delimiter="," if written == "csv" else "\t", lineterminator="\n"
-        )
-
-        def field(cell: Any) -> Any:
-            if isinstance(cell, float):
-                return f"{cell:.4f}"
-            cell = escape_formula(cell) if header.escape else cell
-            return clean(cell) if shown and isinstance(cell, str) else cell
-
-        writer.writerow(map(field, header.names()))
-        yield lambda rows: writer.writerows(map(field, header.cells(row)) for row in rows)
-
-
-@contextmanager
-def _open_parquet(path: Path, header: _Header) -> Iterator[Callable[[list[_Row]], None]]:
-    """Open a Parquet file; classes are text there."""
-    try:
-        import pyarrow as pa
-        from pyarrow import parquet
-    except ImportError as error:
-        raise ImportError(
-            "writing a Parquet file needs the package pyarrow: pip install 'longtail[data]'"
-        ) from error
-    names = header.names()
-    kinds = [
-        pa.int64()
-        if name == "line"
-        else pa.float64()
-        if name.startswith(header.value)
-        else pa.string()
-        for name in names
-    ]
-    first = names.index("line")
-    kinds[first + 1 : first + 1 + len(header.keep)] = [pa.string()] * len(header.keep)
-    schema = pa.schema([pa.field(name, kind) for name, kind in zip(names, kinds, strict=True)])
-    with parquet.ParquetWriter(path, schema) as writer:
-
-        def write(rows: list[_Row]) -> None:
-            columns = zip(*map(header.cells, rows), strict=True)
-            arrays = [
-                pa.array(
-                    [str(v) if v is not None and kind == pa.string() else v for v in column], kind
-                )
-                for column, kind in zip(columns, kinds, strict=True)
-            ]
-            writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
-
-        yield write
 
 
 def _knows_probabilities(classifier: Any) -> bool:

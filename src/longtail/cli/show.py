@@ -6,9 +6,10 @@ import json
 import math
 import re
 import sys
+import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, NoReturn, Protocol
 
 from rich.console import Console
@@ -24,6 +25,8 @@ from rich.progress import Progress as ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+_COMPILING = "compiling kernels, the first time only"
+_SHORTEST_STAGE = 0.5  # seconds; a shorter one has no line off a terminal
 _COLUMNS = 120  # of a table in a file or a pipe, where there is no terminal to ask
 
 # Characters that steer a terminal or turn the direction of what follows; a newline is let through.
@@ -98,9 +101,35 @@ class _Rate(ProgressColumn):
 
 
 @contextmanager
-def progress(quiet: bool = False) -> Iterator[Update]:
-    """Draw a progress bar with rate and remaining time on a terminal, and nothing elsewhere."""
+def progress(quiet: bool = False, compiles: bool = True) -> Iterator[Update]:
+    """Show how far a command is: bars with rate and remaining time, off a terminal lines.
+
+    `compiles` says that kernels may have to be compiled; that is shown beside the stages.
+    """
     console = Console(stderr=True)
+    if quiet:
+        yield lambda *_: None
+    elif console.is_terminal:
+        with _draw_bars(console, compiles) as update:
+            yield update
+    else:
+        lines = _StageLines()
+        with _listen_to_compiler(lines.compiled) if compiles else nullcontext():
+            yield lines
+        lines.finish()
+        lines.finish_compiling()
+
+
+def _listen_to_compiler(listener: Callable[[int, float], None]) -> AbstractContextManager[None]:
+    """Let a listener hear how many kernels were compiled, and how long that took."""
+    from longtail._kernels.compiling import on_compiled
+
+    return on_compiled(listener)
+
+
+@contextmanager
+def _draw_bars(console: Console, compiles: bool) -> Iterator[Update]:
+    """Draw one bar for each stage."""
     columns = (
         TextColumn("{task.description}", markup=False),
         BarColumn(),
@@ -109,7 +138,7 @@ def progress(quiet: bool = False) -> Iterator[Update]:
         TimeElapsedColumn(),
         TimeRemainingColumn(),
     )
-    with ProgressBar(*columns, console=console, disable=quiet or not console.is_terminal) as bar:
+    with ProgressBar(*columns, console=console) as bar:
         tasks: dict[str, Any] = {}
 
         def update(description: str, completed: int, total: int | None) -> None:
@@ -123,8 +152,58 @@ def progress(quiet: bool = False) -> Iterator[Update]:
                 done = bar.tasks[task].total or bar.tasks[task].completed
                 bar.update(task, completed=done, total=done)
 
-        yield update
+        def compiled(n_kernels: int, seconds: float) -> None:
+            if _COMPILING not in tasks:
+                tasks[_COMPILING] = bar.add_task(_COMPILING, total=None)
+            bar.update(tasks[_COMPILING], completed=n_kernels)
+
+        with _listen_to_compiler(compiled) if compiles else nullcontext():
+            yield update
         finish()
+
+
+class _StageLines:
+    """One line on standard error for each stage, when it is done; its steps are part of it."""
+
+    def __init__(self) -> None:
+        self._stage, self._start, self._counts = "", 0.0, dict[str, int]()
+        self._compiled = -1, 0.0
+
+    def compiled(self, n_kernels: int, seconds: float) -> None:
+        """Hear of the compiler; the first time is said at once, for it takes a while."""
+        if self._compiled[0] < 0:
+            print_note(f"{_COMPILING} ...")
+        self._compiled = n_kernels, seconds
+
+    def finish_compiling(self) -> None:
+        """Say how much of the time was the compiler's."""
+        if self._compiled[0] > 0:
+            print_note(
+                f"{count(self._compiled[0], 'kernel')} compiled: {self._compiled[1]:.1f} s of the "
+                "above, the first time only (longtail warmup does it ahead)"
+            )
+
+    def __call__(self, description: str, completed: int, total: int | None) -> None:
+        """Hear how far a stage is; a new name says that the one before is done."""
+        stage = description.split(": ", 1)[0]
+        if stage != self._stage:
+            self.finish()
+            self._stage, self._start, self._counts = stage, time.monotonic(), {}
+        n_done = max(completed, total or 0)
+        if n_done:
+            self._counts[description] = max(n_done, self._counts.get(description, 0))
+
+    def finish(self) -> None:
+        """Print the line of the stage that is done; a stage that took no time has none."""
+        seconds = time.monotonic() - self._start
+        if self._stage and seconds >= _SHORTEST_STAGE:
+            rate = ""
+            if len(self._counts) == 1:  # steps of different kinds have no rate in common
+                [n_done] = self._counts.values()
+                if n_done >= seconds:  # below one a second a rate tells nobody anything
+                    rate = f", {n_done:,}, {n_done / max(seconds, 1e-9):,.0f}/s"
+            print_note(f"{self._stage}: {seconds:.1f} s{rate}")
+        self._stage = ""
 
 
 def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

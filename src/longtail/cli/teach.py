@@ -12,18 +12,22 @@ import typer
 from longtail.cli.inputs import (
     Source,
     as_label,
+    as_model_labels,
     check_kind,
     check_model,
+    gives_label_sets,
     known_label,
     n_terms_of,
     one_document,
     read_documents,
+    remembered_columns,
+    replicate_labels,
 )
 from longtail.cli.options import (
     AsJson,
     By,
-    ClassName,
-    LabelColumn,
+    ClassNames,
+    LabelColumns,
     Layout,
     ModelPath,
     Quiet,
@@ -46,7 +50,7 @@ _Content = Annotated[
 def teach(
     model: ModelPath,
     content: _Content = None,
-    label: ClassName = None,
+    label: ClassNames = None,
     rename: Annotated[
         tuple[str, str] | None,
         typer.Option("--rename", metavar="OLD NEW", help="Give a class another name."),
@@ -63,7 +67,7 @@ def teach(
     ] = None,
     by: By = None,
     text: TextColumns = None,
-    label_column: LabelColumn = None,
+    label_column: LabelColumns = None,
     *,
     layout: Layout,
     as_json: AsJson = False,
@@ -95,7 +99,7 @@ def teach(
 def forget(
     model: ModelPath,
     content: _Content,
-    label: ClassName = None,
+    label: ClassNames = None,
     erase: Annotated[
         bool,
         typer.Option(
@@ -105,7 +109,7 @@ def forget(
     ] = False,
     by: By = None,
     text: TextColumns = None,
-    label_column: LabelColumn = None,
+    label_column: LabelColumns = None,
     *,
     layout: Layout,
     as_json: AsJson = False,
@@ -160,29 +164,43 @@ def _change_documents(
     change: Callable[..., int],
     done: str,
     source: Source,
-    label: str | None,
+    label: list[str] | None,
     by: str | None,
     quiet: bool,
 ) -> tuple[str, int]:
     """Teach or forget one text, or all documents of a table, in one change; say what was done."""
     model = teacher.model
-    if label is not None:
+    if label:
         if source.label or source.text:
             raise ValueError("--class names the class of one text; --text and --label of a table.")
         document = one_document(model, source.path, source.layout.zero_based)
-        change_number = change(document, [as_label(model, label)], by=by)
-        return f"{count(1, 'document')} of {label} {done}.", change_number
+        labels = [as_label(model, one) for one in label]
+        if len(labels) > 1 and not gives_label_sets(model):
+            raise ValueError("the model has one class for each document; give --class once.")
+        # The sums of a model count (document, label) pairs: several labels are as many changes.
+        rows = [0] * len(labels)
+        documents = document * len(labels) if isinstance(document, list) else document[rows]
+        change_number = change(documents, labels, by=by)
+        return f"{count(1, 'document')} of {', '.join(label)} {done}.", change_number
     if source.path != "-" and not Path(source.path).exists():
         raise ValueError(
             f"there is no file {source.path!r}. To give a text itself, name its class: --class."
         )
     check_kind(model, source)
+    source = remembered_columns(source, model)
     # All is read before anything is changed, so that a bad row changes nothing.
     with (
         progress(quiet) as update,
         read_documents(source, update, labelled=True, n_terms=n_terms_of(model)) as chunks,
     ):
         read = list(chunks)
+    if gives_label_sets(model):
+        read = [replicate_labels(chunk) for chunk in read]
+    elif any(isinstance(label, list) for chunk in read for label in chunk.label_lists()):
+        raise ValueError(
+            "the model has one class for each document, and there are documents with several "
+            "labels. Give --replicate to take them as one document of each label."
+        )
     if not any(len(chunk) for chunk in read):
         raise ValueError(f"{source.name} has no document that can be used.")
     documents, labels = _join(read), _labels(model, source, read)
@@ -192,7 +210,8 @@ def _change_documents(
         line = [line for chunk in read for line in chunk.lines][error.document]
         raise DataFormatError(source.name, f"{error.reason} Nothing was changed.", line) from None
     n_classes = len(set(map(str, labels)))
-    return f"{count(len(labels), 'document')} of {count(n_classes, 'class')} {done}.", change_number
+    kind = "label" if gives_label_sets(model) else "document"
+    return f"{count(len(labels), kind)} of {count(n_classes, 'class')} {done}.", change_number
 
 
 def _join(read: list[Any]) -> Any:
@@ -208,9 +227,9 @@ def _labels(model: Any, source: Source, read: list[Any]) -> list[Any]:
     """Return all labels, in the type that the model's classes have; a bad one by its line."""
     labels = []
     for chunk in read:
-        for label, line in zip(chunk.labels, chunk.lines, strict=True):
+        for label, line in zip(chunk.label_lists(), chunk.lines, strict=True):
             try:
-                labels.append(as_label(model, label) if isinstance(label, str) else int(label))
+                labels.append(as_model_labels(model, label))
             except ValueError as error:
                 raise DataFormatError(source.name, str(error), line) from None
     return labels

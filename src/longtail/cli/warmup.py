@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import tempfile
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -14,6 +15,8 @@ from longtail.cli.options import AsJson, Quiet
 from longtail.cli.show import Update, clear_errors, print_json, progress, say
 
 COMPILING = "compiling kernels, once per machine"
+N_CLASSES = 600  # so many that one document is scored pair by pair
+MANY_CLASSES = (1 << 16) + 1
 
 
 def warmup(as_json: AsJson = False, quiet: Quiet = False) -> None:
@@ -35,8 +38,11 @@ def warmup(as_json: AsJson = False, quiet: Quiet = False) -> None:
 
 def compile_kernels(update: Update) -> None:
     """Call all that fit, predict, explain, teach and the readers need, on made-up documents."""
+    from longtail.exceptions import UncalibratedWarning
+
     update(COMPILING, 0, None)
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore", UncalibratedWarning)  # of models that nobody keeps
         calls = list(_list_calls(Path(folder)))
         for i, run in enumerate(calls):
             update(COMPILING, i, len(calls))
@@ -45,49 +51,62 @@ def compile_kernels(update: Update) -> None:
 
 
 def _list_calls(folder: Path) -> Iterator[Callable[[], Any]]:
-    """Yield what has to run, in this order."""
+    """Yield what has to run, in this order.
+
+    Kernels have a version for counts with fractions and one for whole counts, one for single
+    documents among many classes, and one for more classes than 16 bits can tell apart.
+    """
     from longtail import DoubleSamplingClassifier, LongTailClassifier, TextClassifier
     from longtail.datasets import read_svmlight
     from longtail.datasets.count_chunks import read_count_chunks
 
-    labels = [f"class {i % 12}" for i in range(240)]
-    texts = [f"made up text {i % 12} of number {i % 7} and {i % 12 * 5}" for i in range(240)]
     table = folder / "counts.svm"
-    lines = (f"{i % 12} {i % 12 + 1}:1 {i % 7 + 13}:2.5\n" for i in range(240))
-    table.write_text("".join(lines))
+    rows = ((i % N_CLASSES, i % 97 + 1, i % 89 + 98) for i in range(2 * N_CLASSES))
+    table.write_text("".join(f"{label} {first}:1 {second}:2.5\n" for label, first, second in rows))
     [counts] = read_count_chunks(table)
     X, y = counts.X, counts.y
-    fitted: dict[str, Any] = {}
-
-    def fit_counts() -> None:
-        fitted["counts"] = LongTailClassifier(random_state=0, n_jobs=1).fit(X, y)
-
-    def fit_texts() -> None:
-        fitted["text"] = TextClassifier(random_state=0, n_jobs=1).fit(texts, labels)
-
-    def fit_paper() -> None:
-        fitted["paper"] = DoubleSamplingClassifier(random_state=0, n_jobs=1).fit(X, y)
-
     yield lambda: read_svmlight(table)
-    yield fit_counts
-    yield lambda: _use(fitted["counts"], X, y, folder)
-    yield lambda: fitted["counts"].partial_fit(X[:5], y[:5] + 50).refine(X, y)
-    yield fit_texts
-    yield lambda: _use(fitted["text"], texts, labels, folder)
-    yield fit_paper
-    yield lambda: _use(fitted["paper"], X, y, folder)
-    # Counts of other types have kernels of their own.
-    yield lambda: _use(fitted["counts"], X.astype("int64"), y, folder)
-    yield lambda: fitted["counts"].fit(X.astype("int32"), y)
-    for kind in (DoubleSamplingClassifier, LongTailClassifier):
-        for single in (X.astype("float32"), (2 * X).astype("float32")):  # with fractions, without
-            yield partial(_fit_and_use, kind(random_state=0, n_jobs=1), single, y, folder)
-    yield lambda: fitted["text"].set_params(vectorizer__char_ngram_range=(3, 4)).fit(texts, labels)
+    for kind in (LongTailClassifier, DoubleSamplingClassifier):
+        for matrix in (X, 2 * X):
+            yield partial(_fit_and_use, kind(random_state=0, n_jobs=1), matrix, y, folder)
+    yield lambda: _search_many_classes(X, y)
+    labels = [f"class {i % 12}" for i in range(240)]
+    texts = [f"made up text {i % 12} of number {i % 7} and {i % 12 * 5}" for i in range(240)]
+    for options in ({}, {"vectorizer__char_ngram_range": (3, 4)}):
+        classifier = TextClassifier(random_state=0, n_jobs=1).set_params(**options)
+        yield partial(_fit_and_use, classifier, texts, labels, folder)
 
 
-def _fit_and_use(classifier: Any, X: Any, y: Any, folder: Path) -> None:
-    """Fit on counts of another type."""
-    _use(classifier.fit(X, y), X, y, folder)
+def _fit_and_use(classifier: Any, documents: Any, labels: Any, folder: Path) -> None:
+    """Fit, predict, explain and edit, then with the same classifier from a file."""
+    _use(classifier.fit(documents, labels), documents, labels, folder)
+    if hasattr(classifier, "refine"):
+        classifier.partial_fit(documents[:2], labels[:2]).refine(documents, labels)
+
+
+def _search_many_classes(X: Any, y: Any) -> None:
+    """Search an index whose postings have class ids of 32 bits; classes repeat each other."""
+    import numpy as np
+
+    from longtail.retrieval.index import build_index
+    from longtail.retrieval.search import search
+    from longtail.scoring.linear import LinearScorer
+    from longtail.scoring.paper import centroid_scorer, weight_for_cosine
+    from longtail.scoring.weighting import weight_documents
+    from longtail.sparse import CountMatrix, gather_rows
+    from longtail.statistics import ClassStatistics
+
+    counts = CountMatrix.from_matrix(X)
+    statistics = ClassStatistics.from_counts(counts, y, N_CLASSES)
+    corpus = statistics.corpus
+    scorer = centroid_scorer(statistics, corpus)
+    sources = np.arange(MANY_CLASSES) % N_CLASSES
+    indptr, entries = gather_rows(scorer.indptr, sources)
+    for documents in (weight_documents(counts, corpus.idf), weight_for_cosine(counts, corpus.idf)):
+        weights = scorer.weights[entries].astype(documents.weights.dtype)
+        many = LinearScorer.without_bias(indptr, scorer.indices[entries], weights)
+        index = build_index(many, counts.n_terms)
+        search(documents, many, index, 1, document_ids=np.arange(1))
 
 
 def _use(classifier: Any, documents: Any, labels: Any, folder: Path) -> None:

@@ -8,9 +8,11 @@
 `read_extreme`         files of the Extreme Classification Repository
 `Table`                tables of text for `read_text_chunks`
 `Limits`               how much of a file is believed
+`check_documents`      what is odd about labelled documents
 ====================== =====================================================
 """
 
+from longtail.datasets.checking import DataCheck, check_documents
 from longtail.datasets.embedded import load_wordnet, load_wordnet_counts
 from longtail.datasets.limits import Limits
 from longtail.datasets.readers import read_extreme, read_lshtc, read_svmlight
@@ -20,11 +22,13 @@ from longtail.exceptions import DataFormatError
 
 __all__ = [
     "CountDataset",
+    "DataCheck",
     "DataFormatError",
     "LabelledCounts",
     "Limits",
     "Table",
     "TextDataset",
+    "check_documents",
     "load_wordnet",
     "load_wordnet_counts",
     "read_extreme",

@@ -1,4 +1,7 @@
-"""JSON lines and Parquet -> the values of the columns asked for, row by row, as strings."""
+"""JSON lines and Parquet -> the values of the columns asked for, row by row.
+
+Values are strings; those of columns that may hold lists, such as label sets, may be lists of them.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from longtail.datasets.limits import FREE_EXPANSION, Limits
+from longtail.datasets.parquet_pages import PageError, read_pages
 from longtail.exceptions import DataFormatError
 
+_FREE_ROWS = 1_000_000  # whatever the size of the file: rows that repeat take no space
 _MOST_NAMES = 40  # columns that an error lists
+
+# A value of a row: a string or, where a column may hold lists, a list of strings.
+Cell = str | list[str]
 
 # Called with the line of a row that cannot be used, what is wrong with it, and how it begins.
 BadRowCall = Callable[[int, str, str], None]
@@ -23,9 +31,12 @@ class _RowError(Exception):
 
 
 def json_rows(
-    lines: Iterable[tuple[int, str]], columns: Sequence[str], bad_row: BadRowCall
-) -> Iterator[tuple[int, list[str]]]:
-    """Yield the line number of each row and the values of its columns."""
+    lines: Iterable[tuple[int, str]],
+    columns: Sequence[str],
+    bad_row: BadRowCall,
+    lists: frozenset[str] = frozenset(),
+) -> Iterator[tuple[int, list[Cell]]]:
+    """Yield the line number of each row and the values of its columns; `lists` may hold lists."""
     for line_number, line in lines:
         if line.isspace():
             continue
@@ -34,7 +45,7 @@ def json_rows(
             for name in columns:
                 if name not in row:
                     raise _RowError(missing_column(name, list(row)))
-            values = [_as_string(name, row[name]) for name in columns]
+            values = [_as_cell(name, row[name], lists) for name in columns]
         except _RowError as error:
             bad_row(line_number, str(error), line)
             continue
@@ -47,8 +58,11 @@ def parquet_rows(
     n_rows: int,
     bad_row: BadRowCall,
     limits: Limits,
-) -> Iterator[tuple[int, list[str]]]:
+    lists: frozenset[str] = frozenset(),
+) -> Iterator[tuple[int, list[Cell]]]:
     """Yield each row, counted from 1, with the values of its columns; `n_rows` are read at once.
+
+    Columns in `lists` may hold lists.
 
     Columns of strings are read as dictionaries: a long value that a small file repeats ten thousand
     times is in memory once.
@@ -70,17 +84,20 @@ def parquet_rows(
     row_number = 0
     try:
         with parquet.ParquetFile(path) as file:
-            texts = _check_columns(path, file.schema_arrow, columns)
+            texts = _check_columns(path, file.schema_arrow, columns, lists)
             _check_expansion(path, file.metadata, set(columns), limits.expansion)
         with parquet.ParquetFile(path, read_dictionary=texts) as file:
             for batch in file.iter_batches(n_rows, columns=list(dict.fromkeys(columns))):
                 for values in zip(*(_values(batch.column(name)) for name in columns), strict=True):
                     row_number += 1
                     try:
-                        yield row_number, list(map(_as_string, columns, values))
+                        cells = zip(columns, values, strict=True)
+                        yield row_number, [_as_cell(name, value, lists) for name, value in cells]
                     except _RowError as error:
                         bad_row(row_number, str(error), repr(values)[:200])
-    except pa.ArrowException as error:
+    except (pa.ArrowException, PageError, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise  # of the disk, not of what is in the file
         reason = f"this is not a sound Parquet file: {str(error).splitlines()[0]}"
         raise DataFormatError(path, reason) from error
 
@@ -102,8 +119,18 @@ def _parse_object(line: str) -> dict[str, Any]:
         raise _RowError(f"the line is not JSON: {error}") from None
     if not isinstance(value, dict):
         found = type(value).__name__
-        raise _RowError(f'expected one object a line, such as {{"text": "..."}}; found a {found}')
+        raise _RowError(f'expected one object per line, such as {{"text": "..."}}; found a {found}')
     return value
+
+
+def _as_cell(name: str, value: Any, lists: frozenset[str]) -> Cell:
+    """Return a value as a string or, where the column may hold lists, a list of strings."""
+    if not isinstance(value, list | tuple) or name not in lists:
+        return _as_string(name, value)
+    found = [_as_string(name, entry) for entry in value]
+    if not all(found):
+        raise _RowError(f"column {name!r} holds a list with a missing value; leave it out")
+    return found
 
 
 def _as_string(name: str, value: Any) -> str:
@@ -120,7 +147,9 @@ def _as_string(name: str, value: Any) -> str:
     raise _RowError(f"column {name!r} holds a {found}; expected a string or a number")
 
 
-def _check_columns(path: str | os.PathLike[str], schema: Any, columns: Sequence[str]) -> list[str]:
+def _check_columns(
+    path: str | os.PathLike[str], schema: Any, columns: Sequence[str], lists: frozenset[str]
+) -> list[str]:
     """Refuse columns that are missing, occur twice or hold no values; return those of text."""
     from pyarrow import types
 
@@ -132,6 +161,8 @@ def _check_columns(path: str | os.PathLike[str], schema: Any, columns: Sequence[
             raise DataFormatError(path, f"several columns are called {name!r}; rename one")
         found = schema.field(name).type
         value = found.value_type if types.is_dictionary(found) else found
+        if name in lists and (types.is_list(value) or types.is_large_list(value)):
+            value = value.value_type
         if types.is_nested(value) or types.is_binary(value) or types.is_fixed_size_binary(value):
             reason = f"column {name!r} holds {found}; expected strings or numbers"
             raise DataFormatError(path, reason)
@@ -143,20 +174,33 @@ def _check_columns(path: str | os.PathLike[str], schema: Any, columns: Sequence[
 def _check_expansion(
     path: str | os.PathLike[str], metadata: Any, columns: set[str], most: int
 ) -> None:
-    """Refuse a row group that becomes much larger than it is in the file."""
-    for group in map(metadata.row_group, range(metadata.num_row_groups)):
-        for column in map(group.column, range(group.num_columns)):
-            size = column.total_uncompressed_size
-            if (
-                column.path_in_schema in columns
-                and size > FREE_EXPANSION
-                and size > most * column.total_compressed_size
-            ):
-                reason = (
-                    f"column {column.path_in_schema!r} expands to more than {most} times its "
-                    "size; raise the limit 'expansion' if the file can be trusted"
-                )
-                raise DataFormatError(path, reason)
+    """Refuse rows, columns and pages that become much more than they are in the file.
+
+    Bytes are counted by the headers of the pages: what the footer says need not be true.
+    """
+    n_bytes = os.stat(path).st_size
+    if metadata.num_rows > max(_FREE_ROWS, most * n_bytes):
+        raise _expands(path, f"its {n_bytes:,} bytes hold {metadata.num_rows:,} rows")
+    with open(path, "rb") as file:
+        for group in map(metadata.row_group, range(metadata.num_row_groups)):
+            for column in map(group.column, range(group.num_columns)):
+                name = column.path_in_schema
+                if name not in columns and name.split(".")[0] not in columns:
+                    continue
+                total = 0
+                for page in read_pages(file, column):
+                    total += page.uncompressed
+                    allowed = max(FREE_EXPANSION, most * page.compressed)
+                    if page.uncompressed > allowed:
+                        raise _expands(path, f"a page of column {name!r} does")
+                if total > max(FREE_EXPANSION, most * column.total_compressed_size):
+                    raise _expands(path, f"column {name!r} does")
+
+
+def _expands(path: str | os.PathLike[str], what: str) -> DataFormatError:
+    """Return the error for a file that becomes too large."""
+    reason = f"the file expands too far: {what}; raise the limit 'expansion' if it can be trusted"
+    return DataFormatError(path, reason)
 
 
 def _values(column: Any) -> Iterator[Any]:

@@ -1,10 +1,11 @@
-"""An svmlight file -> chunks of counts, so that it need not fit into memory at once."""
+"""A file of counts -> chunks of them, so that it need not fit into memory at once."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from longtail.datasets.limits import DEFAULT_LIMITS, Limits
+from longtail.datasets.readers import is_header, read_header, split_first_line
 from longtail.datasets.records import BadRow
 from longtail.datasets.rows import Rows, Rules, parse_block
 from longtail.datasets.streams import check_lines, line_blocks, source_name
@@ -26,41 +28,51 @@ class CountChunk:
     ----------
     X : (n_documents, n_terms) csr_array of float64
         Counts; as many columns as the terms of this chunk need.
-    y : (n_documents,) int64 array
-        Labels; empty where none were asked for.
+    y : (n_labels,) int64 array
+        Labels, document after document; empty where none were asked for.
     lines : list of int
         The line of each document, from 1.
     n_bytes : int
         How much of the decompressed file was read so far.
+    label_counts : (n_documents,) int64 array or None
+        How many labels each document has; None where it is one each.
     """
 
     X: csr_array[Any]
     y: NDArray[np.int64]
     lines: list[int]
     n_bytes: int
+    label_counts: NDArray[np.int64] | None = None
 
 
 def read_count_chunks(
     path: str | os.PathLike[str],
     *,
+    format: str = "svmlight",
     zero_based: bool = False,
     labelled: bool = True,
+    replicate: bool = True,
     n_terms: int | None = None,
     on_bad_row: Callable[[BadRow], None] | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Iterator[CountChunk]:
-    r"""Read an svmlight file in chunks of a few megabytes, so that it may be larger than memory.
+    r"""Read a file of counts in chunks of a few megabytes, so that it may be larger than memory.
 
     Parameters
     ----------
     path : str or path-like
         As in `Table`.
+    format : {"svmlight", "lshtc", "xmc"}, default="svmlight"
+        As of `read_svmlight`, `read_lshtc` and `read_extreme`. Documents without label are left out
+        of an XMC file, which may have some.
     zero_based : bool, default=False
-        Whether the first term is number 0. There is no guessing: files that belong together must
-        agree.
+        svmlight: whether the first term is number 0; in the other formats it is. There is no
+        guessing: files that belong together must agree.
     labelled : bool, default=True
-        Whether every document must have a label, and one with several stands for one document of
-        each. Otherwise labels may be missing and `y` is empty.
+        Whether every document must have a label. Otherwise labels may be missing and `y` is empty.
+    replicate : bool, default=True
+        Whether a document with several labels stands for one document of each. Otherwise
+        `label_counts` says which labels are whose.
     n_terms : int, optional
         Number of columns, such as those of a fitted model; terms beyond are left out. What each
         chunk needs when not given, at most ``limits.terms``.
@@ -88,11 +100,26 @@ def read_count_chunks(
     >>> chunk.y.tolist(), chunk.X.toarray().tolist()
     ([7, 9], [[2.0, 0.0, 1.0], [0.0, 1.0, 0.0]])
     """
-    first = 0 if zero_based else 1
+    first = 0 if zero_based or format != "svmlight" else 1
     last = limits.terms + first - 1 if n_terms is None else 2**31 - 2
+    blocks = line_blocks(path, limits=limits)
+    n_bytes = n_lines = n_documents = 0
     rules = Rules(
-        svmlight=True, first_term=first, last_term=last, fewest_labels=1 if labelled else 0
+        svmlight=format == "svmlight",
+        first_term=first,
+        last_term=last,
+        fewest_labels=1 if labelled and format != "xmc" else 0,
     )
+    if format != "svmlight":
+        line, blocks = split_first_line(blocks)
+        if format == "xmc":
+            n_promised, n_columns, n_labels = read_header(path, line, limits)
+            rules = replace(rules, last_term=n_columns - 1, first_label=0, last_label=n_labels - 1)
+            rules = replace(rules, n_documents=n_promised)
+        if format == "xmc" or is_header(line):
+            n_bytes, n_lines = len(line), 1
+        else:
+            blocks = chain([line + next(blocks, b"")], blocks)
 
     def report(line: int, reason: str, content: bytes) -> None:
         if first == 1 and "out of range; allowed are 1" in reason:
@@ -101,27 +128,42 @@ def read_count_chunks(
             raise DataFormatError(source_name(path), reason, line)
         on_bad_row(BadRow.shortened(line, reason, content[:400].decode("utf-8", "replace")))
 
-    n_bytes = n_lines = 0
-    for block in line_blocks(path, limits=limits):
+    for block in blocks:
         check_lines(path, block, n_lines, limits)
-        rows = parse_block(block, n_lines, 0, rules, report)
+        rows = parse_block(block, n_lines, n_documents, rules, report)
+        n_documents += len(rows.lines)
         n_bytes += len(block)
         n_lines += block.count(b"\n")
-        if rows.lines:
-            yield _make_chunk(rows, first, labelled, n_terms, n_bytes)
+        chunk = _make_chunk(rows, first, labelled, n_terms, n_bytes)
+        if chunk.lines:
+            yield chunk if not labelled or not replicate else _replicate(chunk)
+    if rules.n_documents is not None and n_documents < rules.n_documents and on_bad_row is None:
+        reason = f"the header promises {rules.n_documents} documents, the file has {n_documents}"
+        raise DataFormatError(source_name(path), f"{reason}; it may be cut short", 1)
 
 
 def _make_chunk(
     rows: Rows, first: int, labelled: bool, n_terms: int | None, n_bytes: int
 ) -> CountChunk:
-    """Build the matrix, one row for each document, or for each of its labels."""
+    """Build the matrix, one row for each document; without the unlabelled, if labels count."""
     n_columns = max(rows.highest_term + 1, (n_terms or 1) + first)
     X = csr_array((rows.X.data, rows.X.indices, rows.X.indptr), shape=(len(rows.lines), n_columns))
     X = X[:, first : None if n_terms is None else n_terms + first]
     if not labelled:
         return CountChunk(X, rows.labels[:0], rows.lines, n_bytes)
-    lines = rows.lines
-    if np.any(rows.label_counts != 1):
-        documents = np.repeat(np.arange(len(lines)), rows.label_counts)
-        X, lines = X[documents], [lines[i] for i in documents.tolist()]
-    return CountChunk(X, rows.labels, lines, n_bytes)
+    lines, counts = rows.lines, rows.label_counts
+    if np.all(counts == 1):
+        return CountChunk(X, rows.labels, lines, n_bytes)
+    if not np.all(counts):
+        kept = np.flatnonzero(counts)
+        X, lines, counts = X[kept], [lines[i] for i in kept.tolist()], counts[kept]
+    return CountChunk(X, rows.labels, lines, n_bytes, counts)
+
+
+def _replicate(chunk: CountChunk) -> CountChunk:
+    """Return one row for each label of a document."""
+    if chunk.label_counts is None:
+        return chunk
+    documents = np.repeat(np.arange(len(chunk.lines)), chunk.label_counts)
+    lines = [chunk.lines[i] for i in documents.tolist()]
+    return CountChunk(chunk.X[documents], chunk.y, lines, chunk.n_bytes)

@@ -75,7 +75,10 @@ def quoted_rows(
         except StopIteration:
             return
         except csv.Error as error:
-            bad_row(line, _explain_csv(str(error)), (lines.row or [""])[0])
+            reason = _explain_csv(str(error))
+            if "field larger" in str(error) and len(lines.row) == 1:  # no quote has joined lines
+                reason = f"the line is longer than {lines.longest:,} characters (limit 'row')"
+            bad_row(line, reason, (lines.row or [""])[0])
             yield from _swallowed_rows(lines, line, delimiter, bad_row)
             continue
         if fields:

@@ -88,7 +88,7 @@ def _read_bytes(name: str) -> bytes:
 
 
 def _read_part(name: str) -> tuple[list[str], NDArray[np.str_]]:
-    """Return the documents and labels of one part: one document a line, class, tab, text."""
+    """Return the documents and labels of one part: one document per line, class, tab, text."""
     lines = lzma.decompress(_read_bytes(name)).decode("utf-8").removesuffix("\n").split("\n")
     rows = [line.split("\t", 1) for line in lines]
     return [text for _, text in rows], np.array([label for label, _ in rows])

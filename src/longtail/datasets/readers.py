@@ -2,7 +2,7 @@
 
 Three formats, one row grammar: labels, then ``term:count`` pairs. A document of several classes
 becomes one row per class, as in the experiments of the paper ("replicating the instances belonging
-to different class labels").
+to different class labels"); with `replicate=False` it stays one row with a label set.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from scipy.sparse import csr_array
 
 from longtail.datasets.limits import DEFAULT_LIMITS, Limits
 from longtail.datasets.records import LabelledCounts
-from longtail.datasets.rows import LARGEST_LABEL, Rows, Rules, parse_block
+from longtail.datasets.rows import Rows, Rules, parse_block
 from longtail.datasets.streams import check_lines, line_blocks
 from longtail.exceptions import DataFormatError
 
@@ -49,7 +49,7 @@ def read_svmlight(
         Number of columns; default is what the file needs. A term beyond is an error.
     replicate : bool, default=True
         Whether a document with several labels (``3,7 1:2``) becomes one row per label; otherwise it
-        is an error.
+        is one row, and `LabelledCounts.label_sets` has its labels.
     unlabelled : {"error", "skip"}, default="error"
         What to do with a document without label.
     limits : Limits, optional
@@ -58,7 +58,7 @@ def read_svmlight(
     Returns
     -------
     counts : LabelledCounts
-        ``qid`` tokens, comments and blank lines are passed over.
+        ``qid`` tokens, comments and blank lines are skipped.
 
     Raises
     ------
@@ -80,14 +80,14 @@ def read_svmlight(
     first = 1 if zero_based is False else 0
     # With "auto" the last term of a one-based file must still be let through.
     last = most_terms - 1 if zero_based is True else most_terms
-    rules = _make_rules(unlabelled, replicate, svmlight=True, first_term=first, last_term=last)
+    rules = _make_rules(unlabelled, svmlight=True, first_term=first, last_term=last)
     rows = _read_file(path, line_blocks(path, limits=limits), 0, rules, limits)
     if zero_based == "auto":
         first = 0 if rows.lowest_term == 0 else 1
         if rows.highest_term >= most_terms + first:
             reason = f"terms 0 and {most_terms} both occur; n_terms={most_terms} has no column"
             raise DataFormatError(path, f"{reason} for both, pass a larger one or none")
-    return _assemble(rows, first, n_terms)
+    return _assemble(rows, first, n_terms, replicate)
 
 
 def read_lshtc(
@@ -101,7 +101,7 @@ def read_lshtc(
     r"""Read a file of the LSHTC challenges: ``label, label term:count term:count ...``.
 
     Labels are separated by commas, with or without blanks. A first line of words, such as the
-    ``Data`` of the fourth challenge, is a header and passed over.
+    ``Data`` of the fourth challenge, is a header and skipped.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ def read_lshtc(
         Number of columns; default is what the file needs. A term beyond is an error.
     replicate : bool, default=True
         Whether a document with several labels becomes one row per label, as in the paper; otherwise
-        it is an error.
+        it is one row, and `LabelledCounts.label_sets` has its labels.
     unlabelled : {"error", "skip"}, default="error"
         What to do with a document without label.
     limits : Limits, optional
@@ -136,13 +136,13 @@ def read_lshtc(
     >>> counts.y.tolist(), counts.documents.tolist(), counts.X.toarray().tolist()
     ([32, 545], [0, 0], [[0.0, 1.0, 2.0], [0.0, 1.0, 2.0]])
     """
-    rules = _make_rules(unlabelled, replicate, last_term=_count_columns(n_terms, limits) - 1)
-    line, blocks = _split_first_line(line_blocks(path, limits=limits))
-    if re.match(rb"[ \t]*[A-Za-z][^:]*$", line.rstrip(b"\r\n")):
+    rules = _make_rules(unlabelled, last_term=_count_columns(n_terms, limits) - 1)
+    line, blocks = split_first_line(line_blocks(path, limits=limits))
+    if is_header(line):
         rows = _read_file(path, blocks, 1, rules, limits)
     else:
         rows = _read_file(path, chain([line], blocks), 0, rules, limits)
-    return _assemble(rows, 0, n_terms)
+    return _assemble(rows, 0, n_terms, replicate)
 
 
 def read_extreme(
@@ -162,7 +162,8 @@ def read_extreme(
     path : str or path-like
         Plain, gzip, bzip2, xz or zstd; told apart by content.
     replicate : bool, default=True
-        Whether a document with several labels becomes one row per label; otherwise it is an error.
+        Whether a document with several labels becomes one row per label; otherwise it is one row,
+        and `LabelledCounts.label_sets` has its labels.
     unlabelled : {"skip", "error"}, default="skip"
         What to do with a document without label; the files have some. Those left out are counted in
         ``n_unlabelled``.
@@ -188,11 +189,10 @@ def read_extreme(
     >>> counts.y.tolist(), counts.X.toarray().tolist(), counts.n_unlabelled
     ([0, 4], [[1.0, 0.0, 0.5], [1.0, 0.0, 0.5]], 1)
     """
-    line, blocks = _split_first_line(line_blocks(path, limits=limits))
-    n_documents, n_terms, n_labels = _read_header(path, line, limits)
+    line, blocks = split_first_line(line_blocks(path, limits=limits))
+    n_documents, n_terms, n_labels = read_header(path, line, limits)
     rules = _make_rules(
         unlabelled,
-        replicate,
         last_term=n_terms - 1,
         first_label=0,
         last_label=n_labels - 1,
@@ -205,7 +205,7 @@ def read_extreme(
             "it may be cut short"
         )
         raise DataFormatError(path, reason, line=1)
-    return _assemble(rows, 0, n_terms)
+    return _assemble(rows, 0, n_terms, replicate)
 
 
 def _read_file(
@@ -259,22 +259,30 @@ def _read_file(
     )
 
 
-def _assemble(rows: Rows, first_term: int, n_terms: int | None) -> LabelledCounts:
-    """Build the count matrix, one row per document and label."""
+def _assemble(rows: Rows, first_term: int, n_terms: int | None, replicate: bool) -> LabelledCounts:
+    """Build the count matrix, one row per document and label, or per document that has labels."""
     X = rows.X
     n_documents = X.shape[0]
     n_terms = max(rows.highest_term + 1 - first_term, 0) if n_terms is None else n_terms
     X.indices -= np.int32(first_term)
     X = csr_array((X.data, X.indices, X.indptr), shape=(n_documents, n_terms))
     documents = np.repeat(np.arange(n_documents), rows.label_counts)
-    if not np.all(rows.label_counts == 1):
+    labelled = rows.label_counts > 0
+    if replicate and not np.all(rows.label_counts == 1):
         X = X[documents]
+    elif not np.all(labelled):
+        X = X[np.flatnonzero(labelled)]
     X.has_canonical_format = True
-    n_unlabelled = int(np.count_nonzero(rows.label_counts == 0))
-    return LabelledCounts(X, rows.labels, documents, n_unlabelled)
+    row_ids = None if replicate else (np.cumsum(labelled) - 1)[documents]
+    return LabelledCounts(X, rows.labels, documents, int(np.count_nonzero(~labelled)), row_ids)
 
 
-def _split_first_line(blocks: Iterator[bytes]) -> tuple[bytes, Iterator[bytes]]:
+def is_header(line: bytes) -> bool:
+    """Return whether the first line of an LSHTC file holds words."""
+    return re.match(rb"[ \t]*[A-Za-z][^:]*$", line.rstrip(b"\r\n")) is not None
+
+
+def split_first_line(blocks: Iterator[bytes]) -> tuple[bytes, Iterator[bytes]]:
     """Return the first line, with its newline, and the blocks after it."""
     first = next(blocks)
     end = first.find(b"\n") + 1 or len(first)
@@ -282,7 +290,7 @@ def _split_first_line(blocks: Iterator[bytes]) -> tuple[bytes, Iterator[bytes]]:
     return first[:end], chain([rest], blocks) if rest else blocks
 
 
-def _read_header(path: str | os.PathLike[str], line: bytes, limits: Limits) -> tuple[int, int, int]:
+def read_header(path: str | os.PathLike[str], line: bytes, limits: Limits) -> tuple[int, int, int]:
     """Return the three sizes in the first line of an Extreme Classification file."""
     sizes = line[:100].split()
     if len(sizes) != 3 or not all(re.fullmatch(rb"[0-9]{1,18}", size) for size in sizes):
@@ -305,12 +313,8 @@ def _count_columns(n_terms: int | None, limits: Limits) -> int:
     return n_terms
 
 
-def _make_rules(unlabelled: Unlabelled, replicate: bool, **allowed: Any) -> Rules:
-    """Return what a format allows, with how many labels a document may have."""
+def _make_rules(unlabelled: Unlabelled, **allowed: Any) -> Rules:
+    """Return what a format allows, with how many labels a document must have."""
     if unlabelled not in ("error", "skip"):
         raise ValueError(f"unlabelled must be 'error' or 'skip'; got {unlabelled!r}.")
-    return Rules(
-        fewest_labels=1 if unlabelled == "error" else 0,
-        most_labels=LARGEST_LABEL if replicate else 1,
-        **allowed,
-    )
+    return Rules(fewest_labels=1 if unlabelled == "error" else 0, **allowed)

@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from longtail._labels import FORMS, LabelForm, LabelSets
+
 _LONGEST_START = 80  # characters of a bad row that are shown
 
 
@@ -88,23 +90,44 @@ class CountDataset:
 
 @dataclass(frozen=True)
 class LabelledCounts:
-    """The rows of one file: one row per document and class.
+    """The rows of one file: one row per document and class, or per document with a label set.
 
     Attributes
     ----------
     X : (n_rows, n_terms) csr_array of float64
         Counts in canonical form: terms ascending, each once (repeated terms are added up), no
         stored zeros.
-    y : (n_rows,) int64 array
-        Labels as in the file.
-    documents : (n_rows,) int64 array
-        Which document of the file each row is, from 0. A document of several classes has one row
-        for each, in ascending order of label; rows with the same number are replicas.
+    y : (n_pairs,) int64 array
+        Labels as in the file, document after document.
+    documents : (n_pairs,) int64 array
+        The document of the file that each label is of, from 0. Where documents are replicated, one
+        of several classes has a row of `X` for each, in ascending order of label, so these are the
+        documents of the rows.
     n_unlabelled : int
         Number of documents left out because they carry no label.
+    row_ids : (n_pairs,) int64 array or None
+        The row of `X` that each label is of; None where documents are replicated and there is one
+        row per label.
     """
 
     X: csr_array[np.float64]
     y: NDArray[np.int64]
     documents: NDArray[np.int64]
     n_unlabelled: int
+    row_ids: NDArray[np.int64] | None = None
+
+    @property
+    def label_sets(self) -> LabelSets:
+        """The label set of each row of `X`, which `fit` takes as y."""
+        row_ids = np.arange(len(self.y)) if self.row_ids is None else self.row_ids
+        counts = np.bincount(row_ids, minlength=self.X.shape[0])
+        return make_label_sets(self.y, counts)
+
+
+def make_label_sets(labels: NDArray[Any], label_counts: NDArray[Any]) -> LabelSets:
+    """Return label sets of labels that stand document after document, each once in its set."""
+    classes, ids = np.unique(labels, return_inverse=True)
+    indptr = np.concatenate([[0], np.cumsum(label_counts)]).astype(np.int64)
+    order = np.lexsort((ids, np.repeat(np.arange(len(label_counts)), label_counts)))
+    form = LabelForm(FORMS.index("lists"))
+    return LabelSets(indptr, ids[order].astype(np.int64), classes, form)

@@ -55,7 +55,6 @@ class Rules:
     first_label: int = -LARGEST_LABEL
     last_label: int = LARGEST_LABEL
     fewest_labels: int = 0
-    most_labels: int = LARGEST_LABEL
     n_documents: int | None = None
 
 
@@ -161,8 +160,7 @@ def _read_lines(lines: list[bytes], line_numbers: list[int], rules: Rules) -> Ro
         and highest <= rules.last_term
         and counts.max(initial=0) <= LARGEST_COUNT
         and (not flat.size or rules.first_label <= flat.min() <= flat.max() <= rules.last_label)
-        and rules.fewest_labels <= label_counts.min(initial=rules.most_labels)
-        and label_counts.max(initial=0) <= rules.most_labels
+        and rules.fewest_labels <= label_counts.min(initial=LARGEST_LABEL)
     )
     if not sound:
         return None
@@ -208,8 +206,6 @@ def find_fault(line: bytes, rules: Rules) -> str | None:
             f"the document has no label, the line begins with {found}; "
             "pass unlabelled='skip' to leave such documents out"
         )
-    if len(labels) > rules.most_labels:
-        return "the document has several labels; pass replicate=True to have one row for each"
     tokens = line[at:].replace(b"\t", b" ").replace(b"\r", b" ").split(b" ")
     tokens = [token for token in tokens if token]
     if rules.svmlight and tokens and tokens[0].startswith(b"qid:"):

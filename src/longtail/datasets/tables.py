@@ -1,7 +1,8 @@
 """Tables of text and labels -> chunks of documents; a file may be larger than memory.
 
-CSV, TSV, JSON lines and Parquet give text; svmlight gives counts. A row that cannot be used is an
-error with file and line, or goes to the caller's `on_bad_row`, and reading goes on.
+CSV, TSV, JSON lines and Parquet give text; svmlight, LSHTC and XMC files give counts. A row that
+cannot be used is an error with file and line, or goes to the caller's `on_bad_row`, and reading
+goes on.
 
 CSV and JSON lines are read with the standard library: pyarrow's readers are optional, know neither
 the line of a bad row nor how to go on after one, and guess types.
@@ -13,15 +14,18 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from longtail.datasets.columns import json_rows, missing_column, parquet_rows
+from longtail.datasets.columns import Cell, json_rows, missing_column, parquet_rows
 from longtail.datasets.delimited import Lines, plain_rows, quoted_rows
 from longtail.datasets.limits import DEFAULT_LIMITS, Limits
 from longtail.datasets.records import BadRow
 from longtail.datasets.streams import STANDARD_INPUT, source_name
 from longtail.exceptions import DataFormatError
 
-FORMATS = ("csv", "tsv", "jsonl", "parquet", "svmlight")
+# Files of counts; the others hold text.
+COUNT_FORMATS = ("svmlight", "lshtc", "xmc")
+FORMATS = ("csv", "tsv", "jsonl", "parquet", *COUNT_FORMATS)
 
 # A chunk ends when it has this many documents or characters, whichever comes first.
 CHUNK_DOCUMENTS = 10_000
@@ -51,8 +55,8 @@ class TextChunk:
     ----------
     texts : list of str
         One document each.
-    labels : list of str
-        Their classes; empty where no label column was asked for.
+    labels : list of str, or list of lists of str
+        Their classes, or label sets; empty where no label column was asked for.
     lines : list of int
         The line on which each row begins, from 1; in a Parquet file the number of the row.
     kept : list of list of str
@@ -62,7 +66,7 @@ class TextChunk:
     """
 
     texts: list[str]
-    labels: list[str]
+    labels: list[Any]
     lines: list[int]
     kept: list[list[str]]
     n_bytes: int
@@ -79,8 +83,11 @@ class Table:
     text : sequence of str
         Names of the columns that hold the text; several are joined by a blank. A number, from 1,
         stands for a column where there is no header or no such name.
-    label : str, optional
-        Name of the column that holds the class.
+    label : str or sequence of str, optional
+        Name of the column that holds the class. Several columns, a `label_separator`, or a column
+        of lists (JSON arrays, a list column of Parquet) give label sets. A row without any label,
+        or with a label twice, cannot be used. In JSON lines the first row decides: where it has an
+        array, all rows must.
     keep : sequence of str, default=()
         Further columns to hand on as they are.
     format : {"csv", "tsv", "jsonl", "parquet"}, optional
@@ -95,6 +102,9 @@ class Table:
         How a CSV, TSV or JSON lines file is encoded.
     limits : Limits, optional
         What is refused.
+    label_separator : str, optional
+        What separates the labels of a document in a label column, such as ``;``. Blanks around a
+        label and empty labels are dropped.
     on_bad_row : callable, optional
         Called with a `BadRow` for each row that cannot be used; without it the first one is an
         error.
@@ -111,7 +121,7 @@ class Table:
 
     path: str | os.PathLike[str]
     text: Sequence[str]
-    label: str | None = None
+    label: str | Sequence[str] | None = None
     keep: Sequence[str] = field(default=())
     format: str | None = None
     header: bool = True
@@ -120,6 +130,14 @@ class Table:
     on_bad_row: Callable[[BadRow], None] | None = None
     encoding: str = "utf-8"
     limits: Limits = DEFAULT_LIMITS
+    label_separator: str | None = None
+
+    @property
+    def labels(self) -> list[str]:
+        """The columns that hold labels."""
+        if self.label is None:
+            return []
+        return [self.label] if isinstance(self.label, str) else list(self.label)
 
     @property
     def name(self) -> str:
@@ -134,7 +152,7 @@ class Table:
 
 
 # A row before it is a document: its line and the values of the columns asked for.
-_Row = tuple[int, list[str]]
+_Row = tuple[int, list[Cell]]
 
 
 def is_compressed(path: str | os.PathLike[str]) -> bool:
@@ -194,18 +212,19 @@ def read_text_chunks(table: Table) -> Iterator[TextChunk]:
     if not table.text or isinstance(table.text, str):
         raise ValueError(f"text must be a list of at least one column; got {table.text!r}.")
     format = find_format(table.path, table.format)
-    if format == "svmlight":
-        raise ValueError("svmlight files hold counts, not text; read them with read_count_chunks.")
+    if format in COUNT_FORMATS:
+        raise ValueError(f"{format} files hold counts, not text; read them with read_count_chunks.")
     if format == "parquet":
         if table.name != os.fspath(table.path):
             raise ValueError("Parquet is read from its end, so not from standard input.")
         rows = parquet_rows(
-            table.path, _wanted(table), CHUNK_DOCUMENTS, table.bad_row, table.limits
+            *(table.path, _wanted(table), CHUNK_DOCUMENTS, table.bad_row, table.limits),
+            lists=frozenset(table.labels),
         )
         return _chunks(table, rows, lambda: 0)
     lines = Lines(table.path, table.encoding, table.limits)
     if format == "jsonl":
-        rows = json_rows(lines.numbered(), _wanted(table), table.bad_row)
+        rows = json_rows(lines.numbered(), _wanted(table), table.bad_row, frozenset(table.labels))
     else:
         rows = _field_rows(table, lines, format)
     return _chunks(table, rows, lambda: lines.n_bytes)
@@ -213,20 +232,25 @@ def read_text_chunks(table: Table) -> Iterator[TextChunk]:
 
 def _chunks(table: Table, rows: Iterator[_Row], n_bytes: Callable[[], int]) -> Iterator[TextChunk]:
     """Turn rows into documents and group them."""
-    n_text, labelled = len(table.text), table.label is not None
+    n_text, n_labels = len(table.text), len(table.labels)
+    # Whether there are label sets; None until the first row of a column that may hold lists.
+    sets = True if table.label_separator or n_labels > 1 else None
     chunk = TextChunk([], [], [], [], 0)
     size = 0
-    for line, values in rows:
-        reason = _find_fault(table, values)
+    for line, cells in rows:
+        values = [cell for cell in cells if isinstance(cell, str)]
+        labels, reason = _read_labels(table, cells[n_text : n_text + n_labels], sets)
+        reason = reason or _find_fault(table, cells)
         if reason:
-            table.bad_row(line, reason, " ".join(values))
+            table.bad_row(line, reason, " ".join(map(str, cells)))
             continue
+        sets = isinstance(labels, list)
         text = values[0] if n_text == 1 else " ".join(values[:n_text])
         chunk.texts.append(text)
         chunk.lines.append(line)
-        chunk.kept.append(values[n_text + labelled :])
-        if labelled:
-            chunk.labels.append(values[n_text])
+        chunk.kept.append(values[len(values) - len(table.keep) :])
+        if n_labels:
+            chunk.labels.append(labels)
         size += len(text)
         if len(chunk.texts) == CHUNK_DOCUMENTS or size >= CHUNK_CHARACTERS:
             yield TextChunk(chunk.texts, chunk.labels, chunk.lines, chunk.kept, n_bytes())
@@ -235,15 +259,51 @@ def _chunks(table: Table, rows: Iterator[_Row], n_bytes: Callable[[], int]) -> I
         yield TextChunk(chunk.texts, chunk.labels, chunk.lines, chunk.kept, n_bytes())
 
 
-def _find_fault(table: Table, values: list[str]) -> str | None:
-    """Return what is wrong with a row's values."""
-    label = "-" if table.label is None else values[len(table.text)]
-    if not label.strip():
-        return f"the label in column {table.label!r} is missing"
-    if len(label) > table.limits.label:
+def _read_labels(table: Table, cells: list[Cell], sets: bool | None) -> tuple[Cell, str | None]:
+    """Return the label or the label set of a row, and what is wrong with it.
+
+    `sets` says what the rows before have; None where there was none that decides.
+    """
+    columns = " and ".join(map(repr, table.labels))
+    if not cells:
+        return "", None
+    first = cells[0]
+    if sets is None:
+        sets = isinstance(first, list)
+    elif len(cells) == 1 and not table.label_separator and sets != isinstance(first, list):
+        found, expected = ("one label", "lists") if sets else ("a list", "one label each")
+        return "", f"column {columns} holds {found} here and {expected} in the rows before"
+    if not sets:
+        label = str(first)
+        return label, _find_label_fault(table, [label] if label.strip() else [], columns)
+    labels: list[str] = []
+    for cell in cells:
+        if isinstance(cell, str):
+            parts = cell.split(table.label_separator) if table.label_separator else [cell]
+            labels += [label.strip() if table.label_separator else label for label in parts]
+        else:
+            labels += cell
+    labels = [label for label in labels if label.strip()]
+    return labels, _find_label_fault(table, labels, columns)
+
+
+def _find_label_fault(table: Table, labels: list[str], columns: str) -> str | None:
+    """Return what is wrong with the labels of a row."""
+    if not labels:
+        return f"the label in column {columns} is missing"
+    if len(max(labels, key=len)) > table.limits.label:
         longest = f"{table.limits.label:,} characters"
-        return f"the label in column {table.label!r} is longer than {longest} (limit 'label')"
-    for name, value in zip(_wanted(table), values, strict=True):
+        return f"the label in column {columns} is longer than {longest} (limit 'label')"
+    if len(set(labels)) < len(labels):
+        twice = next(label for label in labels if labels.count(label) > 1)
+        return f"the label {twice!r} occurs twice in column {columns}; write it once"
+    return None
+
+
+def _find_fault(table: Table, cells: list[Cell]) -> str | None:
+    """Return what is wrong with a row's values."""
+    for name, cell in zip(_wanted(table), cells, strict=True):
+        value = cell if isinstance(cell, str) else "".join(cell)
         if len(value) > table.limits.row:
             return f"column {name!r} is longer than {table.limits.row:,} characters (limit 'row')"
         try:
@@ -255,7 +315,7 @@ def _find_fault(table: Table, values: list[str]) -> str | None:
 
 def _wanted(table: Table) -> list[str]:
     """Return the columns asked for, in the order of a row's values."""
-    return [*table.text, *([] if table.label is None else [table.label]), *table.keep]
+    return [*table.text, *table.labels, *table.keep]
 
 
 def _field_rows(table: Table, lines: Lines, format: str) -> Iterator[_Row]:

@@ -1,0 +1,76 @@
+"""`longtail check`: what is odd about a table, before a model is fitted on it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from longtail.cli.inputs import Documents, Source, read_documents
+from longtail.cli.options import (
+    AsJson,
+    LabelColumns,
+    Layout,
+    Quiet,
+    TablePaths,
+    TextColumns,
+    reads_table,
+)
+from longtail.cli.show import clear_errors, count, print_json, print_table, progress, say
+
+
+@reads_table
+def check(
+    files: TablePaths,
+    text: TextColumns = None,
+    label: LabelColumns = None,
+    against: Annotated[
+        Path | None,
+        typer.Option(
+            "--against", metavar="FILE", help="A table for testing: are its documents here too?"
+        ),
+    ] = None,
+    *,
+    layout: Layout,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Look for what spoils a model: duplicates, contradictions, empty texts, labels that leak."""
+    with clear_errors():
+        from longtail.datasets.checking import check_documents
+
+        source = Source(files[0], text, label, layout, more=tuple(files[1:]))
+        other = None if against is None else replace(source, path=str(against), more=())
+        with progress(quiet, compiles=False) as update:
+            result = check_documents(
+                _read(source, update), () if other is None else _read(other, update)
+            )
+        if as_json:
+            print_json(asdict(result))
+            return
+        sizes = f"{count(result.n_documents, 'document')} of {count(result.n_classes, 'class')}"
+        print_table(
+            f"{sizes}; a document has {count(result.median_words, 'word')} (median)",
+            ("documents of a class", "classes"),
+            [(name, f"{n_classes:,}") for name, n_classes in result.class_sizes.items()],
+        )
+        for finding in result.findings:
+            title = f"{finding.name}: {finding.count:,} ({finding.share:.1%}). {finding.advice}"
+            if finding.examples:
+                print_table(title, ("for example",), [(line,) for line in finding.examples])
+            else:
+                say(title)
+        if not result.findings:
+            say("Nothing odd was found.")
+
+
+def _read(source: Source, update: Any) -> Iterator[tuple[Any, Any, Any]]:
+    """Yield documents, labels and lines."""
+    with read_documents(source, update, labelled=True) as chunks:
+        chunk: Documents
+        for chunk in chunks:
+            sets = (tuple(x) if isinstance(x, list) else x for x in chunk.label_lists())
+            yield chunk.content, list(sets), chunk.lines

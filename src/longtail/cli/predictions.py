@@ -1,0 +1,193 @@
+"""Predictions -> CSV, TSV, JSON lines and Parquet.
+
+`Prediction` is a row; `Columns` and, for label sets, `SetColumns` say what is written of it.
+"""
+
+from __future__ import annotations
+
+import csv
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from longtail.cli.files import STANDARD_OUTPUT, escape_formula, replaced_path, replacing
+from longtail.cli.inputs import Source
+from longtail.cli.show import as_json_text, clean
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What is predicted for one document.
+
+    `label` is the class, or the list of labels of a model of label sets; None, or an empty list,
+    where the model is not sure enough. `classes` and `scores` are the ranking.
+    """
+
+    path: str
+    line: int
+    kept: list[str]
+    label: Any
+    classes: list[Any]
+    scores: list[float]
+
+
+class Columns:
+    """The columns of predictions of one class each."""
+
+    def __init__(self, source: Source, top: int, calibrated: bool, escape: bool) -> None:
+        self.keep, self.top, self.escape = source.keep, top, escape
+        self.value = "probability" if calibrated else "score"
+        self.values = "probabilities" if calibrated else "scores"
+        self.files = len(source.paths) > 1
+
+    def kinds(self) -> dict[str, str]:
+        """Return what the columns of a table hold: text, an integer or a number, by name."""
+        return {**self._first_kinds(), **self._ranked_kinds(1)}
+
+    def cells(self, row: Prediction) -> list[Any]:
+        """Return a row of a table; None where there was no candidate."""
+        best = [row.label, row.scores[0] if row.scores else None]
+        return [*self._first_cells(row), *best, *self._ranked_cells(row, 1)]
+
+    def fields(self, row: Prediction) -> dict[str, Any]:
+        """Return a row as a JSON object."""
+        ranking = {"class": row.label, "classes": row.classes, self.values: row.scores}
+        return {**self._first_fields(row), **ranking}
+
+    def _first_kinds(self) -> dict[str, str]:
+        """Return the columns that say which document it is."""
+        files = {"file": "text"} if self.files else {}
+        return {**files, "line": "integer", **dict.fromkeys(self.keep, "text")}
+
+    def _first_cells(self, row: Prediction) -> list[Any]:
+        """Return which document it is, as cells of a table."""
+        return [row.path] * self.files + [row.line, *row.kept]
+
+    def _first_fields(self, row: Prediction) -> dict[str, Any]:
+        """Return which document it is, as parts of a JSON object."""
+        files = {"file": row.path} if self.files else {}
+        return {**files, "line": row.line, **dict(zip(self.keep, row.kept, strict=True))}
+
+    def _ranked_kinds(self, first: int) -> dict[str, str]:
+        """Return the columns of the ranking from a rank on; the first has no number."""
+        kinds: dict[str, str] = {}
+        for i in range(first, self.top + 1):
+            ending = "" if i == 1 else f"_{i}"
+            kinds |= {f"class{ending}": "text", f"{self.value}{ending}": "number"}
+        return kinds
+
+    def _ranked_cells(self, row: Prediction, first: int) -> list[Any]:
+        """Return the cells of the ranking after the first so many."""
+        cells: list[Any] = []
+        for i in range(first, self.top):
+            found = i < len(row.classes)
+            cells += [row.classes[i], row.scores[i]] if found else [None, None]
+        return cells
+
+
+class SetColumns(Columns):
+    """The columns of predictions of label sets; in a table of text a separator joins labels."""
+
+    def __init__(
+        self, source: Source, top: int, calibrated: bool, escape: bool, separator: str | None
+    ) -> None:
+        super().__init__(source, top, calibrated, escape)
+        self.separator = separator  # None where the format has lists
+
+    def kinds(self) -> dict[str, str]:
+        """Return what the columns of a table hold, by name."""
+        joined = {"labels": "text", self.values: "text"}
+        lists = {"labels": "texts", self.values: "numbers"}
+        labels_cells = lists if self.separator is None else joined
+        return {**self._first_kinds(), **labels_cells, **self._ranked_kinds(1)}
+
+    def cells(self, row: Prediction) -> list[Any]:
+        """Return a row of a table."""
+        scores = row.scores[: len(row.label)]
+        labels: Any = [str(label) for label in row.label]
+        labels_cells: list[Any] = [labels, scores]
+        if self.separator is not None:
+            for label in labels:
+                if self.separator in label:
+                    raise ValueError(
+                        f"the label {label!r} contains the separator {self.separator!r}; choose "
+                        "another one (--label-separator), or write JSON lines or Parquet."
+                    )
+            labels_cells = [
+                self.separator.join(labels),
+                self.separator.join(f"{score:.4f}" for score in scores),
+            ]
+        return [*self._first_cells(row), *labels_cells, *self._ranked_cells(row, 0)]
+
+    def fields(self, row: Prediction) -> dict[str, Any]:
+        """Return a row as a JSON object."""
+        ranking = {"labels": row.label, "classes": row.classes, self.values: row.scores}
+        return {**self._first_fields(row), **ranking}
+
+
+@contextmanager
+def open_output(
+    out: Path, written: str, columns: Columns, inputs: list[Any]
+) -> Iterator[Callable[[list[Prediction]], None]]:
+    """Open a file of predictions; give what writes rows to it."""
+    if written == "parquet":
+        with replaced_path(out, inputs) as beside, _open_parquet(beside, columns) as write:
+            yield write
+        return
+    with replacing(out, inputs) as target:
+        if written == "jsonl":
+            yield lambda rows: target.writelines(
+                as_json_text(columns.fields(row)) + "\n" for row in rows
+            )
+            return
+        shown = out == STANDARD_OUTPUT and sys.stdout.isatty()
+        writer = csv.writer(
+            target, delimiter="," if written == "csv" else "\t", lineterminator="\n"
+        )
+
+        def field(cell: Any) -> Any:
+            if isinstance(cell, float):
+                return f"{cell:.4f}"
+            cell = escape_formula(cell) if columns.escape else cell
+            return clean(cell) if shown and isinstance(cell, str) else cell
+
+        writer.writerow(map(field, columns.kinds()))
+        yield lambda rows: writer.writerows(map(field, columns.cells(row)) for row in rows)
+
+
+@contextmanager
+def _open_parquet(path: Path, columns: Columns) -> Iterator[Callable[[list[Prediction]], None]]:
+    """Open a Parquet file; classes are text there."""
+    try:
+        import pyarrow as pa
+        from pyarrow import parquet
+    except ImportError as error:
+        raise ImportError(
+            "writing a Parquet file needs the package pyarrow: pip install 'longtail[data]'"
+        ) from error
+    types = {
+        "text": pa.string(),
+        "integer": pa.int64(),
+        "number": pa.float64(),
+        "texts": pa.list_(pa.string()),
+        "numbers": pa.list_(pa.float64()),
+    }
+    kinds = columns.kinds()
+    schema = pa.schema([pa.field(name, types[kind]) for name, kind in kinds.items()])
+    with parquet.ParquetWriter(path, schema) as writer:
+
+        def write(rows: list[Prediction]) -> None:
+            cells = zip(*map(columns.cells, rows), strict=True)
+            arrays = [
+                pa.array(
+                    [str(v) if v is not None and kind == "text" else v for v in column],
+                    types[kind],
+                )
+                for column, kind in zip(cells, kinds.values(), strict=True)
+            ]
+            writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
+
+        yield write
