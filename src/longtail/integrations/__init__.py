@@ -1,0 +1,4 @@
+"""Other people's frameworks: each module imports its own, and nothing else does.
+
+`mlflow`   a model file as an MLflow ``pyfunc``
+"""

@@ -1,0 +1,133 @@
+"""MLflow: a saved model as a ``pyfunc``, around the model file itself, without any pickle.
+
+In: a model file. Out: a folder that ``mlflow.pyfunc.load_model`` opens and ``mlflow models serve``
+serves; its `predict` takes texts and returns a table of labels and probabilities.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+MODEL_FILE = "model.longtail"
+
+
+def save_model(model: str | os.PathLike[str], path: str | os.PathLike[str]) -> None:
+    """Write a model file as an MLflow model.
+
+    Parameters
+    ----------
+    model : path-like
+        A file that `save` wrote. What its journal holds is folded into the copy.
+    path : path-like
+        The folder to create; it must not exist.
+
+    Raises
+    ------
+    ImportError
+        If MLflow is not installed.
+    FileExistsError
+        If the folder exists.
+    """
+    models = _mlflow_models()
+    import longtail
+
+    folder = Path(path)
+    folder.mkdir(parents=True)
+    try:
+        longtail.load(model).save(folder / MODEL_FILE)
+        description = models.Model()
+        description.add_flavor(
+            "python_function",
+            loader_module="longtail.integrations.mlflow",
+            data=MODEL_FILE,
+            env={"virtualenv": "python_env.yaml"},
+        )
+        needed = f"longtail=={longtail.__version__}\nmlflow\npandas\n"
+        (folder / "requirements.txt").write_text(needed)
+        (folder / "python_env.yaml").write_text("dependencies:\n- -r requirements.txt\n")
+        description.save(folder / "MLmodel")
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def load_model(path: str | os.PathLike[str]) -> LongtailModel:
+    """Open what `save_model` wrote.
+
+    Parameters
+    ----------
+    path : path-like
+        The folder.
+
+    Returns
+    -------
+    LongtailModel
+    """
+    return _load_pyfunc(Path(path) / MODEL_FILE)
+
+
+class LongtailModel:
+    """A model as MLflow calls it.
+
+    Parameters
+    ----------
+    model : TextClassifier
+        Fitted.
+    """
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+
+    def predict(self, model_input: Any, params: Mapping[str, Any] | None = None) -> Any:
+        """Return the best class of each text with its probability, or the k best.
+
+        Parameters
+        ----------
+        model_input : DataFrame with a column ``text``, mapping, list or array of str
+            Texts.
+        params : mapping, optional
+            ``k``: how many classes of each text; 1 where it is left out.
+
+        Returns
+        -------
+        DataFrame
+            Columns ``document``, ``label`` and ``probability``, best first.
+        """
+        import pandas as pd
+
+        texts = _read_texts(model_input)
+        k = int((params or {}).get("k", 1))
+        top = self.model.predict_proba_topk(texts, k)
+        documents, ranks = top.valid.nonzero()
+        return pd.DataFrame(
+            {
+                "document": documents,
+                "label": top.classes[documents, ranks],
+                "probability": top.scores[documents, ranks],
+            }
+        )
+
+
+def _load_pyfunc(path: str | os.PathLike[str]) -> LongtailModel:
+    """Open the model file; MLflow calls this by its name."""
+    import longtail
+
+    return LongtailModel(longtail.load(path))
+
+
+def _read_texts(given: Any) -> list[str]:
+    """Return the texts of whatever MLflow hands over."""
+    column = given["text"] if isinstance(given, Mapping) or hasattr(given, "columns") else given
+    return [str(text) for text in column]
+
+
+def _mlflow_models() -> Any:
+    try:
+        import mlflow.models
+    except ImportError as error:
+        raise ImportError("MLflow is not installed: pip install mlflow") from error
+    return mlflow.models

@@ -1,0 +1,24 @@
+"""The service: `longtail serve MODEL`, an API and a page over a model that people teach.
+
+Data flows one way: bytes -> guard (who, how much, how long) -> route (a checked request) -> batcher
+or teacher (the model) -> plain JSON.
+
+`settings`       what a service is told: addresses, tokens, limits
+`protocol`       HTTP connections that end when their client is slow
+`guard`          host, token, size and time of every request; headers of every answer
+`access`         tokens and their scopes
+`audit`          who tried to change what
+`problems`       errors as RFC 9457 has them
+`schemas`        what requests and answers hold
+`served_model`   the model of the present moment, changes, what other processes taught
+`batching`       requests that arrive together are one call
+`predictions`    what a model says, as plain JSON
+`class_names`    search among the names of classes
+`class_details`  size, terms and neighbours of a class
+`highlights`     where the terms of an explanation are in a text; new words
+`quality`        what held-out documents showed when the model was fitted
+`metrics`        counters for Prometheus
+`routes`         the API; also as Annif and Label Studio expect it
+`page`           HTML, CSS and JavaScript
+`app`, `server`  all of it put together, and run
+"""

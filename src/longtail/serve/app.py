@@ -1,0 +1,119 @@
+"""The application: guard, routes, model, put together."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from fastapi import Depends, FastAPI
+from fastapi.openapi.utils import get_openapi
+from fastapi.security import HTTPBearer
+
+from longtail import __version__
+from longtail.serve import problems
+from longtail.serve.audit import AuditTrail
+from longtail.serve.batching import Batcher
+from longtail.serve.context import Service
+from longtail.serve.guard import Guard
+from longtail.serve.metrics import Metrics
+from longtail.serve.predictions import predict
+from longtail.serve.routes import annif, classes, label_studio, status, teaching
+from longtail.serve.routes import predict as predicting
+from longtail.serve.schemas import PredictRequest
+from longtail.serve.served_model import ServedModel
+from longtail.serve.settings import Settings
+
+SECONDS_BETWEEN_LOOKS = 1.0  # at the journal, for what other processes taught
+_BEARER = HTTPBearer(auto_error=False, description="A token of the service.")
+
+
+def create_app(path: str | os.PathLike[str], settings: Settings | None = None) -> Any:
+    """Return the service of a model file as an ASGI application.
+
+    Parameters
+    ----------
+    path : path-like
+        A model file that takes texts.
+    settings : Settings, optional
+        Addresses, tokens and limits; the default accepts no changes, for it has no token.
+
+    Returns
+    -------
+    ASGI application
+        The model is loaded when it starts; until then it answers 503.
+    """
+    settings = settings or Settings()
+    metrics, audit = Metrics(), AuditTrail(settings.audit)
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        service = await asyncio.to_thread(_load, Path(path), settings, metrics, audit)
+        app.state.service = service
+        follower = asyncio.create_task(service.model.follow(SECONDS_BETWEEN_LOOKS))
+        try:
+            yield
+        finally:
+            follower.cancel()
+            with suppress(asyncio.CancelledError):
+                await follower
+            service.batcher.close()
+            await asyncio.to_thread(service.model.close)
+            audit.close()
+
+    app = FastAPI(
+        title="longtail",
+        version=__version__,
+        description="Classify texts, say why, and teach.",
+        lifespan=lifespan,
+        docs_url=None,  # its page would load scripts from elsewhere
+        redoc_url=None,
+        dependencies=[Depends(_BEARER)],
+    )
+    problems.install(app)
+    for router in (
+        *(predicting.router, teaching.router, classes.router, status.router, status.pages),
+        *(annif.router, label_studio.router),
+    ):
+        app.include_router(router)
+    app.openapi = lambda: _describe(app)  # type: ignore[method-assign]
+    guarded = Guard(app, settings, metrics, audit)
+    guarded.fastapi = app  # type: ignore[attr-defined]
+    return guarded
+
+
+def _load(path: Path, settings: Settings, metrics: Metrics, audit: AuditTrail) -> Service:
+    limits = settings.limits
+    model = ServedModel(path, read_only=settings.read_only, most_queued=limits.queued_changes)
+    batcher = Batcher(
+        lambda texts: predict(model.snapshot, texts),
+        limits.queued_documents,
+        limits.answer_seconds,
+        metrics.batches.observe,
+    )
+    metrics.watch("longtail_classes", "Classes.", lambda: len(model.snapshot.classes))
+    metrics.watch("longtail_queued_documents", "Waiting documents.", lambda: batcher.n_queued)
+    return Service(settings, model, batcher, audit, metrics)
+
+
+def _describe(app: FastAPI) -> dict[str, Any]:
+    """Return the OpenAPI description, with what FastAPI cannot see in the code."""
+    if app.openapi_schema is None:
+        schema = get_openapi(
+            title=app.title,
+            version=app.version,
+            description=app.description,
+            routes=app.routes,
+        )
+        schemas = schema["components"]["schemas"]
+        for model in (problems.ProblemBody, PredictRequest):
+            body = model.model_json_schema(ref_template="#/components/schemas/{model}")
+            schemas.update(body.pop("$defs", {}))
+            schemas[body["title"]] = body
+        schemas.pop("HTTPValidationError", None)
+        schemas.pop("ValidationError", None)
+        app.openapi_schema = schema
+    return app.openapi_schema

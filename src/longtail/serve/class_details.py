@@ -1,0 +1,114 @@
+"""What is known of one class: its size, the terms that speak for it, the classes it is close to."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import Any
+
+import numpy as np
+
+from longtail.serve.problems import Problem
+from longtail.serve.served_model import Snapshot
+from longtail.sparse import Integers
+
+N_TERMS = 20
+N_NEIGHBOURS = 8
+
+
+def encode_id(label: Any) -> str:
+    """Return a label as it stands in an address: ``s`` and base64url of a string, ``n`` a number.
+
+    Examples
+    --------
+    >>> encode_id("a/b"), encode_id(17)
+    ('sYS9i', 'n17')
+    """
+    if isinstance(label, str):
+        encoded = base64.urlsafe_b64encode(label.encode("utf-8"))
+        return "s" + encoded.rstrip(b"=").decode("ascii")
+    return f"n{label!r}"
+
+
+def decode_id(snapshot: Snapshot, class_id: str) -> tuple[Any, int]:
+    """Return the label that an id stands for, and its row.
+
+    Raises
+    ------
+    Problem
+        404 where the model has no such class.
+    """
+    missing = Problem(404, "The model has no class with this id.")
+    kind, text = class_id[:1], class_id[1:]
+    try:
+        if kind == "s":
+            padded = text + "=" * (-len(text) % 4)
+            label: Any = base64.b64decode(padded, altchars=b"-_", validate=True).decode("utf-8")
+        elif kind == "n":
+            label = float(text) if "." in text or "e" in text else int(text)
+        else:
+            raise missing
+    except (binascii.Error, ValueError):
+        raise missing from None
+    row = find_row(snapshot, label)
+    if row is None or encode_id(label) != class_id:
+        raise missing
+    return label, row
+
+
+def find_row(snapshot: Snapshot, label: Any) -> int | None:
+    """Return the row of a class; None where the model has no such class."""
+    classes = snapshot.classes
+    is_text = isinstance(label, str)
+    if is_text != (classes.dtype.kind not in "iufb") or (is_text and "\0" in label):
+        return None
+    row = int(np.searchsorted(classes, label))
+    return row if row < len(classes) and classes[row : row + 1].tolist()[0] == label else None
+
+
+def describe(snapshot: Snapshot, label: Any, row: int) -> dict[str, Any]:
+    """Return all there is to say of one class."""
+    terms, weights = top_terms(snapshot, row)
+    spelled = [snapshot.model.vocabulary_.term(int(term)) for term in terms]
+    return {
+        "id": encode_id(label),
+        "label": label,
+        "size": int(snapshot.statistics.class_sizes[row]),
+        "terms": [
+            {"term": term, "weight": weight}
+            for term, weight in zip(spelled, weights.tolist(), strict=True)
+        ],
+        "neighbours": find_neighbours(snapshot, label, spelled),
+    }
+
+
+def top_terms(snapshot: Snapshot, row: int) -> tuple[Integers, Any]:
+    """Return the terms that weigh most in a class: its centroid, idf and learned term weights."""
+    statistics = snapshot.statistics
+    entries = slice(*statistics.indptr[row : row + 2].tolist())
+    terms = statistics.indices[entries]
+    frequencies = statistics.document_frequencies[terms]
+    idf = np.log((1.0 + statistics.n_documents) / (1.0 + frequencies)) + 1.0
+    weights = statistics.centroid_sums[entries] * idf
+    learned = getattr(snapshot.model, "term_weights_", None)
+    if learned is not None:
+        weights = weights * learned[terms]
+    norm = float(np.linalg.norm(weights)) or 1.0
+    order = np.lexsort((terms, -weights))[:N_TERMS]
+    return terms[order], weights[order] / norm
+
+
+def find_neighbours(snapshot: Snapshot, label: Any, terms: list[str]) -> list[dict[str, Any]]:
+    """Return the other classes that the class's own words are closest to."""
+    spelled = [term for term in terms if not term.startswith("~")]
+    if not spelled:
+        return []
+    k = min(N_NEIGHBOURS + 1, len(snapshot.classes))
+    top = snapshot.model.predict_topk([" . ".join(spelled)], k)
+    return [
+        {"id": encode_id(other), "label": other, "score": score}
+        for other, score, valid in zip(
+            top.classes[0].tolist(), top.scores[0].tolist(), top.valid[0].tolist(), strict=True
+        )
+        if valid and other != label
+    ][:N_NEIGHBOURS]

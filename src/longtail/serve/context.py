@@ -1,0 +1,137 @@
+"""What routes share, found through the application's state."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from fastapi import Request
+from pydantic_core import to_json
+from starlette.responses import Response
+
+from longtail.exceptions import DocumentError, ModelFileError, VersionConflictError
+from longtail.serve.access import Caller
+from longtail.serve.audit import AuditTrail
+from longtail.serve.batching import Batcher
+from longtail.serve.metrics import Metrics
+from longtail.serve.predictions import Prediction
+from longtail.serve.problems import MODEL_REFUSED, VERSION_MOVED, Problem
+from longtail.serve.schemas import ANY_VERSION
+from longtail.serve.served_model import ServedModel, Snapshot
+from longtail.serve.settings import Settings
+from longtail.teaching.versions import VersionedTeacher
+
+
+@dataclass(frozen=True)
+class Service:
+    """The parts of a running service."""
+
+    settings: Settings
+    model: ServedModel
+    batcher: Batcher[Prediction]
+    audit: AuditTrail
+    metrics: Metrics
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The model of this moment."""
+        return self.model.snapshot
+
+
+def get_service(request: Request) -> Service:
+    """Return the service that a request reached.
+
+    Raises
+    ------
+    Problem
+        503 while the model is not loaded.
+    """
+    service: Service | None = getattr(request.app.state, "service", None)
+    if service is None:
+        raise Problem(503, "The model is being loaded.", headers={"Retry-After": "1"})
+    return service
+
+
+def get_caller(request: Request) -> Caller:
+    """Return who asks."""
+    caller: Caller = request.scope["longtail.caller"]
+    return caller
+
+
+def answer(body: Any, status: int = 200) -> Response:
+    """Return plain data as JSON; what is not finite becomes null."""
+    return Response(to_json(body, inf_nan_mode="null"), status, media_type="application/json")
+
+
+async def in_thread(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Run a function beside the event loop."""
+    return await asyncio.to_thread(function, *arguments)
+
+
+async def make_change(
+    request: Request,
+    action: str,
+    version: str,
+    by: str | None,
+    change: Callable[[VersionedTeacher, str], int],
+) -> Response:
+    """Make a change, record who made it, and answer with its number.
+
+    Parameters
+    ----------
+    request : Request
+        Who asks.
+    action : str
+        Its name in audit trail and metrics.
+    version : str
+        What it was made against.
+    by : str or None
+        Who says so, beside the name of the token.
+    change : callable
+        Called in a thread with the teacher and the author.
+    """
+    service, caller = get_service(request), get_caller(request)
+    author = f"{caller.name}: {by}" if by else caller.name
+    against = None if version == ANY_VERSION else version
+    outcome = "failed"
+    try:
+        change_number = await service.model.change(lambda t: change(t, author), against)
+        outcome = "done"
+    except Exception as error:
+        problem = describe_refusal(error)
+        if problem is None:
+            raise
+        outcome = problem.detail
+        raise problem from None
+    finally:
+        short = outcome if outcome in ("done", "failed") else "refused"
+        service.metrics.changes.labels(action, short).inc()
+        done = {"change": change_number} if outcome == "done" else {}
+        service.audit.record(caller, action, outcome, author=author, version=version, **done)
+    return answer({"change": change_number, "version": service.snapshot.version})
+
+
+def describe_refusal(error: Exception) -> Problem | None:
+    """Return what a client can do about an error of a change; None where it is a fault."""
+    if isinstance(error, Problem):
+        return error
+    if isinstance(error, VersionConflictError):
+        return Problem(409, str(error), VERSION_MOVED, version=error.current)
+    if isinstance(error, ModelFileError):
+        # The path is the server's own business.
+        return Problem(503, f"The model or its journal {error.problem}.", MODEL_REFUSED)
+    if isinstance(error, DocumentError):
+        return Problem(422, str(error), document=error.document)
+    if isinstance(error, ValueError | TypeError | KeyError):
+        return Problem(422, _sentence(error))
+    if isinstance(error, OSError):
+        reason = error.strerror or "the disk failed"
+        return Problem(503, f"The change could not be recorded: {reason}", MODEL_REFUSED)
+    return None
+
+
+def _sentence(error: Exception) -> str:
+    text = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
+    return text.encode("utf-8", "replace").decode("utf-8")[:1_000]

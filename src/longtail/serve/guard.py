@@ -1,0 +1,199 @@
+"""What every request passes: host, token, size, time and number; what every answer carries.
+
+An ASGI middleware around the whole application. A refusal costs no parsing: it is answered before
+the body is read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+from longtail.serve.access import Caller, Gatekeeper, required_scope
+from longtail.serve.audit import AuditTrail
+from longtail.serve.metrics import Metrics
+from longtail.serve.problems import Problem, respond
+from longtail.serve.settings import Settings, is_loopback
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Message, Receive, Send], Awaitable[None]]
+
+STREAMED = b"application/x-ndjson"
+_SECURITY_HEADERS = [
+    (
+        b"content-security-policy",
+        b"default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+        b"img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+        b"require-trusted-types-for 'script'; trusted-types 'none'",
+    ),
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"permissions-policy", b"camera=(), geolocation=(), microphone=()"),
+]
+
+
+class Guard:
+    """Admits requests, bounds them, and counts them.
+
+    Parameters
+    ----------
+    app : ASGI application
+        What answers them.
+    settings : Settings
+        Who may do what, and how much.
+    metrics : Metrics
+        Where they are counted.
+    audit : AuditTrail
+        Where refused changes go.
+    """
+
+    def __init__(self, app: App, settings: Settings, metrics: Metrics, audit: AuditTrail) -> None:
+        self._app, self._settings, self._metrics, self._audit = app, settings, metrics, audit
+        self._gatekeeper = Gatekeeper(settings)
+        self._hosts = _host_names(settings)
+        self._under_way: Counter[str] = Counter()
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        """Answer one request, or hand it on."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        answer = _Answer(scope, send)
+        start = time.perf_counter()
+        self._metrics.under_way.inc()
+        try:
+            await self._admit(scope, receive, answer)
+        except Problem as problem:
+            if not answer.started:
+                await respond(problem)(scope, receive, answer)
+        finally:
+            self._metrics.under_way.dec()
+            route = _route_name(scope)
+            self._metrics.seconds.labels(route).observe(time.perf_counter() - start)
+            method = scope["method"] if route != "other" else "other"
+            self._metrics.requests.labels(method, route, answer.status).inc()
+
+    async def _admit(self, scope: Message, receive: Receive, answer: _Answer) -> None:
+        headers = dict(scope["headers"])
+        self._check_host(headers)
+        caller = self._identify(scope, headers)
+        scope["longtail.caller"] = caller
+        limits = self._settings.limits
+        is_streamed = headers.get(b"content-type", b"").split(b";")[0].strip() == STREAMED
+        most = None if is_streamed else limits.body_bytes
+        if most is not None and _content_length(headers) > most:
+            raise _too_large(most)
+        if self._under_way[caller.key] >= limits.requests_per_client:
+            raise Problem(
+                429,
+                f"{limits.requests_per_client} requests of yours are under way; wait for them.",
+                headers={"Retry-After": "1"},
+            )
+        self._under_way[caller.key] += 1
+        try:
+            await self._app(scope, _Body(receive, most, limits.body_seconds), answer)
+        finally:
+            self._under_way[caller.key] -= 1
+            if not self._under_way[caller.key]:
+                del self._under_way[caller.key]
+
+    def _check_host(self, headers: dict[bytes, bytes]) -> None:
+        """Refuse a name that is not ours: a page elsewhere may have led a browser here."""
+        host = headers.get(b"host", b"").decode("latin-1").lower()
+        name = host.rsplit(":", 1)[0] if not host.endswith("]") else host
+        if self._hosts is not None and name not in self._hosts:
+            raise Problem(421, "This service is not meant to be reached under this name.")
+
+    def _identify(self, scope: Message, headers: dict[bytes, bytes]) -> Caller:
+        address = scope["client"][0] if scope.get("client") else "unknown"
+        method, path = scope["method"], scope["path"]
+        try:
+            return self._gatekeeper.admit(method, path, headers.get(b"authorization"), address)
+        except Problem as problem:
+            if required_scope(method, path) == "teach":
+                anonymous = Caller("", address, False)
+                self._audit.record(anonymous, f"{method} {path[:100]}", problem.detail)
+            raise
+
+
+class _Body:
+    """A request's body: so many bytes at most, and each piece of it in time."""
+
+    def __init__(self, receive: Receive, most: int | None, seconds: float) -> None:
+        self._receive, self._most = receive, most
+        self._seconds, self._deadline = seconds, time.monotonic() + seconds
+        self._n_bytes, self._is_complete = 0, False
+
+    async def __call__(self) -> Message:
+        if self._is_complete:  # what comes now is the end of the connection, at any time
+            return await self._receive()
+        now = time.monotonic()
+        seconds = self._seconds if self._most is None else max(0.0, self._deadline - now)
+        try:
+            async with asyncio.timeout(seconds):
+                message = await self._receive()
+        except TimeoutError:
+            raise Problem(
+                408, "The request did not arrive in time.", headers={"Connection": "close"}
+            ) from None
+        self._n_bytes += len(message.get("body", b""))
+        self._is_complete = not message.get("more_body", False)
+        if self._most is not None and self._n_bytes > self._most:
+            raise _too_large(self._most)
+        return message
+
+
+class _Answer:
+    """What is sent back, with security headers."""
+
+    def __init__(self, scope: Message, send: Send) -> None:
+        self._send = send
+        self._is_page = required_scope(scope["method"], scope["path"]) is None
+        self.started, self.status = False, 500
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.started, self.status = True, message["status"]
+            headers = [*message.get("headers", ()), *_SECURITY_HEADERS]
+            if not any(name.lower() == b"cache-control" for name, _ in headers):
+                headers.append((b"cache-control", b"no-cache" if self._is_page else b"no-store"))
+            message = {**message, "headers": headers}
+        await self._send(message)
+
+
+def _host_names(settings: Settings) -> frozenset[str] | None:
+    """Return the names under which the service may be reached; None where none were given."""
+    given = {name.lower() for name in settings.allowed_hosts}
+    if is_loopback(settings.host):
+        return frozenset(given | {"localhost", "127.0.0.1", "[::1]", settings.host})
+    return frozenset(given | {settings.host}) if given else None
+
+
+def _content_length(headers: dict[bytes, bytes]) -> int:
+    try:
+        return int(headers.get(b"content-length", b"0"))
+    except ValueError:
+        return 0
+
+
+def _too_large(most: int) -> Problem:
+    return Problem(
+        413,
+        f"The request is larger than {most:,} bytes. Send fewer documents, or stream them as "
+        "application/x-ndjson.",
+        headers={"Connection": "close"},
+    )
+
+
+def _route_name(scope: Message) -> str:
+    """Return the pattern of the route that answered, so that there are few of them."""
+    route = scope.get("route")
+    return getattr(route, "path", None) or "other"

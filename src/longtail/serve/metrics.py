@@ -1,0 +1,61 @@
+"""Counters for Prometheus, a registry for each service."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from prometheus_client import (
+    CONTENT_TYPE_LATEST,
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    ProcessCollector,
+    generate_latest,
+)
+
+CONTENT_TYPE = CONTENT_TYPE_LATEST
+_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.015, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 30.0)
+_DOCUMENTS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+
+
+class Metrics:
+    """What a service counts."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        ProcessCollector(registry=self.registry)
+        self.requests = Counter(
+            "longtail_requests",
+            "Requests, by route and status.",
+            ("method", "route", "status"),
+            registry=self.registry,
+        )
+        self.seconds = Histogram(
+            "longtail_request_seconds",
+            "Time from the head of a request to the end of its answer.",
+            ("route",),
+            buckets=_SECONDS,
+            registry=self.registry,
+        )
+        self.under_way = Gauge(
+            "longtail_requests_under_way", "Requests under way.", registry=self.registry
+        )
+        self.batches = Histogram(
+            "longtail_batch_documents",
+            "Documents of each call of the model.",
+            buckets=_DOCUMENTS,
+            registry=self.registry,
+        )
+        self.changes = Counter(
+            "longtail_changes", "Changes, by action and outcome.", ("action", "outcome"),
+            registry=self.registry,
+        )  # fmt: skip
+
+    def watch(self, name: str, description: str, value: Callable[[], float]) -> None:
+        """Report what a function returns when it is asked."""
+        Gauge(name, description, registry=self.registry).set_function(value)
+
+    def render(self) -> bytes:
+        """Return all of it as Prometheus reads it."""
+        return generate_latest(self.registry)

@@ -1,0 +1,55 @@
+// Elements from plain data. No markup is ever parsed: texts and names are text, whatever they hold.
+
+const INVISIBLE = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
+
+/** Return a text in which what cannot be seen, or turns the direction, is spelled out. */
+export function visible(text) {
+  return String(text).replace(INVISIBLE, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`);
+}
+
+/** Create an element; `on` holds event listeners, `style` CSS properties. */
+export function el(tag, attributes = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name === "on") for (const [event, listener] of Object.entries(value)) element.addEventListener(event, listener);
+    else if (name === "style") Object.assign(element.style, value);
+    else if (value === true) element.setAttribute(name, "");
+    else if (value !== false && value != null) element.setAttribute(name, value);
+  }
+  element.append(...children.filter((child) => child != null && child !== false));
+  return element;
+}
+
+export function svg(tag, attributes = {}, ...children) {
+  const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  element.append(...children);
+  return element;
+}
+
+/** A class name, isolated from the direction of what is around it. */
+export const nameOf = (label) => el("bdi", { class: "name" }, visible(label));
+export const percent = (p) => (p == null ? "" : `${(100 * p).toFixed(p > 0 && p < 0.0995 ? 1 : 0)} %`);
+export const byId = (id) => document.getElementById(id);
+export const count = (n, noun) => `${n.toLocaleString("en")} ${noun}${n === 1 ? "" : noun.endsWith("s") ? "es" : "s"}`;
+
+let timer;
+export function say(text) {
+  clearTimeout(timer);
+  byId("alert").textContent = "";
+  byId("status").textContent = text;
+  timer = setTimeout(() => { byId("status").textContent = ""; }, 8000);
+}
+
+export function warn(text) {
+  byId("status").textContent = "";
+  byId("alert").textContent = text;
+  clearTimeout(timer);
+  timer = setTimeout(() => { byId("alert").textContent = ""; }, 15000);
+}
+
+/** Call a function once its calls have paused. */
+export function debounce(fn, ms) {
+  let waiting;
+  return (...args) => { clearTimeout(waiting); waiting = setTimeout(() => fn(...args), ms); };
+}

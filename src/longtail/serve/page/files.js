@@ -1,0 +1,72 @@
+// Files of texts: CSV (RFC 4180, also with tabs or semicolons) and JSON lines, read and written here.
+
+/** Return the rows of a CSV text, each an array of cells. */
+export function parseCsv(text) {
+  const head = text.slice(0, text.indexOf("\n") + 1 || text.length);
+  const separator = ["\t", ";", ","].find((c) => head.includes(c)) ?? ",";
+  const rows = [];
+  let row = [], cell = "", quoted = false;
+  for (let i = 0; i < text.length; i++) {
+    const c = text[i];
+    if (quoted) {
+      if (c !== '"') cell += c;
+      else if (text[i + 1] === '"') { cell += '"'; i++; }
+      else quoted = false;
+    } else if (c === '"' && cell === "") quoted = true;
+    else if (c === separator) { row.push(cell); cell = ""; }
+    else if (c === "\n" || c === "\r") {
+      if (c === "\r" && text[i + 1] === "\n") i++;
+      row.push(cell); rows.push(row); row = []; cell = "";
+    } else cell += c;
+  }
+  if (cell !== "" || row.length) { row.push(cell); rows.push(row); }
+  return rows.filter((cells) => cells.length > 1 || cells[0] !== "");
+}
+
+/** Return records with the columns that they have; the one with the longest texts comes first. */
+export function readTexts(name, content) {
+  const text = content.replace(/^\ufeff/, "");
+  let records;
+  if (/\.(jsonl|ndjson|json)$/i.test(name)) {
+    records = text.split("\n").filter((line) => line.trim()).map((line, i) => {
+      let value;
+      try { value = JSON.parse(line); } catch { throw new Error(`Line ${i + 1} is not JSON.`); }
+      if (typeof value === "string") return { text: value };
+      if (value === null || typeof value !== "object" || Array.isArray(value)) throw new Error(`Line ${i + 1} is neither a text nor an object.`);
+      return value;
+    });
+  } else {
+    const [header, ...rows] = parseCsv(text);
+    if (!header) throw new Error("The file is empty.");
+    const names = header.length === 1 && rows.length === 0 ? null : header;
+    records = names ? rows.map((cells) => Object.fromEntries(names.map((column, i) => [column, cells[i] ?? ""]))) : [{ text: header[0] }];
+  }
+  if (!records.length) throw new Error("The file has no texts.");
+  const columns = [...new Set(records.slice(0, 100).flatMap(Object.keys))].filter((column) => records.some((r) => typeof r[column] === "string"));
+  if (!columns.length) throw new Error("The file has no column of texts.");
+  const total = (column) => records.slice(0, 100).reduce((sum, r) => sum + String(r[column] ?? "").length, 0);
+  columns.sort((a, b) => (b === "text") - (a === "text") || total(b) - total(a));
+  return { records, columns };
+}
+
+/** Return a cell of a CSV file; what a spreadsheet would take for a formula gets a quote before it. */
+function cell(value) {
+  let text = value == null ? "" : typeof value === "object" ? JSON.stringify(value) : String(value);
+  if (/^[=+\-@\t\r]/.test(text) && typeof value === "string") text = `'${text}`;
+  return /[",\n\r;\t]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}
+
+export function writeCsv(records) {
+  const columns = [...new Set(records.flatMap(Object.keys))];
+  return [columns, ...records.map((r) => columns.map((c) => r[c]))].map((row) => row.map(cell).join(",")).join("\r\n") + "\r\n";
+}
+
+export const writeJsonl = (records) => records.map((record) => JSON.stringify(record)).join("\n") + "\n";
+
+export function download(name, content) {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([content], { type: "text/plain" }));
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+}

@@ -1,0 +1,61 @@
+// The page: tabs, the token, and what the model is.
+
+import { byId, count } from "./dom.js";
+import { onChange, refresh, state } from "./api.js";
+import { startTry } from "./try.js";
+import { startQueue } from "./queue.js";
+import { openClasses, startClasses } from "./classes.js";
+import { openQuality } from "./quality.js";
+
+const tabs = [...byId("tabs").children];
+const opened = { classes: openClasses, quality: openQuality };
+
+function select(tab) {
+  for (const other of tabs) {
+    const is = other === tab;
+    other.setAttribute("aria-selected", String(is));
+    other.tabIndex = is ? 0 : -1;
+    byId(other.getAttribute("aria-controls")).hidden = !is;
+  }
+  opened[tab.id.slice(4)]?.();
+}
+
+for (const [i, tab] of tabs.entries()) {
+  tab.addEventListener("click", () => select(tab));
+  tab.addEventListener("keydown", (event) => {
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (!step) return;
+    const next = tabs[(i + step + tabs.length) % tabs.length];
+    next.focus();
+    select(next);
+  });
+}
+
+// The token comes after #, which no server sees, and leaves the address at once.
+const given = new URLSearchParams(location.hash.slice(1)).get("token");
+if (given) {
+  sessionStorage.setItem("token", given);
+  history.replaceState(null, "", location.pathname);
+}
+state.token = given ?? sessionStorage.getItem("token") ?? "";
+
+const dialog = byId("token-dialog");
+byId("sign-in").addEventListener("click", () => { byId("token").value = state.token; dialog.showModal(); });
+dialog.addEventListener("close", () => {
+  if (dialog.returnValue !== "use") return;
+  state.token = byId("token").value.trim();
+  sessionStorage.setItem("token", state.token);
+  refresh();
+});
+
+onChange(() => {
+  const { model } = state;
+  byId("model").textContent = model ? `${count(model.n_classes, "class")}, ${count(model.n_documents, "document")}, version ${model.version}` : "";
+  byId("sign-in").textContent = model?.may_teach ? "You may teach" : "Token";
+});
+
+startTry();
+startQueue();
+startClasses();
+refresh();
+setInterval(() => { if (!document.hidden) refresh(); }, 15000);

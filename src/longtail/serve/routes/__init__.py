@@ -1,0 +1,1 @@
+"""The API, by what it is about: a router in each module."""

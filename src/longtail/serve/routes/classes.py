@@ -1,0 +1,114 @@
+"""`/v1/classes`: search, browse, look at, rename, merge, remove."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from fastapi import APIRouter, Path, Query, Request
+from starlette.responses import Response
+
+from longtail.serve.class_details import decode_id, describe, encode_id, find_row
+from longtail.serve.context import answer, get_service, in_thread, make_change
+from longtail.serve.problems import CHANGE_RESPONSES, Problem
+from longtail.serve.routes.teaching import match_label
+from longtail.serve.schemas import ChangeResponse, ClassChange, ClassDetails, ClassList
+from longtail.serve.served_model import Snapshot
+
+router = APIRouter(responses=CHANGE_RESPONSES)
+_ClassId = Annotated[str, Path(max_length=8_000, pattern=r"^[sn][\w.+-]*$")]
+
+
+@router.get("/v1/classes", response_model=ClassList)
+async def list_classes(
+    request: Request,
+    query: Annotated[str, Query(max_length=1_000, description="A part of a name.")] = "",
+    by: Annotated[
+        Literal["name", "score", "both"],
+        Query(description="By letters, by the model's own score of the query, or both."),
+    ] = "both",
+    sort: Annotated[Literal["name", "size"], Query(description="Without a query.")] = "name",
+    offset: Annotated[int, Query(ge=0, le=10**9)] = 0,
+    limit: Annotated[int, Query(ge=1, le=500)] = 20,
+) -> Response:
+    """Search classes, or go through all of them where there is no query."""
+    service = get_service(request)
+    snapshot = service.snapshot
+    if not query.strip():
+        return answer(await in_thread(_browse, snapshot, sort, offset, limit))
+    found: list[tuple[Any, str]] = []
+    if by != "score":
+        found += await in_thread(snapshot.names.search, query, limit)
+    if by != "name":
+        (prediction,) = await service.batcher.submit([query])
+        n_named = len(found)
+        named = {label for label, _ in found}
+        scored = [label for label in prediction.labels if label not in named]
+        # Half of the list is for what the model thinks, where the names alone would fill it.
+        n_scored = min(len(scored), max(limit - n_named, limit // 2 if by == "both" else limit))
+        found = found[: limit - n_scored] + [(label, "score") for label in scored[:n_scored]]
+    classes = await in_thread(_summarise, snapshot, found)
+    return answer({"version": snapshot.version, "total": len(snapshot.classes), "classes": classes})
+
+
+@router.get("/v1/classes/{class_id}", response_model=ClassDetails)
+async def show_class(request: Request, class_id: _ClassId) -> Response:
+    """Show a class: its size, the terms that speak for it, the classes it is close to."""
+    snapshot = get_service(request).snapshot
+    label, row = decode_id(snapshot, class_id)
+    details = await in_thread(describe, snapshot, label, row)
+    return answer({"version": snapshot.version} | details)
+
+
+@router.patch("/v1/classes/{class_id}", response_model=ChangeResponse)
+async def change_class(request: Request, class_id: _ClassId, asked: ClassChange) -> Response:
+    """Rename a class, merge it into another, give it a text, or remove it."""
+    snapshot = get_service(request).snapshot
+    label, _ = decode_id(snapshot, class_id)
+    given = asked.model_dump(exclude_none=True, exclude={"version", "by"})
+    if len(given) != 1:
+        raise Problem(422, "Give one of rename, merge_into, text and remove.")
+    ((action, value),) = given.items()
+
+    def change(teacher: Any, author: str) -> int:
+        change_id: int
+        if action == "rename":
+            change_id = teacher.rename_class(label, match_label(snapshot, value), by=author)
+        elif action == "merge_into":
+            change_id = teacher.merge_classes(label, match_label(snapshot, value), by=author)
+        elif action == "remove":
+            change_id = teacher.remove_class(label, by=author)
+        elif hasattr(teacher, "set_class_text"):
+            change_id = teacher.set_class_text(label, value, by=author)
+        else:
+            raise Problem(422, "This model keeps no texts of classes.")
+        return change_id
+
+    name = "merge" if action == "merge_into" else action
+    return await make_change(request, name, asked.version, asked.by, change)
+
+
+def _browse(snapshot: Snapshot, sort: str, offset: int, limit: int) -> dict[str, Any]:
+    """Return some classes in the order of their names or sizes."""
+    sizes = snapshot.statistics.class_sizes
+    n_classes = len(snapshot.classes)
+    order = np.argsort(-sizes, kind="stable") if sort == "size" else np.arange(n_classes)
+    rows = order[offset : offset + limit]
+    labels = snapshot.classes[rows].tolist()
+    classes = [
+        {"id": encode_id(label), "label": label, "size": size, "match": None}
+        for label, size in zip(labels, sizes[rows].tolist(), strict=True)
+    ]
+    return {"version": snapshot.version, "total": n_classes, "classes": classes}
+
+
+def _summarise(snapshot: Snapshot, found: list[tuple[Any, str]]) -> list[dict[str, Any]]:
+    """Return labels with their sizes; a class that is just gone is left out."""
+    sizes, classes = snapshot.statistics.class_sizes, []
+    for label, match in found:
+        row = find_row(snapshot, label)
+        if row is not None:
+            size = int(sizes[row])
+            entry = {"id": encode_id(label), "label": label, "size": size, "match": match}
+            classes.append(entry)
+    return classes

@@ -1,0 +1,117 @@
+"""`/v1/model`, `/v1/quality`, `/health`, `/metrics`, and the page."""
+
+from __future__ import annotations
+
+import hashlib
+from importlib import resources
+from typing import Any
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from longtail import __version__
+from longtail.serve.context import answer, get_caller, get_service, in_thread
+from longtail.serve.metrics import CONTENT_TYPE
+from longtail.serve.problems import RESPONSES, Problem
+from longtail.serve.quality import measure_quality
+from longtail.serve.schemas import ModelInfo
+
+_TYPES = {
+    "html": "text/html; charset=utf-8",
+    "css": "text/css; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "svg": "image/svg+xml",
+}
+
+router = APIRouter(responses=RESPONSES)
+pages = APIRouter(include_in_schema=False)
+
+
+def _read_page() -> dict[str, tuple[bytes, str, str]]:
+    """Return the files of the page with their types and tags; all names are known beforehand."""
+    files = {}
+    for entry in resources.files("longtail.serve").joinpath("page").iterdir():
+        ending = entry.name.rpartition(".")[2]
+        if ending in _TYPES:
+            content = entry.read_bytes()
+            tag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
+            files[entry.name] = content, _TYPES[ending], tag
+    return files
+
+
+_FILES = _read_page()
+
+
+@router.get("/v1/model", response_model=ModelInfo)
+async def model(request: Request) -> Response:
+    """Say what is served, and whether the caller may teach."""
+    service, caller = get_service(request), get_caller(request)
+    snapshot = service.snapshot
+    statistics = await in_thread(lambda: snapshot.statistics)
+    return answer(
+        {
+            "version": snapshot.version,
+            "multilabel": snapshot.is_multilabel,
+            "probabilities": snapshot.has_probabilities,
+            "n_classes": len(snapshot.classes),
+            "n_documents": int(statistics.n_documents),
+            "read_only": service.settings.read_only,
+            "may_teach": caller.may_teach and not service.settings.read_only,
+            "library": __version__,
+        }
+    )
+
+
+@router.get("/v1/quality")
+async def quality(request: Request) -> Response:
+    """Say what held-out documents showed when the model was fitted."""
+    snapshot = get_service(request).snapshot
+    figures: dict[str, Any] = await in_thread(measure_quality, snapshot)
+    return answer({"version": snapshot.version} | figures)
+
+
+@router.get("/health/live")
+async def live() -> Response:
+    """Say that the process answers."""
+    return answer({"status": "ok"})
+
+
+@router.get("/health/ready")
+async def ready(request: Request) -> Response:
+    """Say that the model is loaded and its kernels are compiled."""
+    service = get_service(request)
+    return answer({"status": "ok", "version": service.snapshot.version})
+
+
+@router.get("/metrics", responses={200: {"content": {"text/plain": {}}}})
+async def metrics(request: Request) -> Response:
+    """Report counters for Prometheus."""
+    return Response(get_service(request).metrics.render(), media_type=CONTENT_TYPE)
+
+
+@pages.get("/")
+async def index(request: Request) -> Response:
+    """Serve the page."""
+    return _serve_file(request, "index.html")
+
+
+@pages.get("/favicon.ico")
+async def favicon(request: Request) -> Response:
+    """Serve the icon of the page."""
+    return _serve_file(request, "icon.svg")
+
+
+@pages.get("/page/{name}")
+async def page_file(request: Request, name: str) -> Response:
+    """Serve a file of the page; only those that were read at the start."""
+    return _serve_file(request, name)
+
+
+def _serve_file(request: Request, name: str) -> Response:
+    if name not in _FILES:
+        raise Problem(404, "There is no such file.")
+    content, kind, tag = _FILES[name]
+    headers = {"ETag": tag, "Cache-Control": "no-cache"}
+    if request.headers.get("if-none-match") == tag:
+        return Response(status_code=304, headers=headers)
+    return Response(content, media_type=kind, headers=headers)

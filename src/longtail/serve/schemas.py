@@ -1,0 +1,256 @@
+"""What requests and answers hold; the OpenAPI description is made of these."""
+
+from __future__ import annotations
+
+import unicodedata
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictInt, StrictStr
+
+MOST_DOCUMENTS = 1_024  # in one request that is not streamed
+MOST_CHARACTERS = 100_000  # of a document
+LONGEST_LABEL = 1_000  # characters
+ANY_VERSION = "*"  # whatever the version is, as If-Match has it
+
+
+def _check_label(label: str) -> str:
+    """Refuse names that cannot be shown or told apart."""
+    if not label.strip():
+        raise ValueError("a label needs a character that can be seen")
+    if any(unicodedata.category(character) in ("Cc", "Cs") for character in label):
+        raise ValueError("a label may not have control characters, such as NUL or a new line")
+    return label
+
+
+Text = Annotated[str, Field(max_length=MOST_CHARACTERS)]
+TaughtText = Annotated[str, Field(min_length=1, max_length=MOST_CHARACTERS)]
+NewName = Annotated[
+    StrictStr, Field(min_length=1, max_length=LONGEST_LABEL), AfterValidator(_check_label)
+]
+Label = NewName | Annotated[StrictInt, Field(ge=-(2**63), lt=2**63)]
+AnyLabel = str | int | float
+By = Annotated[str, Field(max_length=100, description="Who says so, beside the token's name.")]
+Version = Annotated[
+    str,
+    Field(
+        max_length=100,
+        description='The version that the change was made against; "*" accepts any.',
+    ),
+]
+
+
+class _Request(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class PredictRequest(_Request):
+    """Texts to classify."""
+
+    documents: Annotated[list[Text], Field(min_length=1, max_length=MOST_DOCUMENTS)]
+    k: Annotated[int, Field(ge=1, le=100, description="How many candidates of each.")] = 5
+    precision: Annotated[
+        float | None, Field(gt=0, lt=1, description="Abstain where this is not reached.")
+    ] = None
+    new_words: Annotated[bool, Field(description="Also return words that no document had.")] = False
+
+
+class Candidate(BaseModel):
+    """A class that a text may be in."""
+
+    label: AnyLabel
+    probability: float | None = None
+    score: float | None = None
+
+
+class Result(BaseModel):
+    """What the model says about one text."""
+
+    labels: Annotated[
+        list[AnyLabel],
+        Field(description="One label, several for a multi-label model, none after abstaining."),
+    ]
+    abstained: bool
+    classes: Annotated[list[Candidate], Field(description="Candidates, best first.")]
+    none: Annotated[
+        float | None, Field(description="Probability that no candidate is the class.")
+    ] = None
+    new_words: list[str] | None = None
+
+
+class ThresholdBody(BaseModel):
+    """The probability from which on a precision is reached; null where it cannot be."""
+
+    threshold: float | None
+    expected_precision: float | None
+    coverage: float
+    n_documents: int
+
+
+class PredictResponse(BaseModel):
+    """What the model says about texts."""
+
+    version: str
+    threshold: ThresholdBody | None = None
+    results: list[Result]
+
+
+class ExplainRequest(_Request):
+    """A text, and the class to explain: the predicted one where none is named."""
+
+    text: Text
+    label: AnyLabel | None = None
+    top_terms: Annotated[int, Field(ge=1, le=100)] = 10
+
+
+class TermPart(BaseModel):
+    """What a term contributes, and where it stands in the text (characters)."""
+
+    term: str
+    contribution: float
+    spans: list[tuple[int, int]]
+
+
+class ExplanationBody(BaseModel):
+    """A score in parts: terms + rest + constant, or features, add up to it."""
+
+    label: AnyLabel
+    score: float
+    features: dict[str, float]
+    terms: list[TermPart]
+    rest: float
+    constant: float
+
+
+class ExplainResponse(BaseModel):
+    """Why a text gets a class, beside the best other one."""
+
+    version: str
+    explanation: ExplanationBody
+    runner_up: ExplanationBody | None
+
+
+class TaughtDocument(_Request):
+    """A text with its label, or its labels for a multi-label model."""
+
+    text: TaughtText
+    label: Label | None = None
+    labels: Annotated[list[Label] | None, Field(min_length=1, max_length=100)] = None
+
+
+class _Change(_Request):
+    version: Version
+    by: By | None = None
+
+
+class TeachRequest(_Change):
+    """Documents to add, or to forget: all of them or none."""
+
+    documents: Annotated[list[TaughtDocument], Field(min_length=1, max_length=MOST_DOCUMENTS)]
+
+
+class UndoRequest(_Change):
+    """The last changes, or those with some numbers."""
+
+    n: Annotated[int, Field(ge=1, le=1_000)] = 1
+    changes: Annotated[
+        list[Annotated[int, Field(ge=1, lt=2**53)]] | None, Field(min_length=1, max_length=1_000)
+    ] = None
+
+
+class ClassChange(_Change):
+    """One of: a new name, a class to merge into, a text, or that it be removed."""
+
+    rename: Label | None = None
+    merge_into: Label | None = None
+    text: Text | None = None
+    remove: Literal[True] | None = None
+
+
+class ChangeResponse(BaseModel):
+    """The number of a change, and the version that the model has now."""
+
+    change: int
+    version: str
+
+
+class ClassSummary(BaseModel):
+    """A class in a list."""
+
+    id: str
+    label: AnyLabel
+    size: int
+    match: Literal["prefix", "fuzzy", "score"] | None = None
+
+
+class ClassList(BaseModel):
+    """Classes, and how many there are."""
+
+    version: str
+    total: int
+    classes: list[ClassSummary]
+
+
+class TermWeight(BaseModel):
+    """A term of a class."""
+
+    term: str
+    weight: float
+
+
+class Neighbour(BaseModel):
+    """A class that is easily taken for another."""
+
+    id: str
+    label: AnyLabel
+    score: float
+
+
+class ClassDetails(BaseModel):
+    """What is known of a class."""
+
+    version: str
+    id: str
+    label: AnyLabel
+    size: int
+    terms: list[TermWeight]
+    neighbours: list[Neighbour]
+
+
+class ChangeEntry(BaseModel):
+    """A change in the journal; texts are shortened."""
+
+    number: int
+    time: str
+    by: str | None
+    action: str
+    in_effect: bool
+    n_documents: int
+    content: dict[str, Any]
+
+
+class ChangeList(BaseModel):
+    """Changes, newest first."""
+
+    version: str
+    total: int
+    changes: list[ChangeEntry]
+
+
+class ModelInfo(BaseModel):
+    """What a service serves."""
+
+    version: str
+    multilabel: bool
+    probabilities: bool
+    n_classes: int
+    n_documents: int
+    read_only: bool
+    may_teach: bool
+    library: str
+
+
+class ReloadResponse(BaseModel):
+    """Whether another model, or changes of others, were taken in."""
+
+    version: str
+    changed: bool

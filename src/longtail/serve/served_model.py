@@ -1,0 +1,199 @@
+"""The model of the present moment, with its version; changes to it; what other processes taught.
+
+In: the path of a model file. Out: a `Snapshot` that stays as it is while others come. Changes run
+one after the other in a thread of their own; predictions go on with the snapshot before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from longtail.estimators.text import TextClassifier
+from longtail.exceptions import ModelFileError
+from longtail.serve.class_names import ClassNames
+from longtail.serve.problems import Problem
+from longtail.statistics.classes import ClassStatistics
+from longtail.store.changes import Change
+from longtail.teaching.versions import Follower, VersionedTeacher, fingerprint, read_history
+
+_LOGGER = logging.getLogger("longtail.serve")
+_WARM_UP = ("warm up: a first text compiles or loads every kernel",)
+
+
+class Snapshot:
+    """A model, its version, and what is derived from them once.
+
+    Parameters
+    ----------
+    model : TextClassifier
+        Fitted; it never changes.
+    version : str
+        Its version.
+    before : Snapshot or None
+        An earlier one, whose index of class names may be used again.
+    """
+
+    def __init__(self, model: TextClassifier, version: str, before: Snapshot | None) -> None:
+        self.model, self.version = model, version
+        self.classes = model.classes_
+        self.is_multilabel = bool(getattr(model.classifier_, "multilabel_", False))
+        self.has_probabilities = hasattr(model, "predict_proba_topk")
+        self._before = None if before is None else vars(before).get("names")
+        self._lock = Lock()
+
+    @cached_property
+    def names(self) -> ClassNames:
+        """The names of the classes, searchable."""
+        return ClassNames.index(self.classes, self._before)
+
+    @cached_property
+    def statistics(self) -> ClassStatistics:
+        """The sums of the documents of each class; merging segments takes time, so once."""
+        with self._lock:
+            statistics: ClassStatistics = self.model.statistics_
+            return statistics
+
+
+class ServedModel:
+    """The model file of a service.
+
+    Parameters
+    ----------
+    path : Path
+        The model file.
+    read_only : bool
+        Whether it is followed only.
+    most_queued : int
+        Changes that may wait for their turn.
+
+    Raises
+    ------
+    ValueError
+        If the model does not take texts.
+    """
+
+    def __init__(self, path: Path, *, read_only: bool, most_queued: int) -> None:
+        self.path = path
+        self._seen = fingerprint(path)
+        self._source: Any = Follower(path) if read_only else VersionedTeacher(path)
+        self._most_queued, self._n_queued = most_queued, 0
+        self._executor = ThreadPoolExecutor(1, "longtail-change")
+        model, version = self._source.current
+        self._snapshot = Snapshot(_check_model(path, model), version, None)
+        _ = self._snapshot.names
+        self._warm_up()
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The model of this moment."""
+        model, version = self._source.current
+        if version != self._snapshot.version or model is not self._snapshot.model:
+            self._snapshot = Snapshot(model, version, self._snapshot)
+        return self._snapshot
+
+    async def change(self, action: Callable[[VersionedTeacher], int], against: str | None) -> int:
+        """Make a change in its turn; return its number once the disk has it.
+
+        Parameters
+        ----------
+        action : callable
+            Called in a thread with the teacher; returns the number of the change.
+        against : str or None
+            The version that it was made against; None accepts any.
+
+        Raises
+        ------
+        Problem
+            503 where too many changes wait.
+        longtail.exceptions.VersionConflictError
+            If the model has another version by then.
+        """
+
+        def run() -> int:
+            with self._source.made_against(against):
+                return action(self._source)
+
+        change_number: int = await self._run_in_turn(run)
+        return change_number
+
+    async def read_changes(self) -> list[Change]:
+        """Return the journal, oldest first."""
+        return await asyncio.to_thread(read_history, self.path)
+
+    async def refresh(self) -> bool:
+        """Take in another model file, or what others taught; return whether anything was new.
+
+        Raises
+        ------
+        longtail.exceptions.ModelFileError, OSError
+            If it cannot be read; the model stays as it was.
+        """
+        seen = fingerprint(self.path)
+        if seen == self._seen:
+            return False
+        before = self.snapshot.version
+        await self._run_in_turn(self._source.refresh)
+        self._seen = seen
+        return self.snapshot.version != before
+
+    async def follow(self, seconds: float) -> None:
+        """Look for news every so often, for ever; what cannot be read is logged and left."""
+        failed = ""
+        while True:
+            await asyncio.sleep(seconds)
+            try:
+                if await self.refresh():
+                    _LOGGER.info("the model has version %s now", self.snapshot.version)
+                failed = ""
+            except (ModelFileError, OSError, Problem) as error:
+                if str(error) != failed:  # once for each reason
+                    _LOGGER.warning("the model stays as it is: %s", error)
+                failed = str(error)
+
+    def close(self) -> None:
+        """Finish the change under way, and close the journal."""
+        self._executor.shutdown(wait=True, cancel_futures=True)
+        self._source.close()
+
+    async def _run_in_turn(self, function: Callable[[], Any]) -> Any:
+        if self._n_queued >= self._most_queued:
+            raise Problem(
+                503,
+                f"{self._n_queued} changes are waiting already; try again in a second.",
+                headers={"Retry-After": "1"},
+            )
+        self._n_queued += 1
+        loop = asyncio.get_running_loop()
+        task = loop.run_in_executor(self._executor, function)
+        # A client that goes away does not undo what has begun.
+        task.add_done_callback(self._is_done)
+        return await asyncio.shield(task)
+
+    def _is_done(self, task: asyncio.Future[Any]) -> None:
+        self._n_queued -= 1
+        if not task.cancelled():
+            task.exception()  # whoever waited may be gone
+
+    def _warm_up(self) -> None:
+        model = self._snapshot.model
+        (model.predict_proba_topk if self._snapshot.has_probabilities else model.predict_topk)(
+            list(_WARM_UP), 1
+        )
+        model.explain(list(_WARM_UP))
+
+
+def _check_model(path: Path, model: Any) -> TextClassifier:
+    """Refuse a model that does not take texts."""
+    if not isinstance(model, TextClassifier):
+        raise ValueError(
+            f"{path}: holds a {type(model).__name__}, which takes counts; a service needs a model "
+            "that takes texts. Fit one with: longtail fit, or TextClassifier."
+        )
+    return model

@@ -1,0 +1,98 @@
+"""A service that runs: uvicorn, signals, and what is said at the start."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import uvicorn
+
+from longtail.exceptions import ModelFileError, UncalibratedWarning
+from longtail.serve.app import create_app
+from longtail.serve.protocol import make_protocol
+from longtail.serve.settings import Settings
+
+_LOGGER = logging.getLogger("longtail.serve")
+_KEEP_ALIVE_SECONDS = 15
+_GRACE_SECONDS = 10  # for requests under way when the service is told to stop
+
+
+def run_server(
+    path: str | os.PathLike[str],
+    settings: Settings,
+    on_ready: Callable[[str, int], None] = lambda host, port: None,
+    *,
+    access_log: bool = False,
+) -> None:
+    """Serve a model until a signal ends it; SIGHUP takes in a new model file.
+
+    Parameters
+    ----------
+    path : path-like
+        The model file.
+    settings : Settings
+        Addresses, tokens and limits.
+    on_ready : callable
+        Called with host and port once the service answers.
+    access_log : bool, default=False
+        Whether each request is logged; texts and tokens never are.
+    """
+    # `/v1/quality` says what was held out; a warning at every prediction would fill the log.
+    warnings.simplefilter("ignore", UncalibratedWarning)
+    app = create_app(path, settings)
+    config = uvicorn.Config(
+        app,
+        host=settings.host,
+        port=settings.port,
+        http=make_protocol(settings.limits),
+        ws="none",
+        lifespan="on",
+        access_log=access_log,
+        log_level="info" if access_log else "warning",
+        server_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=_KEEP_ALIVE_SECONDS,
+        timeout_graceful_shutdown=_GRACE_SECONDS,
+    )
+    asyncio.run(_serve(uvicorn.Server(config), app, settings, on_ready))
+
+
+async def _serve(
+    server: uvicorn.Server, app: Any, settings: Settings, on_ready: Callable[[str, int], None]
+) -> None:
+    loop = asyncio.get_running_loop()
+    tasks: set[asyncio.Task[None]] = set()
+
+    def reload() -> None:
+        task = loop.create_task(_reload(app))
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
+
+    loop.add_signal_handler(signal.SIGHUP, reload)
+    serving = loop.create_task(server.serve())
+    while not server.started and not serving.done():
+        await asyncio.sleep(0.02)
+    if server.started:
+        port = server.servers[0].sockets[0].getsockname()[1]
+        on_ready(settings.host, port)
+    await serving
+    if not server.started:
+        raise OSError(f"the service could not start on {settings.host}:{settings.port}.")
+
+
+async def _reload(app: Any) -> None:
+    """Take in a new model file; the old model stays where that fails."""
+    service = getattr(app.fastapi.state, "service", None)
+    if service is None:
+        return
+    try:
+        changed = await service.model.refresh()
+        version = service.snapshot.version
+        _LOGGER.warning("SIGHUP: version %s, %s", version, "new" if changed else "as before")
+    except (ModelFileError, OSError, ValueError) as error:
+        _LOGGER.error("SIGHUP: the model stays as it is: %s", error)

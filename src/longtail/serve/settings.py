@@ -1,0 +1,152 @@
+"""What a service is told: where it listens, who may do what, and how much of it."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from dataclasses import dataclass, field
+from ipaddress import ip_address
+from pathlib import Path
+
+SCOPES = ("read", "teach")  # teach includes read
+SHORTEST_TOKEN = 16  # characters; a generated one has 43
+_NAME = re.compile(r"[\w.@-]{1,64}", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Token:
+    """A secret, who has it, and what it allows.
+
+    Attributes
+    ----------
+    scope : str
+        "read" or "teach".
+    name : str
+        Who it was given to; goes into journal and audit trail.
+    secret : str
+        Never shown, logged or compared in variable time.
+    """
+
+    scope: str
+    name: str
+    secret: str = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much a service accepts; what is beyond is refused, not delayed.
+
+    Attributes
+    ----------
+    body_bytes : int
+        Of a request that is not streamed (413).
+    queued_documents : int
+        That wait for prediction (503).
+    queued_changes : int
+        That wait for their turn (503).
+    requests_per_client : int
+        Under way at the same time, for one token or address (429).
+    connections : int
+        Open at the same time (503).
+    head_seconds, body_seconds : float
+        In which the head of a request, and its body or the next piece of a streamed one, must
+        arrive (408).
+    answer_seconds : float
+        In which a prediction must be made (503), and a client must read what it asked for.
+    """
+
+    body_bytes: int = 8 << 20
+    queued_documents: int = 8_192
+    queued_changes: int = 64
+    requests_per_client: int = 256
+    connections: int = 1_000
+    head_seconds: float = 10.0
+    body_seconds: float = 30.0
+    answer_seconds: float = 30.0
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a service is told.
+
+    Attributes
+    ----------
+    host : str
+        Address to listen on. Reading is free on a loopback address and needs a token elsewhere.
+    port : int
+        Port; 0 lets the system choose.
+    tokens : tuple of Token
+        Who may do what.
+    allowed_hosts : tuple of str
+        Names under which browsers may reach the service, beside the address itself.
+    read_only : bool
+        Whether changes are refused; several such processes may follow one journal.
+    audit : Path or None
+        Where the audit trail goes; None is the log.
+    limits : Limits
+        How much is accepted.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 8080
+    tokens: tuple[Token, ...] = ()
+    allowed_hosts: tuple[str, ...] = ()
+    read_only: bool = False
+    audit: Path | None = None
+    limits: Limits = field(default_factory=Limits)
+
+    @property
+    def is_open_to_read(self) -> bool:
+        """Whether reading needs no token: only this machine can ask."""
+        return is_loopback(self.host)
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether an address is reached from this machine alone."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def new_token(scope: str, name: str) -> Token:
+    """Return a token with a secret of 256 random bits."""
+    return Token(scope, name, secrets.token_urlsafe(32))
+
+
+def read_tokens(path: Path) -> tuple[Token, ...]:
+    """Read tokens from a file: scope, name and secret in each line; # begins a comment.
+
+    Raises
+    ------
+    ValueError
+        Which line is wrong, and why; the secret is not quoted.
+    OSError
+        If the file cannot be read.
+    """
+    tokens: list[Token] = []
+    for line_number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
+        fields = line.split("#", 1)[0].split()
+        if fields:
+            tokens.append(_parse_token(f"{path}, line {line_number}", fields))
+    if len({token.secret for token in tokens}) < len(tokens):
+        raise ValueError(f"{path}: two lines have the same secret; give each its own.")
+    if not tokens:
+        raise ValueError(f"{path}: has no token. Write lines such as: teach ann SECRET")
+    if path.stat().st_mode & 0o077:
+        raise ValueError(f"{path}: others can read it. Protect it: chmod 600 {path}")
+    return tuple(tokens)
+
+
+def _parse_token(where: str, fields: list[str]) -> Token:
+    if len(fields) != 3 or fields[0] not in SCOPES:
+        raise ValueError(f"{where}: write a scope (read or teach), a name and a secret.")
+    scope, name, secret = fields
+    if _NAME.fullmatch(name) is None:
+        raise ValueError(f"{where}: a name has letters, digits and . @ - _, at most 64.")
+    if len(secret) < SHORTEST_TOKEN or not secret.isascii():
+        raise ValueError(
+            f"{where}: a secret has at least {SHORTEST_TOKEN} ASCII characters; "
+            "make one with: openssl rand -base64 32"
+        )
+    return Token(scope, name, secret)

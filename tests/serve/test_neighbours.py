@@ -1,0 +1,107 @@
+"""The service as other programs see it: Annif, Label Studio, MLflow."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+import longtail
+from tests.serve.conftest import BEARER, Running
+
+ANNIF = """
+import json, sys
+from types import SimpleNamespace
+from annif.backend.http import HTTPBackend
+seen = []
+subjects = SimpleNamespace(by_uri=lambda uri: seen.append(uri) or len(seen) - 1)
+project = SimpleNamespace(subjects=subjects, project_id="here")
+backend = HTTPBackend("http", {"endpoint": sys.argv[1], "limit": 3}, project)
+document = SimpleNamespace(text="honey den", metadata={})
+backend._suggest(document, {"endpoint": sys.argv[1], "limit": 3})
+print(json.dumps([backend.is_trained, seen]))
+"""
+CONFIGURATION = """
+<View><Text name="body" value="$text"/>
+<Taxonomy name="topic" toName="body"><Choice value="bear"/></Taxonomy></View>
+"""
+
+
+def test_annif_suggest(client: TestClient, model_file: Path) -> None:
+    project = client.get("/v1/projects/longtail").json()
+    assert project["is_trained"] is True
+    address = "/v1/projects/longtail/suggest"
+    answer = client.post(address, data={"text": "honey den", "limit": 3, "threshold": 0.01})
+    top = longtail.load(model_file).predict_proba_topk(["honey den"], 3)
+    found = [(entry["label"], entry["score"]) for entry in answer.json()["results"]]
+    expected = list(zip(top.classes[0].tolist(), top.scores[0].tolist(), strict=True))
+    assert found == [pair for pair in expected if pair[1] >= 0.01]
+    assert answer.json()["results"][0]["uri"] == "urn:longtail:class:bear"
+    assert client.post(address, data={"limit": 3}).status_code == 422
+    assert client.post("/v1/projects/other/suggest", data={"text": "x"}).status_code == 404
+
+
+@pytest.mark.skipif(not os.environ.get("LONGTAIL_ANNIF"), reason="make neighbours runs it")
+def test_annif_backend(model_file: Path, start: Callable[..., Running]) -> None:
+    """Annif's own backend, in the environment that its pinned versions need."""
+    service = start(model_file)
+    endpoint = f"{service.address}v1/projects/longtail/suggest"
+    run = subprocess.run(
+        [os.environ["LONGTAIL_ANNIF"], "-c", ANNIF, endpoint],
+        capture_output=True,
+        text=True,
+        env={"PATH": os.environ["PATH"]},
+        check=True,
+    )
+    trained, labels = json.loads(run.stdout.splitlines()[-1])
+    assert trained is True
+    top = longtail.load(model_file).predict_proba_topk(["honey den"], 3)
+    assert labels == [f"urn:longtail:class:{label}" for label in top.classes[0]]
+
+
+def test_label_studio(client: TestClient) -> None:
+    assert client.get("/health").json()["status"] == "UP"
+    setup = client.post("/setup", json={"project": "1.17", "schema": CONFIGURATION})
+    assert setup.status_code == 200
+    tasks = [{"id": 1, "data": {"text": "honey den"}}, {"id": 2, "data": {"text": "hoots"}}]
+    body = {"tasks": tasks, "label_config": CONFIGURATION, "project": "1.17"}
+    results = client.post("/predict", json=body).json()["results"]
+    assert [entry["result"][0]["value"]["taxonomy"] for entry in results] == [[["bear"]], [["owl"]]]
+    assert {entry["result"][0]["from_name"] for entry in results} == {"topic"}
+    annotation = {"result": [{"type": "taxonomy", "value": {"taxonomy": [["cats", "tiger"]]}}]}
+    event = {
+        "action": "ANNOTATION_CREATED",
+        "project": {"label_config": CONFIGURATION},
+        "task": {"data": {"text": "stripes and whiskers"}},
+        "annotation": annotation,
+    }
+    assert client.post("/webhook", json=event, headers=BEARER).json()["change"] == 1
+    again = {"tasks": [{"data": {"text": "whiskers"}}], "label_config": CONFIGURATION}
+    (result,) = client.post("/predict", json=again).json()["results"]
+    assert result["result"][0]["value"]["taxonomy"] == [["tiger"]]
+    ignored = client.post("/webhook", json={"action": "TASKS_CREATED"}, headers=BEARER)
+    assert ignored.json() == {"status": "ignored"}
+    for configuration in ("<View/>", "<", "<!DOCTYPE x [<!ENTITY a 'b'>]><View>&a;</View>"):
+        refused = client.post("/predict", json={"tasks": [], "label_config": configuration})
+        assert refused.status_code == 422
+
+
+def test_mlflow(model_file: Path, tmp_path: Path) -> None:
+    pytest.importorskip("mlflow", reason="pip install mlflow-skinny")
+    from longtail.integrations.mlflow import load_model, save_model
+
+    folder = tmp_path / "saved"
+    save_model(model_file, folder)
+    assert not list(folder.rglob("*.pkl"))
+    frame = load_model(folder).predict(["honey den", "hoots"])
+    model = longtail.load(model_file)
+    assert frame["label"].tolist() == model.predict(["honey den", "hoots"]).tolist()
+    import mlflow.pyfunc
+
+    same = mlflow.pyfunc.load_model(str(folder)).predict({"text": ["honey den"]})
+    assert same["label"].tolist() == ["bear"]

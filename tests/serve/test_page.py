@@ -1,0 +1,257 @@
+"""The page in a real browser: Debian's Chromium, driven by Playwright."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.serve.conftest import Running
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+AXE = Path(__file__).parent / "axe" / "axe.min.js"
+HOSTILE = "<img src=x onerror=alert(1)> \u202egnorw"
+
+if CHROMIUM is None and not os.environ.get("LONGTAIL_REQUIRE_BROWSER"):
+    pytest.skip(
+        "the page is tested with Chromium, which is missing: apt-get install chromium",
+        allow_module_level=True,
+    )
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def service(
+    fitted_file: Path, start: Callable[..., Running], tmp_path_factory: pytest.TempPathFactory
+) -> Running:
+    """One service for all tests here: each teaches words and classes of its own."""
+    path = tmp_path_factory.mktemp("page") / "animals.longtail"
+    shutil.copy(fitted_file, path)
+    return start(path)
+
+
+@pytest.fixture
+def open_page(browser: Any, service: Running) -> Iterator[Callable[..., Any]]:
+    """Return a function that opens the page; no error may reach its console."""
+    contexts, errors = [], []
+
+    def open_one(token: bool = True, **options: Any) -> Any:
+        context = browser.new_context(**options)
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(30_000)
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.on("console", lambda m: errors.append(m.text) if _is_fault(m) else None)
+        page.goto(service.address + (f"#token={service.token}" if token else ""))
+        says(page, "#model", "documents")
+        return page
+
+    yield open_one
+    for context in contexts:
+        context.close()
+    assert errors == []
+
+
+def _is_fault(message: Any) -> bool:
+    # The browser reports every 409 and 401 by itself; the page tells the reader.
+    return message.type == "error" and "Failed to load resource" not in message.text
+
+
+def says(page: Any, where: str, text: str) -> None:
+    """Wait until an element has a text in it."""
+    from playwright.sync_api import expect
+
+    expect(page.locator(where)).to_contain_text(text, timeout=30_000)
+
+
+def wait_for_top(page: Any, label: str) -> None:
+    from playwright.sync_api import expect
+
+    first = page.locator("#candidates .candidate bdi").first
+    expect(first).to_have_text(label, timeout=30_000)
+
+
+def write(page: Any, text: str) -> None:
+    page.fill("#text", text)
+    page.wait_for_selector("#highlighted")
+
+
+def choose_new(page: Any, label: str, shown: str | None = None) -> None:
+    """Choose a class that is to be created: the last suggestion."""
+    page.get_by_role("combobox").first.fill(label)
+    says(page, "#teach [role=option] >> nth=-1", f"Create class {shown or label}")
+    page.get_by_role("option").last.click()
+
+
+def teach(page: Any, label: str, shown: str | None = None) -> None:
+    choose_new(page, label, shown)
+    page.get_by_role("button", name="Teach", exact=True).click()
+
+
+def test_type_explain_teach_undo(open_page: Callable[..., Any]) -> None:
+    page = open_page()
+    assert "#token" not in page.url
+    write(page, "whiskers and Honey in the den")
+    wait_for_top(page, "bear")
+    assert "Honey" in page.locator("#highlighted mark").all_text_contents()
+    page.locator("#candidates button").nth(1).click()
+    second = page.locator("#candidates button bdi").nth(1).text_content()
+    says(page, "#reasons h2 bdi >> nth=0", str(second))
+    before = str(page.locator("#candidates").text_content())
+    page.fill("#text", "stripes whiskers purring")
+    teach(page, "tiger")
+    wait_for_top(page, "tiger")
+    says(page, "#status", "taught as tiger")
+    page.get_by_role("button", name="Undo the last change").click()
+    says(page, "#status", "undone")
+    page.fill("#text", "whiskers and Honey in the den")
+    wait_for_top(page, "bear")
+    says(page, "#candidates", before)
+
+
+def test_without_a_token_nothing_can_be_taught(open_page: Callable[..., Any]) -> None:
+    page = open_page(token=False)
+    write(page, "honey")
+    page.locator("#candidates button").first.click()
+    assert page.get_by_role("button", name="Teach", exact=True).is_disabled()
+    page.click("#sign-in")
+    page.fill("#token", "not-the-secret-0123456789")
+    page.get_by_role("button", name="Use it").click()
+    says(page, "#alert", "not known")
+
+
+def test_hostile_names_and_texts_are_text(open_page: Callable[..., Any]) -> None:
+    page = open_page()
+    page.on("dialog", lambda dialog: pytest.fail("something in a text ran"))
+    shown = HOSTILE.replace("\u202e", "\\u202e")
+    text = f"zyx {HOSTILE} <script>alert(2)</script> \x1b[31m" + " qz" * 30_000
+    write(page, text)
+    teach(page, HOSTILE, shown)
+    wait_for_top(page, shown)
+    assert page.locator("#highlighted img, #highlighted script, #candidates img").count() == 0
+    assert "\\u202e" in page.locator("#highlighted").inner_text()
+    page.click("#tab-classes")
+    page.fill("#class-query", "onerror")
+    page.get_by_role("button", name="<img src=x").first.click()
+    page.wait_for_selector("#class-details h3")
+    assert page.locator("main img").count() == 0
+
+
+def test_two_browsers_teach_at_once(open_page: Callable[..., Any]) -> None:
+    first, second = open_page(), open_page()
+    for page in (first, second):
+        write(page, "glowing plumage zig")
+    choose_new(second, "firebird")
+    teach(first, "phoenix")
+    wait_for_top(first, "phoenix")
+    # The second still shows what was before; its change is refused, and it shows what is now.
+    second.get_by_role("button", name="Teach", exact=True).click()
+    says(second, "#alert", "Someone")
+    wait_for_top(second, "phoenix")
+    teach(second, "firebird")
+    says(second, "#status", "firebird")
+    first.click("#tab-classes")
+    first.wait_for_selector("#history td:has-text('phoenix')")
+    first.wait_for_selector("#history td:has-text('firebird')")
+
+
+def test_queue(open_page: Callable[..., Any], tmp_path: Path) -> None:
+    page = open_page()
+    page.click("#tab-queue")
+    rows = ["honey den claws bear", "hoots night owl feathers", "howls pack wolf grey", "quux"]
+    table = tmp_path / "new.csv"
+    table.write_text("id,text\n" + "".join(f'{i},"{t}, ""y"""\n' for i, t in enumerate(rows)))
+    page.set_input_files("#queue-file", str(table))
+    page.wait_for_selector("#queue-text")
+    assert page.locator("#queue-text").text_content() == 'quux, "y"'  # the least certain
+    page.keyboard.press("s")
+    says(page, "#queue-progress", "3 w")
+    page.keyboard.press("a")
+    says(page, "#queue-progress", "1 of")
+    says(page, "#status", "accepted")
+    page.fill("#queue-precision", "60")
+    page.click("#queue-accept-all")
+    says(page, "#status", "precision")
+    page.click("#queue-audit-start")
+    page.get_by_role("button", name="Yes").click()
+    page.wait_for_selector("#audit-figures")
+    assert "1 of 1" in page.locator("#audit-figures").inner_text()
+    assert "promised" in page.locator("#audit-figures").inner_text()
+    with page.expect_download() as saved:
+        page.click("#save-jsonl")
+    records = [json.loads(line) for line in Path(saved.value.path()).read_text().splitlines()]
+    assert [record["id"] for record in records] == ["0", "1", "2", "3"]
+    assert [record["label"] for record in records] == ["bear", "owl", "wolf", None]
+    assert {record["how"] for record in records} == {"accepted", "by precision", None}
+
+
+def test_keyboard_only(open_page: Callable[..., Any]) -> None:
+    page = open_page()
+    page.focus("#text")
+    page.keyboard.type("scales fire")
+    page.wait_for_selector("#highlighted")
+    search = page.get_by_role("combobox").first
+    for _ in range(20):
+        page.keyboard.press("Tab")
+        if search.evaluate("element => element === document.activeElement"):
+            break
+    page.keyboard.type("dragon")
+    says(page, "#teach [role=option] >> nth=-1", "Create class dragon")
+    page.keyboard.press("ArrowUp")  # the last: create it
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    wait_for_top(page, "dragon")
+    page.focus("#tab-try")
+    page.keyboard.press("ArrowLeft")
+    page.wait_for_selector("#operating-point:not(:empty)")
+    page.focus("#precision")
+    before = page.locator("#operating-point").inner_text()
+    page.keyboard.press("Home")
+    says(page, "#operating-point", "At 50 %")
+    assert page.locator("#operating-point").inner_text() != before
+
+
+def test_classes_are_renamed_and_changes_undone(open_page: Callable[..., Any]) -> None:
+    page = open_page()
+    page.click("#tab-classes")
+    page.fill("#class-query", "hrae")
+    page.get_by_role("button", name="hare", exact=True).click()
+    page.fill("#new-name", "brown hare")
+    page.get_by_role("button", name="Rename").click()
+    page.wait_for_selector("#class-details h2 bdi:text-is('brown hare')")
+    renamed = page.locator("#history tr", has_text="renamed hare")
+    renamed.get_by_role("button").click()
+    page.wait_for_selector("#history tr.undone:has-text('renamed hare')")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_accessible_on_a_phone_and_without_errors(
+    open_page: Callable[..., Any], scheme: str
+) -> None:
+    page = open_page(viewport={"width": 360, "height": 740}, color_scheme=scheme)
+    write(page, "honey den")
+    axe = AXE.read_text()
+    for tab in ("try", "queue", "classes", "quality"):
+        page.click(f"#tab-{tab}")
+        page.wait_for_timeout(400)
+        assert page.evaluate("document.documentElement.scrollWidth") <= 360, tab
+        page.evaluate(axe + "; 0")
+        found = page.evaluate("axe.run().then(r => r.violations.map(v => [v.id, v.impact, "
+                              "v.nodes.map(n => n.html.slice(0, 200))]))")  # fmt: skip
+        serious = [entry for entry in found if entry[1] in ("serious", "critical")]
+        assert serious == [], tab

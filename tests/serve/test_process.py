@@ -1,0 +1,173 @@
+"""A service as a process: killed, told to reload, asked slowly; and what it must not import."""
+
+from __future__ import annotations
+
+import os
+import random
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx2 as httpx
+import pytest
+import uvicorn
+
+import longtail
+from longtail.serve.app import create_app
+from longtail.serve.protocol import make_protocol
+from longtail.serve.settings import Limits, Settings
+from tests.serve.conftest import BEARER, TOKENS, Running
+
+KILLS = int(os.environ.get("LONGTAIL_SERVE_KILLS", "2"))
+PROBE = {"documents": ["honey den", "taught 3 words", "hoots"], "k": 12}
+
+
+def teach_until_killed(address: str, acknowledged: dict[int, str], begun: threading.Event) -> None:
+    """Teach one text after the other, and keep which were acknowledged."""
+    with httpx.Client(base_url=address, headers=BEARER, timeout=60) as client:
+        for i in range(1_000):
+            label = f"class {i % 40}"
+            document = {"text": f"taught {i} words {label}", "label": label}
+            try:
+                body = {"documents": [document], "version": "*"}
+                answer = client.post("/v1/teach", json=body)
+            except httpx.HTTPError:
+                return
+            assert answer.status_code == 200, answer.text
+            acknowledged[answer.json()["change"]] = document["text"]
+            begun.set()
+
+
+def test_a_kill_loses_nothing_that_was_acknowledged(
+    model_file: Path, start: Callable[..., Running]
+) -> None:
+    randomness = random.Random(0)
+    service = start(model_file)
+    known: dict[int, str] = {}
+    for _ in range(KILLS):
+        begun, fresh = threading.Event(), {}
+        teaching = threading.Thread(
+            target=teach_until_killed, args=(service.address, fresh, begun), daemon=True
+        )
+        teaching.start()
+        assert begun.wait(60)
+        time.sleep(randomness.uniform(0.0, 0.5))
+        service.kill()
+        teaching.join(60)
+        known |= fresh
+        expected = longtail.load(model_file).predict_proba_topk(PROBE["documents"], 12)
+        service = start(model_file)
+        with httpx.Client(base_url=service.address, timeout=60) as client:
+            recorded: dict[int, str] = {}
+            total = client.get("/v1/changes").json()["total"]
+            for offset in range(0, total, 500):
+                some = client.get(f"/v1/changes?limit=500&offset={offset}").json()["changes"]
+                recorded |= {entry["number"]: entry["content"]["documents"][0] for entry in some}
+            assert known.items() <= recorded.items()
+            answer = client.post("/v1/predict", json=PROBE).json()
+        found = [[entry["label"] for entry in row["classes"]] for row in answer["results"]]
+        assert found == expected.classes.tolist()
+    assert known
+    # SIGHUP takes in another file, while requests go on.
+    other = longtail.load(model_file).partial_fit(["purrs"], ["tiger"])
+    other.save(model_file, discard_changes=True)
+    service.hang_up()
+    with httpx.Client(base_url=service.address, timeout=60) as client:
+        for _ in range(300):
+            answer = client.post("/v1/predict", json={"documents": ["purrs"]}).json()
+            if answer["results"][0]["labels"] == ["tiger"]:
+                return
+            time.sleep(0.1)
+    pytest.fail("the new file was not taken in")
+
+
+@pytest.fixture
+def impatient(model_file: Path) -> Iterator[int]:
+    """A service whose clients must be quick, in a thread; yields its port."""
+    limits = Limits(head_seconds=0.3, body_seconds=0.3, connections=3)
+    app = create_app(model_file, Settings(tokens=TOKENS, limits=limits))
+    config = uvicorn.Config(app, port=0, http=make_protocol(limits), ws="none", log_level="error")
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    while not server.started:
+        time.sleep(0.02)
+    yield server.servers[0].sockets[0].getsockname()[1]
+    server.should_exit = True
+    thread.join(30)
+
+
+def exchange(port: int, sent: bytes) -> bytes:
+    """Send some bytes, wait for the other end to close, and return what came."""
+    with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
+        connection.sendall(sent)
+        received = b""
+        try:
+            while piece := connection.recv(65_536):
+                received += piece
+        except ConnectionResetError:
+            pass
+        return received
+
+
+def test_slow_and_too_many_clients_are_sent_away(impatient: int) -> None:
+    assert exchange(impatient, b"") == b""  # says nothing
+    assert exchange(impatient, b"POST /v1/predict HTTP/1.1\r\nHost: loc") == b""  # half a head
+    flood = b"GET / HTTP/1.1\r\nX: " + b"x" * 70_000
+    assert exchange(impatient, flood) == b""
+    head = b"POST /v1/predict HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    half = exchange(impatient, head + b'Content-Length: 100\r\n\r\n{"docu')
+    assert half.startswith(b"HTTP/1.1 408")
+    open_ones = [socket.create_connection(("127.0.0.1", impatient)) for _ in range(3)]
+    refused = exchange(impatient, b"")
+    for connection in open_ones:
+        connection.close()
+    assert refused.startswith(b"HTTP/1.1 503")
+    assert b"application/problem+json" in refused
+
+
+def test_the_library_imports_no_web_package() -> None:
+    code = (
+        "import sys, longtail; longtail.TextClassifier, longtail.Teacher; import longtail.cli.app;"
+        "print(sorted({'fastapi', 'starlette', 'uvicorn', 'pydantic', 'prometheus_client'}"
+        " & set(sys.modules)))"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "[]"
+
+
+def test_other_failures_of_the_disk_are_answered(model_file: Path, monkeypatch: Any) -> None:
+    """A full disk refuses the change with 503, and predictions go on."""
+    import errno
+
+    from starlette.testclient import TestClient
+
+    from longtail.store.journal import Journal
+
+    def fail(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", "journal")
+
+    with TestClient(create_app(model_file, Settings(tokens=TOKENS)), "http://127.0.0.1") as client:
+        monkeypatch.setattr(Journal, "append", fail)
+        body = {"documents": [{"text": "x", "label": "bear"}], "version": "*"}
+        answer = client.post("/v1/teach", json=body, headers=BEARER)
+        assert answer.status_code == 503
+        assert "No space left" in answer.json()["detail"]
+        assert client.post("/v1/predict", json={"documents": ["honey"]}).status_code == 200
+        monkeypatch.undo()
+        assert client.post("/v1/teach", json=body, headers=BEARER).status_code == 200
+        journal = model_file.with_name(model_file.name + ".journal")
+        damaged = journal.with_suffix(".damaged")
+        damaged.write_bytes(b"not a database at all" * 300)
+        damaged.replace(journal)
+        for ending in ("-wal", "-shm"):  # SQLite would restore the journal from them
+            journal.with_name(journal.name + ending).unlink()
+        answer = client.post("/v1/teach", json=body, headers=BEARER)
+        assert answer.status_code == 503
+        assert answer.headers["content-type"] == "application/problem+json"
+        assert client.post("/v1/predict", json={"documents": ["honey"]}).status_code == 200
