@@ -1,0 +1,28 @@
+"""Fit and predict over partitions: beyond memory, beyond one machine, the same bits.
+
+==================== ======================================================================
+`fit_partitions`     fits an estimator on files or functions, here, in processes or on Dask
+`predict_partitions` predicts them with a model file, each into a file of its own
+`CountFile`          svmlight files; tables of text are `longtail.datasets.Table`
+`TaskReport`         what a task has cost
+==================== ======================================================================
+
+Every task is a pure function of paths; its result is a file on a scratch path, named by the hash of
+what it was computed from. Nothing is pinned to a worker, nothing is kept in one, and what is there
+is not computed again.
+"""
+
+from longtail.distributed.fit import fit_partitions
+from longtail.distributed.partitions import CountFile
+from longtail.distributed.predict import predict_partitions
+from longtail.distributed.tasks import TaskReport
+from longtail.exceptions import MemoryLimitError, PartitionError
+
+__all__ = [
+    "CountFile",
+    "MemoryLimitError",
+    "PartitionError",
+    "TaskReport",
+    "fit_partitions",
+    "predict_partitions",
+]

@@ -1,0 +1,255 @@
+"""`fit_partitions`: the stages of a fit over partitions, with the bits of a plain `fit`."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from longtail._progress import OnStage, StageReporter
+from longtail.distributed.documents import (
+    Block,
+    add_statistics,
+    read_statistics,
+    sum_block,
+)
+from longtail.distributed.long_tail import fit_long_tail_blocks
+from longtail.distributed.memory import Plan, plan_memory
+from longtail.distributed.paper import fit_double_sampling_blocks
+from longtail.distributed.partitions import Partition, hash_partition, list_partitions
+from longtail.distributed.reading import (
+    count_terms,
+    list_classes,
+    merge_terms,
+    read_counts,
+    read_texts,
+    read_vocabulary,
+    select_terms,
+)
+from longtail.distributed.results import read_labels, read_result
+from longtail.distributed.stages import OnTask, Stages
+from longtail.distributed.tasks import check_client, count_workers
+from longtail.estimators._added_documents import AddedDocuments
+from longtail.estimators._text_state import TextState
+from longtail.estimators.double_sampling import DoubleSamplingClassifier
+from longtail.estimators.long_tail import LongTailClassifier
+from longtail.estimators.text import TextClassifier
+from longtail.text import TermSelection, TokenizerOptions
+from longtail.text.vectorizer import select_parameters
+
+Estimator = TypeVar("Estimator", LongTailClassifier, DoubleSamplingClassifier, TextClassifier)
+
+
+def fit_partitions(
+    estimator: Estimator,
+    partitions: Any,
+    *,
+    client: Any = None,
+    scratch: str | os.PathLike[str],
+    memory_limit: int | str | None = None,
+    on_stage: OnStage | None = None,
+    on_task: OnTask | None = None,
+    clean: bool = False,
+) -> Estimator:
+    """Fit an estimator on partitions: the same model, bit for bit, as from one `fit`.
+
+    Parameters
+    ----------
+    estimator : LongTailClassifier, DoubleSamplingClassifier or TextClassifier
+        Is fitted in place. Its `n_jobs` is for tasks that run alone.
+    partitions : path, Table, CountFile, callable, or a sequence of these
+        The documents, in order: svmlight files by their path, tables of text as
+        `longtail.datasets.Table`, functions that return ``(X, y)`` or ``(texts, y)``. A path may be
+        a pattern or a folder.
+    client : dask.distributed.Client, concurrent.futures.Executor or None, default=None
+        Where tasks run; None is this process.
+    scratch : path-like
+        A folder that all workers see, for the results of tasks. What is there already is used: a
+        second call after a failure does only what is missing.
+    memory_limit : int or str, optional
+        Bytes, or such as ``"6GB"``, for all processes on one machine together. Blocks and shards
+        are made small enough, or the call is refused.
+    on_stage : callable, optional
+        Hears ``(stage, tasks done, tasks)``.
+    on_task : callable, optional
+        Hears a `TaskReport` of each task that was run.
+    clean : bool, default=False
+        Whether the results are removed at the end; the fitted model keeps what it needs.
+
+    Returns
+    -------
+    estimator
+        The same object, fitted.
+
+    Raises
+    ------
+    PartitionError
+        A partition cannot be read; which one, and why.
+    MemoryLimitError
+        The memory limit is too low; says what is needed.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from longtail import LongTailClassifier
+    >>> parts = [lambda: ([[2, 0], [0, 1]], ["a", "b"]), lambda: ([[3, 0], [0, 4]], ["a", "b"])]
+    >>> with tempfile.TemporaryDirectory() as scratch:
+    ...     model = fit_partitions(LongTailClassifier(random_state=0), parts, scratch=scratch)
+    >>> model.predict([[1, 0]]).tolist()
+    ['a']
+    """
+    check_client(client)
+    inner = (
+        estimator._classifier_of_counts() if isinstance(estimator, TextClassifier) else estimator
+    )
+    if getattr(inner, "multilabel", "auto") is True:
+        raise ValueError(
+            "multilabel=True: over partitions one label per document is learned. Fit label sets in "
+            "memory with fit."
+        )
+    listed = list_partitions(partitions)
+    plan = plan_memory(memory_limit, listed, count_workers(client))
+    folder = os.path.abspath(scratch)
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    stages = Stages(
+        folder,
+        client,
+        estimator.n_jobs,
+        on_stage or StageReporter(estimator.verbose),
+        on_task or (lambda _: None),
+    )
+    if isinstance(estimator, TextClassifier):
+        _fit_texts(estimator, listed, stages, plan)
+    else:
+        estimator._check_parameters()
+        read = _read(listed, stages, plan, read_counts, block_size=plan.block_entries)
+        _fit_counts(estimator, _as_blocks(read), read, stages, plan)
+    if clean:
+        remove_results(stages)
+    return estimator
+
+
+def remove_results(stages: Stages) -> None:
+    """Remove the results of a fit; maps of them stay valid."""
+    for target in stages.targets:
+        path = Path(target)
+        for file in path.parent.glob(f"{path.name}*"):
+            file.unlink(missing_ok=True)
+    for folder in {Path(target).parent for target in stages.targets}:
+        if not any(folder.iterdir()):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _fit_texts(
+    estimator: TextClassifier, partitions: list[Partition], stages: Stages, plan: Plan
+) -> None:
+    """Build the vocabulary, count, and fit the classifier of counts."""
+    vectorizer, classifier = estimator._new("vectorizer"), estimator._new("classifier")
+    classifier._check_parameters()
+    options: TokenizerOptions = select_parameters(vectorizer, TokenizerOptions)
+    selection: TermSelection = select_parameters(vectorizer, TermSelection)
+    read = _read(
+        partitions, stages, plan, read_texts, block_size=plan.block_characters, options=options
+    )
+    tokenized = [f"{path}.{i}" for path in read for i in range(_n_blocks(path))]
+    merged = stages.reduce("vocabulary", merge_terms, tokenized, options=options)
+    vocabulary = stages.run_one(
+        "vocabulary", select_terms, paths=merged, options=options, selection=selection
+    )
+    counted = stages.run(
+        [
+            stages.task(
+                "counting", i, count_terms, block=path, vocabulary=vocabulary, options=options
+            )
+            for i, path in enumerate(tokenized)
+        ]
+    )
+    blocks = _unify((path, read_result(path).parameters) for path in counted)
+    blocks = _fit_counts(classifier, blocks, read, stages, plan)
+    terms = read_vocabulary(vocabulary, options)
+    added = AddedDocuments.empty(complete=bool(estimator.remember_documents))
+    if estimator.remember_documents:
+        for block in blocks:
+            X = block.load().to_csr()
+            added = added.add(X, block.load_class_ids(), terms.n_terms)
+    with estimator._lock:
+        estimator._state = TextState(terms, classifier, terms.n_terms, added)
+
+
+def _read(
+    partitions: list[Partition], stages: Stages, plan: Plan, function: Any, **arguments: Any
+) -> list[str]:
+    """Read all partitions; what their content decides is found by its hash."""
+    hashes = stages.call("hashing", hash_partition, partitions)
+    tasks = []
+    for i, (partition, content) in enumerate(zip(partitions, hashes, strict=True)):
+        is_function = callable(partition.source)
+        layout = None if is_function else replace(partition.source, path="")  # type: ignore[type-var]
+        identity = (content, layout, arguments)
+        tasks.append(
+            stages.task("reading", i, function, identity=identity, partition=partition, **arguments)
+        )
+    return stages.run(tasks)
+
+
+def _n_blocks(path: str) -> int:
+    return int(read_result(path).parameters["n_blocks"])
+
+
+def _as_blocks(read: list[str]) -> list[Block]:
+    """Return the blocks of partitions of counts."""
+    return _unify(
+        (f"{path}.{i}", sizes)
+        for path in read
+        for i, sizes in enumerate(read_result(path).parameters["sizes"])
+    )
+
+
+def _unify(files: Iterable[tuple[str, dict[str, Any]]]) -> list[Block]:
+    """Return blocks as parts of one matrix: as wide as the widest, in bits as well."""
+    known = list(files)
+    if not known:
+        raise ValueError("the partitions have no document at all; at least 2 classes are needed.")
+    n_terms = max(sizes["n_terms"] for _, sizes in known)
+    is_wide = any(sizes["is_wide"] for _, sizes in known)
+    return [Block(path, sizes["n_documents"], n_terms, is_wide) for path, sizes in known]
+
+
+def _fit_counts(
+    classifier: Any, blocks: list[Block], read: list[str], stages: Stages, plan: Plan
+) -> list[Block]:
+    """Fit a classifier of counts on blocks; return them with their class ids."""
+    classes = stages.run_one("classes", list_classes, paths=read)
+    summed = stages.run(
+        [
+            stages.task(
+                "statistics",
+                i,
+                sum_block,
+                block=block,
+                classes=classes,
+                sublinear=classifier._sublinear,
+            )
+            for i, block in enumerate(blocks)
+        ]
+    )
+    blocks = [replace(block, class_ids=path) for block, path in zip(blocks, summed, strict=True)]
+    statistics = stages.reduce("statistics", add_statistics, summed)
+    total = statistics[0]
+    if len(statistics) > 1:
+        total = stages.run_one("statistics", add_statistics, "sum", paths=statistics)
+    plan.check(read_statistics(total), blocks)
+    labels = read_labels(read_result(classes))
+    fit = (
+        fit_long_tail_blocks
+        if isinstance(classifier, LongTailClassifier)
+        else fit_double_sampling_blocks
+    )
+    state = fit(blocks, total, np.asarray(labels), classifier._config(), stages, plan)
+    classifier._adopt(state)
+    return blocks

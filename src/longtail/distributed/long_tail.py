@@ -1,0 +1,222 @@
+"""The flagship's fit over blocks: the stages of `training.long_tail`, each as tasks.
+
+================= ===================================== ===========================================
+stage             pure function of                      why any partitioning gives the same bits
+================= ===================================== ===========================================
+statistics        one block, the classes                sums of integers
+draws             class ids of all blocks               keys are hashes of seed and document id
+shared weights    sampled documents, statistics         the sample, in the order of its keys
+self-check        held-out documents, statistics        likewise
+scorer, index     statistics, shared weights            one value for each (class, term)
+mining            one block, scorer and index           a document's candidates are its own
+residuals         rows that have a class of the shard   a class sees its documents in their order
+calibration       held-out documents, residuals         likewise
+================= ===================================== ===========================================
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from longtail._validation import cap_candidates
+from longtail.distributed.documents import Block, read_statistics
+from longtail.distributed.learning import (
+    calibrate,
+    check_scorer,
+    draw,
+    learn_shared_weights,
+    read_residuals,
+    subtract_held_out,
+)
+from longtail.distributed.memory import Plan
+from longtail.distributed.results import read_part, read_result
+from longtail.distributed.scoring import (
+    collapse,
+    index_shard,
+    mine_block,
+    read_pruning,
+    read_scored,
+    solve_shard,
+)
+from longtail.distributed.stages import Stages
+from longtail.sparse import offsets_from_lengths
+from longtail.training.calibration import Calibrator
+from longtail.training.config import FitConfig
+from longtail.training.long_tail import LongTailState, build_state
+from longtail.training.self_check import SelfCheck
+from longtail.training.shared_weights import SharedWeights
+
+
+@dataclass(frozen=True)
+class _Learned:
+    """Files of a scorer and of what was learned with it."""
+
+    scorer: str
+    index: list[str]
+    residuals: list[str]
+
+
+def fit_long_tail_blocks(
+    blocks: list[Block],
+    statistics: str,
+    classes: NDArray[Any],
+    config: FitConfig,
+    stages: Stages,
+    plan: Plan,
+) -> LongTailState:
+    """Run the stages of a fit over blocks.
+
+    Parameters
+    ----------
+    blocks : list of Block
+        All documents.
+    statistics : str
+        The file of their statistics.
+    classes : ndarray of shape (n_classes,)
+        Labels, sorted.
+    config : FitConfig
+        What to do.
+    stages : Stages
+        Runs the tasks.
+    plan : Plan
+        Into how many shards classes are divided.
+
+    Returns
+    -------
+    LongTailState
+        The bits of `fit_long_tail` on all documents; its arrays are maps of files.
+    """
+    config = replace(config, n_jobs=None)  # tasks are told by who runs them
+    draws = stages.run_one("draws", draw, blocks=blocks, n_classes=len(classes), config=config)
+    shared = stages.run_one(
+        "shared weights",
+        learn_shared_weights,
+        blocks=blocks,
+        statistics=statistics,
+        draws=draws,
+        config=config,
+    )
+    calibrated = shared
+    if read_result(draws).parameters["n_held_out"]:
+        held: dict[str, Any] = {"blocks": blocks, "draws": draws, "config": config}
+        rest = stages.run_one("self-check", subtract_held_out, statistics=statistics, **held)
+        shared = stages.run_one("self-check", check_scorer, statistics=rest, shared=shared, **held)
+        learned = _learn(blocks, rest, shared, draws, config, stages, plan)
+        calibrated = stages.run_one(
+            "calibration",
+            calibrate,
+            statistics=rest,
+            shared=shared,
+            scorer=learned.scorer,
+            index=learned.index,
+            residuals=learned.residuals,
+            **held,
+        )
+    learned = _learn(blocks, statistics, shared, None, config, stages, plan)
+    return _assemble(classes, statistics, shared, calibrated, learned, stages.n_jobs)
+
+
+def _learn(
+    blocks: list[Block],
+    statistics: str,
+    shared: str,
+    unused: str | None,
+    config: FitConfig,
+    stages: Stages,
+    plan: Plan,
+) -> _Learned:
+    """Build a scorer and its index, mine every block, and learn the residuals of every shard."""
+    sums = read_statistics(statistics)
+    n_candidates = cap_candidates(config.candidates, sums.n_classes)
+    given: dict[str, Any] = {"statistics": statistics, "shared": shared}
+    scorer = stages.run_one("scorer", collapse, **given)
+    index_bounds = _divide(np.diff(sums.indptr), plan.count_index_shards(sums), n_candidates + 1)
+    index = stages.run(
+        [
+            stages.task("index", first, index_shard, scorer=scorer, bounds=(first, last), **given)
+            for first, last in itertools.pairwise(index_bounds)
+        ]
+    )
+    n_entries = _count_entries(blocks)
+    shards = _divide(sums.class_sizes, plan.count_residual_shards(n_entries), 1)
+    starts = offsets_from_lengths(np.array([block.n_documents for block in blocks])).tolist()
+    mined = stages.run(
+        [
+            stages.task(
+                "mining",
+                i,
+                mine_block,
+                block=block,
+                scorer=scorer,
+                index=index,
+                shards=shards,
+                unused=None if unused is None else (unused, starts[i]),
+                config=config,
+                **given,
+            )
+            for i, block in enumerate(blocks)
+        ]
+    )
+    residuals = stages.run(
+        [
+            stages.task(
+                "residuals",
+                shard,
+                solve_shard,
+                blocks=blocks,
+                mined=mined,
+                shared=shared,
+                shards=shards,
+                shard=shard,
+                config=config,
+            )
+            for shard in range(len(shards) - 1)
+        ]
+    )
+    return _Learned(scorer, index, residuals)
+
+
+def _count_entries(blocks: list[Block]) -> int:
+    """Return how many entries blocks have."""
+    return sum(int(read_result(block.counts).parameters["n_entries"]) for block in blocks)
+
+
+def _divide(work: NDArray[Any], n_parts: int, fewest: int) -> list[int]:
+    """Return bounds of ranges of classes of about equal work, each of at least so many classes."""
+    n_classes = len(work)
+    n_parts = max(1, min(n_parts, n_classes // max(fewest, 1)))
+    targets = np.linspace(0, work.sum() + n_classes, n_parts + 1)[1:-1]
+    bounds = [0]
+    for i, bound in enumerate(np.searchsorted(np.cumsum(work + 1), targets).tolist(), 1):
+        lowest, highest = bounds[-1] + fewest, n_classes - (n_parts - i) * fewest
+        bounds.append(min(max(bound, lowest), highest))
+    return [*bounds, n_classes]
+
+
+def _assemble(
+    classes: NDArray[Any],
+    statistics: str,
+    shared: str,
+    calibrated: str,
+    learned: _Learned,
+    n_jobs: int | None,
+) -> LongTailState:
+    """Put the results together."""
+    weights = read_part(SharedWeights, read_result(shared), "shared")
+    found = read_result(calibrated)
+    was_calibrated = calibrated != shared
+    return build_state(
+        classes,
+        read_scored(statistics, shared, learned.scorer),
+        weights,
+        read_residuals(learned.residuals),
+        read_part(SelfCheck, found, "check"),
+        read_part(Calibrator, found, "calibrator") if was_calibrated else Calibrator.identity(),
+        read_pruning(learned.scorer),
+        n_jobs,
+    )

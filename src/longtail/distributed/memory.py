@@ -1,0 +1,146 @@
+"""How much memory a fit over partitions takes, and how small its blocks and shards must be.
+
+In: a limit for all processes of a machine. Out: a `Plan`, or a refusal that says what is needed.
+Sizes are bounds computed from the arrays that a stage holds at once; files that are mapped count as
+if they were in memory, although the system can drop their pages.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from longtail.distributed.documents import Block
+from longtail.distributed.partitions import Partition
+from longtail.exceptions import MemoryLimitError
+from longtail.statistics.classes import ClassStatistics
+
+PROCESS_BYTES = 300 * 10**6  # an interpreter with numpy, scipy, scikit-learn and compiled kernels
+ENTRY_BYTES = 16  # an entry of counts with 64 bits, its term and its weight
+READING_FACTOR = 6  # an entry while it is parsed, stacked and written, in copies of itself
+CHARACTER_BYTES = 24  # of text while it is tokenized: its tokens, their ids, their terms
+STATISTICS_BYTES = 20  # an entry of class statistics
+INDEX_BYTES = 14  # an entry of the index, its scorer, and the quantization of both
+
+BLOCK_ENTRIES = 4_000_000  # 64 MB of counts
+BLOCK_CHARACTERS = 16_000_000
+SHARD_ENTRIES = 4_000_000  # of documents that a shard of classes gathers at least
+FEWEST_SHARDS, MOST_SHARDS = 4, 256
+
+_BYTES = {"": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
+_BYTES |= {"kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "tib": 1 << 40}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Sizes of blocks and shards.
+
+    Attributes
+    ----------
+    limit : int or None
+        Bytes for all processes together.
+    n_workers : int
+        Tasks that run at once.
+    block_entries, block_characters : int
+        A block of counts or of texts ends when it has so many.
+    """
+
+    limit: int | None
+    n_workers: int
+    block_entries: int = BLOCK_ENTRIES
+    block_characters: int = BLOCK_CHARACTERS
+
+    @property
+    def worker_bytes(self) -> float:
+        """What a task may take."""
+        if self.limit is None:
+            return float("inf")
+        return self.limit / (self.n_workers + 1) - PROCESS_BYTES
+
+    def count_index_shards(self, statistics: ClassStatistics) -> int:
+        """Return into how many parts the index is divided: a task holds one at a time."""
+        n_bytes = INDEX_BYTES * len(statistics.indices)
+        if self.limit is None:
+            return 1
+        return max(1, int(-(-n_bytes // max(0.25 * self.worker_bytes, 1.0))))
+
+    def count_residual_shards(self, n_entries: int) -> int:
+        """Return into how many parts the classes are divided when residuals are learned.
+
+        It does not depend on the number of workers, so that results are found again by any number.
+        """
+        return min(max(n_entries // SHARD_ENTRIES, FEWEST_SHARDS), MOST_SHARDS)
+
+    def check(self, statistics: ClassStatistics, blocks: Sequence[Block]) -> None:
+        """Refuse to go on where the classes alone take more than the limit.
+
+        Raises
+        ------
+        MemoryLimitError
+            With the limit that would do.
+        """
+        if self.limit is None:
+            return
+        n_entries = len(statistics.indices)
+        # The statistics and scorer of all classes are mapped by every task, but are there once.
+        shared = (STATISTICS_BYTES + 4) * n_entries + 8 * 8 * statistics.n_classes
+        n_documents = sum(block.n_documents for block in blocks)
+        fewest = (self.n_workers + 1) * PROCESS_BYTES + 2 * shared + 64 * n_documents
+        if fewest > self.limit:
+            raise MemoryLimitError(
+                f"memory_limit={_show(self.limit)} is too low for {statistics.n_classes:,} classes "
+                f"with {n_entries:,} terms and {n_documents:,} documents on {self.n_workers} "
+                f"worker(s): at least {_show(fewest)} are needed. Raise it, use fewer workers, or "
+                "leave rare terms out."
+            )
+
+
+def plan_memory(limit: int | str | None, partitions: Sequence[Partition], n_workers: int) -> Plan:
+    """Return the sizes that a limit allows, or refuse it before any work.
+
+    Raises
+    ------
+    ValueError
+        If the limit is no size.
+    MemoryLimitError
+        If not even one block can be read with it.
+    """
+    n_bytes = parse_bytes(limit)
+    if n_bytes is None:
+        return Plan(None, n_workers)
+    left = n_bytes / (n_workers + 1) - PROCESS_BYTES
+    fewest = 8_000_000  # a chunk of the readers, and what becomes of it
+    if left < fewest * CHARACTER_BYTES:
+        needed = (n_workers + 1) * (PROCESS_BYTES + fewest * CHARACTER_BYTES)
+        raise MemoryLimitError(
+            f"memory_limit={_show(n_bytes)} is too low for {n_workers} worker(s): at least "
+            f"{_show(needed)} are needed to read {len(partitions)} partition(s). Raise it, or use "
+            "fewer workers."
+        )
+    return Plan(
+        n_bytes,
+        n_workers,
+        int(min(BLOCK_ENTRIES, left / (READING_FACTOR * ENTRY_BYTES))),
+        int(min(BLOCK_CHARACTERS, left / CHARACTER_BYTES)),
+    )
+
+
+def parse_bytes(size: int | str | None) -> int | None:
+    """Return a number of bytes.
+
+    Examples
+    --------
+    >>> parse_bytes("6GB"), parse_bytes("512 MiB")
+    (6000000000, 536870912)
+    """
+    if size is None:
+        return None
+    match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([a-z]*)\s*", str(size).lower())
+    if match is None or match[2].removesuffix("b") + "b" * bool(match[2]) not in _BYTES:
+        raise ValueError(f"memory_limit must be a number of bytes, or such as '6GB'; got {size!r}.")
+    return int(float(match[1]) * _BYTES[match[2].removesuffix("b") + "b" * bool(match[2])])
+
+
+def _show(n_bytes: float) -> str:
+    return f"{n_bytes / 1e9:.2f}GB"

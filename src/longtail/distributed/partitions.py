@@ -1,0 +1,289 @@
+"""Partitions: where documents come from, file by file or call by call.
+
+In: paths, patterns, folders, tables or functions. Out: a list of `Partition`, each of which a task
+can read on its own, in blocks of a bounded number of entries. The order of the list is the order of
+the documents; patterns and folders are sorted by name.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import pickle
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array, issparse, vstack
+
+from longtail._columns import as_labels, as_texts, join_labels
+from longtail.datasets.count_chunks import read_count_chunks
+from longtail.datasets.limits import DEFAULT_LIMITS, Limits
+from longtail.datasets.tables import COUNT_FORMATS, Table, find_format, read_text_chunks
+from longtail.distributed.results import hash_file
+from longtail.exceptions import PartitionError
+
+
+@dataclass(frozen=True)
+class CountFile:
+    """A file of counts, or several by a pattern.
+
+    Parameters
+    ----------
+    path : str or path-like
+        A file, a pattern such as ``data/*.svm``, or a folder.
+    zero_based : bool, default=False
+        Whether the first term is number 0.
+    limits : Limits, optional
+        What is refused.
+    format : {"svmlight", "lshtc", "xmc"}, optional
+        By the ending of the file when left out.
+    replicate : bool, default=False
+        Whether a document with several labels stands for one document of each; otherwise it is
+        refused.
+    """
+
+    path: str | os.PathLike[str]
+    zero_based: bool = False
+    limits: Limits = DEFAULT_LIMITS
+    format: str | None = None
+    replicate: bool = False
+
+
+_SEVERAL = (
+    "documents have several labels; over partitions one label per document is learned. Fit them in "
+    "memory, or give each (document, label) pair as a document."
+)
+
+# What a function returns: counts or texts, and a label for each of them.
+Source = Table | CountFile | Callable[[], tuple[Any, Any]]
+
+
+@dataclass(frozen=True)
+class Partition:
+    """Some documents that one task reads.
+
+    Attributes
+    ----------
+    source : Table, CountFile or callable
+        A file, or a function that returns ``(X, y)`` or ``(texts, y)``.
+    name : str
+        What messages call it.
+    """
+
+    source: Source
+    name: str
+
+    @property
+    def holds_texts(self) -> bool | None:
+        """Whether it holds texts; None where only reading it tells."""
+        if isinstance(self.source, Table):
+            return True
+        return False if isinstance(self.source, CountFile) else None
+
+
+@dataclass(frozen=True, eq=False)
+class Chunk:
+    """Some documents: a list of texts or a csr_array of counts, with labels and lines.
+
+    `lines` are the lines of a file, or the rows of what a function returned, from 1.
+    """
+
+    content: Any
+    labels: NDArray[Any]
+    lines: list[int]
+
+    @property
+    def size(self) -> int:
+        """Entries of counts, or characters of texts."""
+        if isinstance(self.content, list):
+            return sum(map(len, self.content))
+        return int(self.content.nnz)
+
+
+def list_partitions(partitions: Any) -> list[Partition]:
+    """Return the partitions that were asked for, in order.
+
+    Parameters
+    ----------
+    partitions : path, Table, CountFile, callable, or a sequence of these
+        A path, also that of a `Table` or `CountFile`, may be a pattern or a folder. A path alone
+        must be that of svmlight files: a table needs the names of its columns.
+
+    Returns
+    -------
+    list of Partition
+
+    Raises
+    ------
+    ValueError
+        If there is none, or texts and counts are mixed.
+    FileNotFoundError
+        If a path is no file and matches none.
+    """
+    is_one = callable(partitions) or isinstance(partitions, str | os.PathLike | Table | CountFile)
+    found = [
+        partition
+        for i, source in enumerate([partitions] if is_one else partitions)
+        for partition in _expand(source, i)
+    ]
+    if not found:
+        raise ValueError("partitions must name at least one file or function; got none.")
+    if {True, False} <= {partition.holds_texts for partition in found}:
+        raise ValueError("partitions must all hold texts, or all counts; got both.")
+    return found
+
+
+def _expand(source: Any, position: int) -> list[Partition]:
+    """Return the partitions of one source."""
+    if isinstance(source, str | os.PathLike):
+        return _expand(CountFile(source), position)
+    if callable(source):
+        name = getattr(source, "__name__", type(source).__name__)
+        return [Partition(source, f"{position} ({name})")]
+    if not isinstance(source, Table | CountFile):
+        raise ValueError(
+            "a partition must be a path, a Table, a CountFile or a function that returns (X, y); "
+            f"got {type(source).__name__}."
+        )
+    expanded = []
+    for path in list_files(source.path):
+        format = find_format(path, source.format)
+        if isinstance(source, CountFile) and format not in COUNT_FORMATS:
+            raise ValueError(
+                f"{path} is a table of texts: say which columns hold text and label, as in "
+                f"Table({path!r}, text=['body'], label='class')."
+            )
+        expanded.append(Partition(replace(source, path=path), path))
+    return expanded
+
+
+def list_files(path: str | os.PathLike[str]) -> list[str]:
+    """Return the files that a path, a pattern or a folder stands for, sorted by name."""
+    name = os.fspath(path)
+    if os.path.isdir(name):
+        files = glob.glob(os.path.join(glob.escape(name), "**", "*.*"), recursive=True)
+        found = sorted(file for file in files if os.path.isfile(file))
+    else:
+        found = [name] if os.path.exists(name) else sorted(glob.glob(name, recursive=True))
+    if not found:
+        raise FileNotFoundError(f"there is no file {name!r}, and none that matches it.")
+    return [os.path.abspath(file) for file in found]
+
+
+def hash_partition(partition: Partition) -> str:
+    """Return a hash of the content of a file, or of a function as it is sent to a worker.
+
+    What a function returns is not hashed: it must return the same each time.
+    """
+    source = partition.source
+    if not callable(source):
+        try:
+            return hash_file(os.fspath(source.path))
+        except OSError as error:
+            raise PartitionError(partition.name, error) from error
+    try:
+        pickled = pickle.dumps(source)
+    except (pickle.PicklingError, AttributeError, TypeError):
+        return os.urandom(16).hex()  # a function of its own, found again by nobody
+    return blake2b(pickled, digest_size=16).hexdigest()
+
+
+def read_chunks(
+    partition: Partition, *, labelled: bool = True, n_terms: int | None = None
+) -> Iterator[Chunk]:
+    """Read a partition in chunks.
+
+    Parameters
+    ----------
+    partition : Partition
+        What to read.
+    labelled : bool, default=True
+        Whether labels are wanted.
+    n_terms : int, optional
+        Number of columns of a fitted model; terms beyond are left out.
+
+    Yields
+    ------
+    Chunk
+        Never empty.
+
+    Raises
+    ------
+    PartitionError
+        Which partition cannot be read, and why.
+    """
+    source = partition.source
+    try:
+        if isinstance(source, Table):
+            table = source if labelled else replace(source, label=None)
+            for texts in read_text_chunks(table):
+                if labelled and isinstance(texts.labels[0], list):
+                    raise ValueError(_SEVERAL)
+                labels = as_labels(texts.labels) if labelled else np.zeros(0)
+                yield Chunk(texts.texts, labels, texts.lines)
+        elif isinstance(source, CountFile):
+            for counts in read_count_chunks(
+                source.path,
+                format=find_format(source.path, source.format),
+                zero_based=source.zero_based,
+                labelled=labelled,
+                replicate=source.replicate,
+                n_terms=n_terms,
+                limits=source.limits,
+            ):
+                if labelled and counts.label_counts is not None:
+                    raise ValueError(_SEVERAL)
+                yield Chunk(counts.X, counts.y, counts.lines)
+        else:
+            yield from _call(source, labelled)
+    except Exception as error:  # a function may raise anything
+        reason = str(error) or type(error).__name__
+        raise PartitionError(partition.name, reason) from error
+
+
+def _call(function: Callable[[], tuple[Any, Any]], labelled: bool) -> Iterator[Chunk]:
+    """Yield what a function returns."""
+    returned = function()
+    if not isinstance(returned, tuple | list) or len(returned) != 2:
+        raise ValueError(f"it must return (X, y); got {type(returned).__name__}.")
+    content, labels = returned[0], as_labels(returned[1]) if labelled else np.zeros(0)
+    is_nested = isinstance(content, list | tuple) and any(map(np.ndim, content[:1]))
+    is_matrix = issparse(content) or is_nested or getattr(content, "ndim", 1) == 2
+    content = csr_array(content) if is_matrix else as_texts(content)
+    n_documents = content.shape[0] if isinstance(content, csr_array) else len(content)
+    if labelled and labels.shape != (n_documents,):
+        raise ValueError(
+            f"it must return one label for each document; got {n_documents} documents and labels "
+            f"of shape {labels.shape}."
+        )
+    if n_documents:
+        yield Chunk(content, labels, list(range(1, n_documents + 1)))
+
+
+def join_chunks(chunks: Sequence[Chunk]) -> Chunk:
+    """Return chunks as one; counts are as wide as the widest."""
+    lines = [line for chunk in chunks for line in chunk.lines]
+    labels = join_labels([chunk.labels for chunk in chunks])
+    if isinstance(chunks[0].content, list):
+        return Chunk([text for chunk in chunks for text in chunk.content], labels, lines)
+    n_terms = max(chunk.content.shape[1] for chunk in chunks)
+    for chunk in chunks:
+        chunk.content.resize((chunk.content.shape[0], n_terms))
+    content = csr_array(vstack([chunk.content for chunk in chunks], format="csr"))
+    return Chunk(content, labels, lines)
+
+
+def group_chunks(chunks: Iterator[Chunk], largest: int) -> Iterator[Chunk]:
+    """Join chunks into blocks that end as soon as they have reached a size."""
+    pending: list[Chunk] = []
+    for chunk in chunks:
+        pending.append(chunk)
+        if sum(entry.size for entry in pending) >= largest:
+            yield join_chunks(pending)
+            pending = []
+    if pending:
+        yield join_chunks(pending)

@@ -1,0 +1,192 @@
+"""`predict_partitions`: the classes of documents, partition by partition, against one model file.
+
+In: a model file that all workers see, and partitions. Out: a folder with a file of predictions for
+each partition, replaced at once or not at all. A worker opens the model once.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from longtail._progress import OnStage
+from longtail._validation import check_k
+from longtail.distributed.partitions import Chunk, Partition, list_partitions, read_chunks
+from longtail.distributed.tasks import call_each, check_client
+from longtail.exceptions import PartitionError
+from longtail.metrics.evaluation import knows_probabilities
+from longtail.store.container import read_checksum
+from longtail.store.files import sync_folder, temporary_path
+from longtail.teaching import load
+
+FORMATS = ("jsonl", "parquet")
+
+Rows = list[dict[str, Any]]
+
+
+def predict_partitions(
+    model_path: str | os.PathLike[str],
+    partitions: Any,
+    out: str | os.PathLike[str],
+    *,
+    client: Any = None,
+    k: int = 1,
+    format: str = "jsonl",
+    on_stage: OnStage | None = None,
+) -> list[str]:
+    """Predict the classes of partitions, each into a file of its own.
+
+    Parameters
+    ----------
+    model_path : path-like
+        A model file that every worker sees.
+    partitions : path, Table, CountFile, callable, or a sequence of these
+        As for `fit_partitions`; labels are not read.
+    out : path-like
+        A folder; is created. Partition i becomes ``part-0000i.jsonl`` there.
+    client : dask.distributed.Client, concurrent.futures.Executor or None, default=None
+        Where tasks run; None is this process.
+    k : int, default=1
+        Classes for each document, best first.
+    format : {"jsonl", "parquet"}, default="jsonl"
+        How predictions are written: the line of the document in its partition, its classes, and
+        their probabilities, or scores where the model has no probabilities.
+    on_stage : callable, optional
+        Hears ``("predicting", partitions done, partitions)``.
+
+    Returns
+    -------
+    list of str
+        The files, in the order of the partitions.
+
+    Raises
+    ------
+    PartitionError
+        A partition cannot be read; which one, and why. Files of other partitions are kept.
+    """
+    check_client(client)
+    if format not in FORMATS:
+        raise ValueError(f"format must be one of {', '.join(FORMATS)}; got {format!r}.")
+    path, folder = os.path.abspath(model_path), os.path.abspath(out)
+    checksum = read_checksum(path)
+    model = _open(path, checksum)
+    k = check_k(k, len(model.classes_))
+    listed = list_partitions(partitions)
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    n_digits = max(5, len(str(len(listed))))
+    targets = [os.path.join(folder, f"part-{i:0{n_digits}}.{format}") for i in range(len(listed))]
+    n_jobs = model.n_jobs if client is None else 1
+    calls = [
+        (path, checksum, partition, target, k, n_jobs)
+        for partition, target in zip(listed, targets, strict=True)
+    ]
+    tell = on_stage or (lambda *_: None)
+    tell("predicting", 0, len(calls))
+    keys = [f"predicting-{i}-{checksum[:16]}-{os.urandom(4).hex()}" for i in range(len(calls))]
+    for done, _ in enumerate(call_each(predict_partition, calls, client, keys), 1):
+        tell("predicting", done, len(calls))
+    return targets
+
+
+def predict_partition(
+    path: str, checksum: str, partition: Partition, target: str, k: int, n_jobs: int | None
+) -> int:
+    """Write the predictions of one partition; return how many documents it has."""
+    model = _open(path, checksum)
+    classifier = getattr(model, "classifier_", model)
+    is_text = classifier is not model
+    n_terms = None if is_text else model.n_features_in_
+    n_documents = 0
+    previous = classifier.n_jobs
+    with _replacing(target) as write:
+        for chunk in read_chunks(partition, labelled=False, n_terms=n_terms):
+            if isinstance(chunk.content, list) != is_text:
+                wanted = "texts" if is_text else "counts"
+                raise PartitionError(partition.name, f"this model takes {wanted}.")
+            classifier.n_jobs = n_jobs
+            try:
+                write(_rank(model, chunk, k))
+            finally:
+                classifier.n_jobs = previous
+            n_documents += len(chunk.lines)
+    return n_documents
+
+
+@lru_cache(maxsize=1)
+def _open(path: str, checksum: str) -> Any:
+    """Open a model; a process keeps the last one."""
+    return load(path)
+
+
+def _rank(model: Any, chunk: Chunk, k: int) -> Rows:
+    """Return the predictions of a chunk."""
+    calibrated = knows_probabilities(model)
+    ranking = (model.predict_proba_topk if calibrated else model.predict_topk)(chunk.content, k)
+    values = "probabilities" if calibrated else "scores"
+    rows = []
+    for line, classes, scores, valid in zip(
+        chunk.lines,
+        ranking.classes.tolist(),
+        ranking.scores.tolist(),
+        ranking.valid.sum(axis=1).tolist(),
+        strict=True,
+    ):
+        rows.append({"line": line, "classes": classes[:valid], values: scores[:valid]})
+    return rows
+
+
+@contextmanager
+def _replacing(target: str) -> Iterator[Callable[[Rows], None]]:
+    """Give what writes rows to a file that takes its place when all are written."""
+    path = Path(target)
+    beside = temporary_path(path)
+    try:
+        with (_open_parquet if path.suffix == ".parquet" else _open_jsonl)(beside) as write:
+            yield write
+        os.replace(beside, path)
+        sync_folder(path.parent)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+@contextmanager
+def _open_jsonl(path: Path) -> Iterator[Callable[[Rows], None]]:
+    with open(path, "w", encoding="utf-8") as file:
+        yield lambda rows: file.writelines(
+            json.dumps(row, ensure_ascii=False, default=str) + "\n" for row in rows
+        )
+        file.flush()
+        os.fsync(file.fileno())
+
+
+@contextmanager
+def _open_parquet(path: Path) -> Iterator[Callable[[Rows], None]]:
+    try:
+        import pyarrow as pa
+        from pyarrow import parquet
+    except ImportError as error:
+        raise ImportError(
+            "writing a Parquet file needs the package pyarrow: pip install 'longtail[data]'"
+        ) from error
+    writer: Any = None
+    try:
+
+        def write(rows: Rows) -> None:
+            nonlocal writer
+            for row in rows:
+                row["classes"] = [str(label) for label in row["classes"]]
+            table = pa.Table.from_pylist(rows)
+            writer = writer or parquet.ParquetWriter(path, table.schema)
+            writer.write_table(table)
+
+        yield write
+        if writer is None:
+            parquet.write_table(pa.table({"line": pa.array([], pa.int64())}), path)
+    finally:
+        if writer is not None:
+            writer.close()

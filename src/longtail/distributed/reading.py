@@ -1,0 +1,159 @@
+"""From partitions to blocks of counts: read, build the vocabulary, count, list the classes.
+
+In: partitions. Out: for each block of documents a file of counts and labels, and one file with the
+sorted labels of all. A partition is read once; of its texts the ids of their terms are kept until
+the vocabulary of all texts is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.multiclass import check_classification_targets
+
+from longtail._columns import as_labels, join_labels
+from longtail._kernels.interning import TermIds
+from longtail.distributed.partitions import Chunk, Partition, group_chunks, read_chunks
+from longtail.distributed.results import (
+    Contents,
+    read_labels,
+    read_part,
+    read_result,
+    write_result,
+)
+from longtail.distributed.tasks import Run
+from longtail.exceptions import PartitionError
+from longtail.sparse import CountMatrix
+from longtail.text import TermSelection, TokenizerOptions, Vocabulary, VocabularyBuilder
+from longtail.text.builder import TermCounts, count_interned
+
+
+def read_counts(run: Run, partition: Partition, block_size: int) -> Contents:
+    """Read a partition of counts into blocks of about `block_size` entries."""
+    return _write_blocks(run, partition, block_size, _count_block, texts=False)
+
+
+def read_texts(
+    run: Run, partition: Partition, block_size: int, options: TokenizerOptions
+) -> Contents:
+    """Read a partition of texts into blocks of about `block_size` characters, tokenized."""
+
+    def tokenize(chunk: Chunk) -> Contents:
+        builder = VocabularyBuilder(options, run.n_jobs)
+        builder.add(chunk.content)
+        ids, indptr = builder.term_ids()
+        contents = Contents(arrays={"ids": ids, "indptr": indptr})
+        return contents.add("terms", builder.term_counts())
+
+    return _write_blocks(run, partition, block_size, tokenize, texts=True)
+
+
+def merge_terms(run: Run, paths: list[str], options: TokenizerOptions) -> Contents:
+    """Sum the term counts of blocks."""
+    return Contents().add("terms", _merge(paths, options).term_counts())
+
+
+def select_terms(
+    run: Run, paths: list[str], options: TokenizerOptions, selection: TermSelection
+) -> Contents:
+    """Sum the last term counts, and choose the vocabulary."""
+    vocabulary, _ = _merge(paths, options).finish(selection)
+    if vocabulary.n_terms == 0:
+        raise ValueError(
+            f"no term of the documents is kept by min_df={selection.min_df!r}, "
+            f"max_df={selection.max_df!r} and the stop words, so the vocabulary is empty. Lower "
+            "min_df, raise max_df, or give texts with words in them."
+        )
+    return Contents(
+        {"n_terms": vocabulary.n_terms},
+        {
+            "utf8": vocabulary.utf8,
+            "offsets": vocabulary.offsets,
+            "document_frequencies": vocabulary.document_frequencies,
+        },
+    )
+
+
+def read_vocabulary(path: str, options: TokenizerOptions) -> Vocabulary:
+    """Return the vocabulary that `select_terms` has chosen."""
+    arrays = read_result(path).arrays
+    return Vocabulary(arrays["utf8"], arrays["offsets"], arrays["document_frequencies"], options)
+
+
+def count_terms(run: Run, block: str, vocabulary: str, options: TokenizerOptions) -> Contents:
+    """Count the terms of the vocabulary in a block of tokenized texts."""
+    file = read_result(block)
+    X = count_interned(
+        read_vocabulary(vocabulary, options),
+        read_part(TermCounts, file, "terms"),
+        TermIds(file.arrays["ids"], file.arrays["indptr"]),
+    )
+    counts = CountMatrix.from_matrix(X)
+    return Contents(_sizes(counts)).add("counts", counts).add_labels(read_labels(file))
+
+
+def list_classes(run: Run, paths: list[str]) -> Contents:
+    """Return the labels of all partitions, sorted, each once."""
+    classes = np.unique(join_labels([read_labels(read_result(path)) for path in paths]))
+    if classes.dtype.kind in "fc":
+        check_classification_targets(classes)
+    if len(classes) < 2:
+        raise ValueError(
+            f"y has only 1 class, {classes.tolist()[0]!r}; at least 2 classes are needed. Add "
+            "documents of another class."
+        )
+    return Contents({"n_classes": len(classes)}).add_labels(classes)
+
+
+def _merge(paths: list[str], options: TokenizerOptions) -> VocabularyBuilder:
+    builder = VocabularyBuilder(options)
+    for path in paths:
+        builder.add_counts(read_part(TermCounts, read_result(path), "terms"))
+    return builder
+
+
+def _count_block(chunk: Chunk) -> Contents:
+    """Return counts in the form of the kernels."""
+    counts = CountMatrix.from_matrix(chunk.content)
+    return Contents(_sizes(counts)).add("counts", counts)
+
+
+def _sizes(counts: CountMatrix) -> dict[str, Any]:
+    """Return what must be known of a block before it is read."""
+    return {
+        "n_documents": counts.n_documents,
+        "n_entries": len(counts.data),
+        "n_terms": counts.n_terms,
+        "is_wide": counts.data.dtype == np.float64,
+    }
+
+
+def _write_blocks(
+    run: Run,
+    partition: Partition,
+    block_size: int,
+    make: Callable[[Chunk], Contents],
+    *,
+    texts: bool,
+) -> Contents:
+    """Write a file for each block; the result lists them, with the distinct labels of all."""
+    blocks: list[str] = []
+    sizes: list[dict[str, Any]] = []
+    labels: list[NDArray[Any]] = []
+    for chunk in group_chunks(read_chunks(partition), block_size):
+        if isinstance(chunk.content, list) != texts:
+            expected = "texts, not counts" if texts else "counts, not texts (see TextClassifier)"
+            raise PartitionError(partition.name, f"this estimator learns from {expected}.")
+        try:
+            contents = make(chunk).add_labels(chunk.labels)
+        except ValueError as error:
+            raise PartitionError(partition.name, error) from error
+        blocks.append(f"{run.target}.{len(blocks)}")
+        write_result(blocks[-1], contents)
+        sizes.append({**contents.values, "n_documents": len(chunk.lines)})
+        labels.append(np.unique(chunk.labels))
+    known = np.unique(join_labels(labels)) if labels else as_labels([])
+    return Contents({"n_blocks": len(blocks), "sizes": sizes}).add_labels(known)

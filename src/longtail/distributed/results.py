@@ -1,0 +1,141 @@
+"""Results of tasks: files on a scratch path that every worker sees.
+
+In: dataclasses of arrays. Out: one container file for each task, written beside its target and
+renamed, so that a file that is there is whole; arrays come back as views of a memory map. The name
+of a file is the hash of everything that decides its content.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+import longtail
+from longtail._columns import as_labels
+from longtail.store.container import ModelFile, open_model, write_model
+from longtail.store.texts import pack_texts
+
+Section = TypeVar("Section")
+_KIND = "task_result"
+_LABELS = "labels"
+
+
+@dataclass(frozen=True, eq=False)
+class Contents:
+    """What a task has computed: plain values and named arrays.
+
+    Attributes
+    ----------
+    values : dict
+        Plain JSON values.
+    arrays : dict of str to ndarray
+        Arrays; those of a dataclass are named ``part.field``.
+    """
+
+    values: dict[str, Any] = field(default_factory=dict)
+    arrays: dict[str, NDArray[Any]] = field(default_factory=dict)
+
+    def add(self, name: str, section: Any) -> Contents:
+        """Add the fields of a dataclass: arrays, numbers and None."""
+        for entry in fields(section):
+            value = getattr(section, entry.name)
+            if isinstance(value, np.ndarray):
+                self.arrays[f"{name}.{entry.name}"] = value
+            else:
+                self.values[f"{name}.{entry.name}"] = value
+        return self
+
+    def add_labels(self, labels: NDArray[Any]) -> Contents:
+        """Add labels: numbers as they are, strings of any length as UTF-8."""
+        if labels.dtype.kind in "iufb":
+            self.arrays[_LABELS] = labels
+        else:
+            self.arrays.update(pack_texts(_LABELS, map(str, labels.tolist())))
+        return self
+
+
+def write_result(path: str, contents: Contents) -> None:
+    """Write a result, at once or not at all."""
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    write_model(path, _KIND, contents.values, contents.arrays)
+
+
+def read_result(path: str) -> ModelFile:
+    """Map a result; its arrays were verified when they were written."""
+    return open_model(path, verify=False)
+
+
+def read_part(kind: type[Section], file: ModelFile, name: str) -> Section:
+    """Return a dataclass that `Contents.add` has added under a name."""
+    values: dict[str, Any] = {}
+    for entry in fields(kind):  # type: ignore[arg-type]
+        full = f"{name}.{entry.name}"
+        if full in file.arrays:
+            values[entry.name] = file.arrays[full]
+        elif full in file.parameters:
+            values[entry.name] = file.parameters[full]
+    return kind(**values)
+
+
+def read_labels(file: ModelFile) -> NDArray[Any]:
+    """Return the labels that `Contents.add_labels` has added."""
+    if _LABELS in file.arrays:
+        return file.arrays[_LABELS]
+    return as_labels(file.texts(_LABELS))
+
+
+@cache
+def code_version() -> str:
+    """Return a hash of the sources of this package and of the versions of what it computes with."""
+    digest = hashlib.blake2b(digest_size=16)
+    for name in ("numpy", "scipy", "scikit-learn", "numba"):
+        digest.update(f"{name} {metadata.version(name)}\n".encode())
+    folder = Path(longtail.__file__).parent
+    for source in sorted(folder.rglob("*.py")):
+        digest.update(source.relative_to(folder).as_posix().encode())
+        digest.update(source.read_bytes())
+    return digest.hexdigest()
+
+
+def hash_arguments(*arguments: Any, scratch: str) -> str:
+    """Return a hash of code and arguments; files on the scratch path count by their names."""
+    text = json.dumps([code_version(), _plain(arguments, scratch)], sort_keys=True)
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def hash_file(path: str) -> str:
+    """Return a hash of the content of a file."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
+
+
+def _plain(value: Any, scratch: str) -> Any:
+    """Return a value as JSON that tells it from any other."""
+    if is_dataclass(value) and not isinstance(value, type):
+        named = {entry.name: getattr(value, entry.name) for entry in fields(value)}
+        return [type(value).__qualname__, _plain(named, scratch)]
+    if isinstance(value, Mapping):
+        return {str(key): _plain(entry, scratch) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(entry, scratch) for entry in value]
+    if isinstance(value, set | frozenset):
+        return sorted(value)
+    if isinstance(value, os.PathLike | str):
+        text = os.fspath(value)
+        inside = isinstance(text, str) and text.startswith(scratch + os.sep)
+        return os.path.relpath(text, scratch) if inside else text
+    if callable(value):
+        return f"{value.__module__}.{value.__qualname__}"
+    if isinstance(value, np.generic):
+        return value.item()
+    return value

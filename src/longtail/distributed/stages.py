@@ -1,0 +1,92 @@
+"""`Stages`: runs the tasks of a stage, tells how far it is, and returns where the results are."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from longtail._progress import OnStage
+from longtail.distributed.results import Contents
+from longtail.distributed.tasks import Task, TaskReport, call_each, make_task, run_tasks
+
+FAN_IN = 8  # results that one task adds up: with 512 blocks a tree has three levels
+
+OnTask = Callable[[TaskReport], None]
+
+
+@dataclass(frozen=True)
+class Stages:
+    """Where tasks run, and who hears of them.
+
+    Attributes
+    ----------
+    scratch : str
+        The folder of results.
+    client : dask.distributed.Client, concurrent.futures.Executor or None
+        Where tasks run.
+    n_jobs : int or None
+        Threads of a task that runs alone.
+    on_stage, on_task : callable
+        Hear a stage with tasks done and tasks in all, and what each task has cost.
+    targets : list of str
+        The results so far.
+    """
+
+    scratch: str
+    client: Any
+    n_jobs: int | None
+    on_stage: OnStage
+    on_task: OnTask
+    targets: list[str] = field(default_factory=list)
+
+    def task(
+        self, stage: str, name: Any, function: Callable[..., Contents], **arguments: Any
+    ) -> Task:
+        """Return a task of a stage."""
+        return make_task(self.scratch, stage, str(name), function, **arguments)
+
+    def run(self, tasks: Sequence[Task]) -> list[str]:
+        """Run tasks that do not need each other, and return the files of their results."""
+        stage, targets = tasks[0].stage, [task.target for task in tasks]
+        done = 0
+        self.on_stage(stage, done, len(tasks))
+        for report in run_tasks(tasks, self.client, self.n_jobs):
+            done += 1
+            self.on_task(report)
+            self.on_stage(stage, done, len(tasks))
+        self.targets.extend(targets)
+        return targets
+
+    def run_one(
+        self, stage: str, function: Callable[..., Contents], name: Any = "all", **arguments: Any
+    ) -> str:
+        """Run the only task of a stage."""
+        return self.run([self.task(stage, name, function, **arguments)])[0]
+
+    def reduce(
+        self, stage: str, function: Callable[..., Contents], paths: list[str], **arguments: Any
+    ) -> list[str]:
+        """Add results up in a tree, until at most `FAN_IN` are left."""
+        while len(paths) > FAN_IN:
+            groups = [paths[start : start + FAN_IN] for start in range(0, len(paths), FAN_IN)]
+            paths = self.run(
+                [
+                    self.task(stage, f"sum-{i}", function, paths=group, **arguments)
+                    for i, group in enumerate(groups)
+                ]
+            )
+        return paths
+
+    def call(self, stage: str, function: Callable[[Any], Any], values: Sequence[Any]) -> list[Any]:
+        """Return what a function gives for each of some values; small results, in order."""
+        self.on_stage(stage, 0, len(values))
+        calls = [(i, function, value) for i, value in enumerate(values)]
+        run = os.urandom(8).hex()
+        keys = [f"{stage}-{i}-{run}" for i in range(len(values))]
+        return [entry for _, entry in sorted(call_each(_numbered, calls, self.client, keys))]
+
+
+def _numbered(task_id: int, function: Callable[[Any], Any], value: Any) -> tuple[int, Any]:
+    return task_id, function(value)

@@ -1,0 +1,63 @@
+"""`longtail fit` and `predict` over partitions."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from longtail.cli.app import app
+from tests.distributed import data
+
+
+def run(*words):
+    return CliRunner().invoke(app, list(map(str, words)))
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    data.write_svmlight(tmp_path, 3)
+    return tmp_path
+
+
+def test_fit_and_predict(folder):
+    assert run("fit", "part-*.svm", "-o", "whole", "--quiet").exit_code == 0
+    words = ["fit", "part-*.svm", "-o", "parts", "--memory-limit", "6GB", "--scratch", "s"]
+    done = run(*words, "--json")
+    assert done.exit_code == 0, done.output
+    summary = json.loads(done.stdout)
+    assert summary["tasks"] > 10
+    assert summary["bytes_written"] > 0
+    assert (folder / "parts").read_bytes() == (folder / "whole").read_bytes()
+    assert json.loads(run(*words, "--json").stdout)["tasks"] == 0
+    done = run("predict", "parts", "part-*.svm", "--workers", 1)
+    assert (done.exit_code, "--out FOLDER" in done.output) == (1, True)
+    done = run("predict", "parts", "part-*.svm", "--workers", 1, "--top", 2, "-o", "out", "-q")
+    assert done.exit_code == 0, done.output
+    assert run("predict", "whole", "part-*.svm", "--top", 2, "-o", "all.jsonl").exit_code == 0
+    whole = [json.loads(line) for line in (folder / "all.jsonl").read_text().splitlines()]
+    parts = [
+        json.loads(line)
+        for path in sorted((folder / "out").iterdir())
+        for line in path.read_text().splitlines()
+    ]
+    for name in ("line", "classes", "probabilities"):
+        assert [row[name] for row in parts] == [row[name] for row in whole]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--dask", "tcp://127.0.0.1:9", "--workers", 2, "--scratch", "s"], "give one of them"),
+        (["--dask", "tcp://127.0.0.1:9"], "needs --scratch FOLDER"),
+        (["--workers", 1, "--skip-bad-rows"], "--skip-bad-rows and --bad-rows do not go"),
+        (["--memory-limit", "100MB"], "0.10GB is too low for 1 worker"),
+    ],
+)
+def test_options_that_do_not_go_together(words, message, folder):
+    done = run("fit", "part-00.svm", "-o", "model", *words)
+    assert done.exit_code == 1
+    assert message in done.output
+    assert not (folder / "model").exists()

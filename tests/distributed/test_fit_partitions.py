@@ -1,0 +1,222 @@
+"""A fit over partitions has the bits of a plain fit, wherever its tasks run and in any order."""
+
+from __future__ import annotations
+
+import multiprocessing
+import random
+import subprocess
+import sys
+from concurrent.futures import ProcessPoolExecutor
+
+import numpy as np
+import pytest
+
+from longtail import DoubleSamplingClassifier, LongTailClassifier, TextClassifier
+from longtail.datasets import Table
+from longtail.distributed import (
+    CountFile,
+    MemoryLimitError,
+    PartitionError,
+    fit_partitions,
+    memory,
+    stages,
+)
+from longtail.distributed.memory import parse_bytes
+from longtail.text import TextVectorizer
+from tests.distributed import data
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("models")
+
+
+@pytest.fixture(scope="module")
+def plain(folder):
+    X, y = data.counts()
+    return data.checksum(LongTailClassifier(random_state=0).fit(X, y), folder)
+
+
+@pytest.fixture(scope="module")
+def scratch(tmp_path_factory):
+    """A scratch path that tests share: results are found by what they are computed from."""
+    return tmp_path_factory.mktemp("scratch")
+
+
+def fit(partitions, scratch, **settings):
+    return fit_partitions(
+        LongTailClassifier(random_state=0), partitions, scratch=scratch, **settings
+    )
+
+
+@pytest.mark.parametrize("n_parts", [1, 4])
+def test_any_number_of_partitions(n_parts, plain, scratch, folder):
+    model = fit(data.functions(n_parts), scratch)
+    assert data.checksum(model, folder) == plain
+    X, y = data.counts()
+    assert np.mean(model.predict(X) == y) > 0.8
+
+
+def test_any_order_of_tasks(plain, tmp_path, folder, monkeypatch):
+    def shuffled(tasks, *arguments, run_tasks=stages.run_tasks):
+        tasks = list(tasks)
+        random.Random(len(tasks)).shuffle(tasks)
+        return run_tasks(tasks, *arguments)
+
+    monkeypatch.setattr(stages, "run_tasks", shuffled)
+    assert data.checksum(fit(data.functions(9), tmp_path), folder) == plain
+
+
+def test_a_process_pool(plain, tmp_path, folder):
+    data.write_svmlight(tmp_path, 5)
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(2, mp_context=context) as pool:
+        model = fit(f"{tmp_path}/*.svm", tmp_path / "scratch", client=pool)
+    assert data.checksum(model, folder) == plain
+
+
+def test_small_blocks_many_shards(plain, tmp_path, folder, monkeypatch):
+    """A file becomes many blocks, the index is divided by class: nothing changes."""
+    monkeypatch.setattr(memory, "INDEX_BYTES", 10**6)
+    monkeypatch.setattr(memory, "READING_FACTOR", 10**5)
+    monkeypatch.setattr(memory, "SHARD_ENTRIES", 900)
+    reports = []
+    model = fit(data.functions(3), tmp_path / "scratch", memory_limit="3GB", on_task=reports.append)
+    assert sum(report.stage == "index" for report in reports) == 4
+    assert sum(report.stage == "residuals" for report in reports) > 8
+    assert data.checksum(model, folder) == plain
+
+
+def test_files_folders_and_patterns(plain, tmp_path, scratch, folder):
+    data.write_svmlight(tmp_path, 3)
+    model = fit(CountFile(tmp_path), scratch)
+    assert data.checksum(model, folder) == plain
+    with pytest.raises(FileNotFoundError, match="none that matches"):
+        fit(f"{tmp_path}/*.nothing", scratch)
+    (tmp_path / "x.csv").write_text("a,b\n")
+    with pytest.raises(ValueError, match=r"Table\(.*text=\['body'\]"):
+        fit(tmp_path / "x.csv", scratch)
+
+
+def test_resumes_where_it_stopped(plain, tmp_path, folder):
+    done = []
+    partitions = data.functions(3)
+
+    def stop(report):
+        done.append(report.name)
+        if report.stage == "shared weights":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fit(partitions, tmp_path, on_task=stop)
+    reports = []
+    model = fit(partitions, tmp_path, on_task=reports.append)
+    assert data.checksum(model, folder) == plain
+    assert "reading" not in {report.stage for report in reports}
+    n_first = len(reports) + len(done)
+    reports.clear()
+    fit(partitions, tmp_path, on_task=reports.append)
+    assert reports == []
+    lost = next((tmp_path / "mining").iterdir())
+    lost.unlink()
+    fit(partitions, tmp_path, on_task=reports.append)
+    assert [report.stage for report in reports] == ["mining"]
+    assert n_first == len(list(tmp_path.rglob("*.task")))
+    fit(partitions, tmp_path, clean=True)
+    assert list(tmp_path.rglob("*.task*")) == []
+
+
+@pytest.mark.parametrize("client", [None, ProcessPoolExecutor])
+def test_a_partition_that_cannot_be_read(client, plain, tmp_path, folder):
+    files, scratch = tmp_path / "files", tmp_path / "scratch"
+    files.mkdir()
+    data.write_svmlight(files, 4)
+    broken = files / "part-02.svm"
+    whole = broken.read_text()
+    broken.write_text(whole + "7 1:one\n")
+    pool = client and client(1, mp_context=multiprocessing.get_context("spawn"))
+    with pytest.raises(PartitionError, match=r"part-02.svm cannot be read.*1:one"):
+        fit(files, scratch, client=pool)
+    if pool:
+        pool.shutdown()
+    broken.write_text(whole)
+    reports = []
+    assert data.checksum(fit(files, scratch, on_task=reports.append), folder) == plain
+    assert sum(report.stage == "reading" for report in reports) <= 2  # the one, and one after it
+
+
+@pytest.mark.parametrize(
+    ("settings", "ending"),
+    [
+        ({}, "jsonl"),
+        ({"remember_documents": True, "vectorizer": TextVectorizer(max_features=150)}, "parquet"),
+        ({"classifier": DoubleSamplingClassifier(), "vectorizer": TextVectorizer(min_df=2)}, "csv"),
+    ],
+)
+def test_texts(settings, ending, tmp_path):
+    files = tmp_path / "files"
+    files.mkdir()
+    data.write_tables(files, ending, 3)
+    whole = TextClassifier(random_state=0, **settings).fit(*data.texts())
+    model = fit_partitions(
+        TextClassifier(random_state=0, **settings),
+        Table(files, text=["body"], label="label"),
+        scratch=tmp_path / "scratch",
+    )
+    assert data.checksum(model, tmp_path) == data.checksum(whole, tmp_path)
+    assert model.vocabulary_.terms == whole.vocabulary_.terms
+
+
+def test_the_papers_method(tmp_path):
+    X, y = data.counts()
+    whole = DoubleSamplingClassifier(random_state=3).fit(X, y)
+    model = DoubleSamplingClassifier(random_state=3)
+    fit_partitions(model, data.functions(4), scratch=tmp_path)
+    assert data.checksum(model, tmp_path) == data.checksum(whole, tmp_path)
+    assert np.array_equal(model.sample_.documents, whole.sample_.documents)
+
+
+def test_fractions_in_one_partition_widen_all(tmp_path):
+    X, y = data.counts()
+    X = X.copy()
+    X.data[-1] = 0.5
+    halves = [lambda: (X[:500], y[:500]), lambda: (X[500:], y[500:])]
+    whole = LongTailClassifier(random_state=0).fit(X, y)
+    model = fit(halves, tmp_path / "scratch")
+    assert data.checksum(model, tmp_path) == data.checksum(whole, tmp_path)
+
+
+def test_a_memory_limit_is_refused_before_work(tmp_path):
+    reports = []
+    with pytest.raises(MemoryLimitError, match=r"0.10GB is too low .* at least"):
+        fit(data.functions(2), tmp_path, memory_limit="100MB", on_task=reports.append)
+    assert reports == []
+    assert parse_bytes("6GB") == parse_bytes(6 * 10**9) == 6 * 10**9
+    with pytest.raises(ValueError, match="such as '6GB'"):
+        parse_bytes("six")
+
+
+def test_what_is_no_partition(tmp_path):
+    with pytest.raises(ValueError, match="at least one file"):
+        fit([], tmp_path)
+    with pytest.raises(ValueError, match="a path, a Table, a CountFile or a function"):
+        fit([3], tmp_path)
+    with pytest.raises(PartitionError, match=r"partition 0 .* must return \(X, y\)"):
+        fit([lambda: 3], tmp_path)
+    with pytest.raises(PartitionError, match="learns from counts, not texts"):
+        fit([lambda: (["a text"], ["a"])], tmp_path)
+    with pytest.raises(PartitionError, match="smallest is -1"):
+        fit([lambda: ([[1, -1]], ["a"])], tmp_path)
+    with pytest.raises(ValueError, match="only 1 class"):
+        fit([lambda: ([[1, 1]], ["a"])], tmp_path)
+    with pytest.raises(ValueError, match="client must be"):
+        fit(data.functions(2), tmp_path, client=3)
+
+
+def test_core_imports_no_dask():
+    code = (
+        "import sys, longtail, longtail.distributed, longtail.cli.app\n"
+        "print({'dask', 'distributed'} & set(sys.modules))"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == "set()"
