@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from longtail import LongTailClassifier
+from longtail._labels import LabelSets
 from longtail.datasets import CountDataset
 from longtail.results import TopK
 from longtail.sparse import CountMatrix
@@ -31,6 +32,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "without leave-one-out": {"leave_one_out": False},
     "random negatives": {"negatives": "random"},
     "without uniform negatives": {"n_uniform": 0},
+    "mixture without class size": {"by_size": False},
     "without self-check": {"self_check": False},
     "5 candidates": {"candidates": 5},
     "50 candidates": {"candidates": 50},
@@ -67,7 +69,8 @@ class ConfiguredClassifier:
     def fit(self, X: Any, y: NDArray[Any]) -> Self:
         """Learn from counts and labels."""
         classes, class_ids = np.unique(y, return_inverse=True)
-        state = fit_long_tail(CountMatrix.from_matrix(X), class_ids, classes, self.config)
+        labels = LabelSets.single(class_ids, classes)
+        state = fit_long_tail(CountMatrix.from_matrix(X), labels, self.config)
         self.fitted_ = LongTailClassifier.from_state(
             state, candidates=self.config.candidates, C=self.config.C, n_jobs=self.config.n_jobs
         )

@@ -241,8 +241,8 @@ def load_counts(path: str | os.PathLike[str]) -> CountDataset:
         y_train=new_ids[y_train],
         X_test=X_test,
         y_test=new_ids[y_test],
-        classes=_read_names(file.parent / "classes.txt.xz", n_classes)[order],
-        terms=_read_names(file.parent / "terms.txt.xz", n_terms),
+        classes=read_names(file.parent / "classes.txt.xz", n_classes)[order],
+        terms=read_names(file.parent / "terms.txt.xz", n_terms),
     )
 
 
@@ -301,7 +301,7 @@ def _training_classes_first(y_train: NDArray[np.int64], n_classes: int) -> NDArr
     return np.argsort(untrained, kind="stable")
 
 
-def _read_names(path: Path, n_names: int) -> NDArray[Any]:
+def read_names(path: Path, n_names: int) -> NDArray[Any]:
     """Return the lines of a file, or numbers if it is absent."""
     if not path.is_file():
         return np.arange(n_names)

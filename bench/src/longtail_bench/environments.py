@@ -70,6 +70,9 @@ BASELINES = {
     "omikuji": BaselinePackages((*_WORKER, "omikuji==0.5.2"), (), "omikuji"),
     "napkinxc": BaselinePackages((*_WORKER, "napkinxc==0.7.2"), (), "napkinxc.models"),
     "vowpalwabbit": BaselinePackages((*_WORKER, "vowpalwabbit==9.11.9"), (), "vowpalwabbit"),
+    "libmultilabel": BaselinePackages(
+        (*_WORKER, "libmultilabel==0.10.0"), (), "libmultilabel.linear"
+    ),
     "fasttext": BaselinePackages((*_WORKER, "fasttext-numpy2==0.10.4"), (), "fasttext"),
 }
 

@@ -26,16 +26,19 @@ def plot_growth(rows: Sequence[dict[str, Any]]) -> Figure:
     Returns
     -------
     matplotlib.figure.Figure
-        The exponents stand beside the names; a grey line grows like the number of classes.
+        Beside the last point stands how it grows between the last two sizes; a dashed line grows
+        like the number of classes.
     """
     estimators = list(dict.fromkeys(row["estimator"] for row in rows))
     exponents = {
         (exponent.estimator, exponent.quantity): exponent for exponent in fit_exponents(rows)
     }
-    figure = new_figure(3.6 * len(QUANTITIES), 3.8)
-    panels = figure.subplots(1, len(QUANTITIES), squeeze=False)[0]
+    figure = new_figure(8.0, 6.4)
+    from matplotlib.ticker import LogLocator
+
+    panels = figure.subplots(2, 2).ravel()
     for axes, quantity in zip(panels, QUANTITIES, strict=True):
-        for estimator, colour in zip(estimators, _COLOURS, strict=False):
+        for estimator, colour, marker in zip(estimators, _COLOURS, "Do", strict=False):
             points = sorted(
                 (row["n_classes"], quantity.of(row))
                 for row in rows
@@ -43,18 +46,40 @@ def plot_growth(rows: Sequence[dict[str, Any]]) -> Figure:
             )
             if not points:
                 continue
+            axes.plot(
+                *zip(*points, strict=True),
+                f"{marker}-",
+                color=colour,
+                label=estimator,
+                markersize=5,
+            )
             power = exponents.get((estimator, quantity.name))
-            label = estimator
             if power is not None:
-                label += f"\nK^{power.overall:.2f}, at the end K^{power.at_the_end:.2f}"
-            axes.plot(*zip(*points, strict=True), "o-", color=colour, label=label)
+                axes.annotate(
+                    f"K^{power.at_the_end:.2f}",
+                    points[-1],
+                    (5, 0),
+                    textcoords="offset points",
+                    va="top" if colour == BLUE else "bottom",
+                    fontsize=8,
+                    color=colour,
+                )
         _draw_proportional(axes)
         axes.set(xscale="log", yscale="log", xlabel="classes K")
         axes.set_title(f"{quantity.name}, {quantity.measured_in}", fontsize=10, loc="left")
-        if axes.get_lines():
-            axes.legend(frameon=False, fontsize=7)
+        axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 3.0)))  # memory has but one power of ten
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_major_formatter(lambda value, _: f"{value:,.10g}")
+            axis.set_minor_formatter(lambda *_: "")
+        axes.tick_params(labelsize=8)
+        axes.margins(x=0.16)
         axes.grid(alpha=0.25)
         axes.spines[["top", "right"]].set_visible(False)
+    names = dict(zip(*panels[0].get_legend_handles_labels()[::-1], strict=True))
+    if names:
+        figure.legend(
+            names.values(), names, loc="outside upper left", ncols=3, frameon=False, fontsize=9
+        )
     return figure
 
 

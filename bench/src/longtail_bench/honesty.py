@@ -29,6 +29,7 @@ SIMPLER: dict[str, dict[str, Any]] = {
     "no term weights": {"term_weights": False},
     "no residuals": {"residuals": False},
     "nearest centroid": {"features": "cosine", "term_weights": False, "residuals": False},
+    "mixture without class size": {"by_size": False},
     "self-check off": {"self_check": False},
 }
 OTHERS: dict[str, dict[str, Any]] = {

@@ -22,7 +22,7 @@ from longtail_bench.tables import Table
 MISSING = "–"
 _GROUPS = {
     "paper": "The systems of the paper",
-    "simple": "Simple lines",
+    "simple": "Simple baselines",
     "today": "Today's systems",
 }
 
@@ -244,12 +244,21 @@ def write_report(rows: Sequence[Row], folder: str | os.PathLike[str]) -> list[Pa
     """
     from longtail_bench.report_figures import plot_accuracy_against_time, plot_costs
 
-    entries = collect(rows)
-    if not entries:
+    collected = collect(rows)
+    if not collected:
         raise ValueError("there is no row on test documents to report.")
+    sets = {
+        data: some
+        for data, some in collected.items()
+        if any(row.measures for entry in some for row in entry.rows)
+    }
+    entries = {data: some for data, some in collected.items() if data not in sets}
     index = Path(folder)
     index.mkdir(parents=True, exist_ok=True)
-    figures = {"costs": plot_costs(entries), "accuracy-time": plot_accuracy_against_time(entries)}
+    figures = {}
+    if entries:
+        figures["costs"] = plot_costs(entries)
+        figures["accuracy-time"] = plot_accuracy_against_time(entries)
     written = []
     for name, figure in figures.items():
         for ending in ("png", "svg"):
@@ -260,7 +269,8 @@ def write_report(rows: Sequence[Row], folder: str | os.PathLike[str]) -> list[Pa
         for data, some in entries.items()
         if any(not entry.failure for entry in some)
     ]
-    tables = [*result_tables(entries), quoted_table(), *bands, settings_table(entries)]
+    tables = [*result_tables(entries), quoted_table(), *bands, *_label_set_tables(sets)]
+    tables.append(settings_table(collected))
     for path, text in (
         (index / "report.md", _to_markdown(tables, figures)),
         (index / "report.html", _to_html(tables, figures)),
@@ -268,6 +278,22 @@ def write_report(rows: Sequence[Row], folder: str | os.PathLike[str]) -> list[Pa
         path.write_text(text, encoding="utf-8")
         written.append(path)
     return written
+
+
+def _label_set_tables(entries: dict[str, list[Entry]]) -> list[Table]:
+    """Return the tables of data sets whose documents have label sets."""
+    from longtail_bench.report_label_sets import (
+        label_band_table,
+        label_set_table,
+        published_table,
+    )
+
+    tables = []
+    for data, some in entries.items():
+        tables += [label_set_table(data, some), label_band_table(data, some)]
+        published = published_table(data, some)
+        tables += [] if published is None else [published]
+    return tables
 
 
 def _result_table(title: str, titles: list[str], entries: dict[str, list[Entry]]) -> Table:

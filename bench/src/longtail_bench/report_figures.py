@@ -29,7 +29,7 @@ _PANELS: tuple[tuple[str, Callable[[Entry], float], bool], ...] = (
 
 
 def plot_costs(entries: Mapping[str, Sequence[Entry]]) -> Figure:
-    """Draw the paper's Figure 3: total time, memory and macro F1 of every system, as bars.
+    """Draw the paper's Figure 3: total time, memory and macro F1 of every system, as points.
 
     Parameters
     ----------
@@ -39,20 +39,31 @@ def plot_costs(entries: Mapping[str, Sequence[Entry]]) -> Figure:
     Returns
     -------
     matplotlib.figure.Figure
-        A row of three panels for each data set; ours is orange.
+        A row of three panels for each data set, best macro F1 first; ours is an orange diamond. A
+        column has the same scale for all data sets.
     """
-    heights = [0.26 * len(some) + 1.1 for some in entries.values()]
-    figure = _new_figure(12.0, sum(heights))
+    heights = [0.2 * len(some) + 0.75 for some in entries.values()]
+    figure = _new_figure(10.0, sum(heights))
     grid = figure.subplots(
-        len(entries), 3, squeeze=False, sharey="row", gridspec_kw={"height_ratios": heights}
+        len(entries),
+        3,
+        squeeze=False,
+        sharex="col",
+        sharey="row",
+        gridspec_kw={"height_ratios": heights},
     )
-    for line, (data, some) in zip(grid, entries.items(), strict=True):
-        for axes, (title, value, logarithmic) in zip(line, _PANELS, strict=True):
-            _draw_bars(axes, some, value, logarithmic)
-            axes.set_title(title, fontsize=10, loc="left")
-        line[0].set_yticks(range(len(some)), [entry.title for entry in some], fontsize=9)
-        line[0].set_ylim(len(some) - 0.4, -0.6)  # downwards, and room for those without a bar
-        line[0].set_ylabel(data, fontsize=11, fontweight="bold")
+    ranked = {data: sorted(some, key=_by_macro_f1) for data, some in entries.items()}
+    everything = [entry for some in entries.values() for entry in some]
+    for column, (title, value, logarithmic) in zip(grid.T, _PANELS, strict=True):
+        start = _set_scale(column[0], [value(entry) for entry in everything], logarithmic)
+        for axes, some in zip(column, ranked.values(), strict=True):
+            _draw_points(axes, some, value, start)
+            axes.tick_params(labelbottom=True, labelsize=8)
+            axes.set_title(title, fontsize=9, loc="left")
+    for line, (data, some) in zip(grid, ranked.items(), strict=True):
+        line[0].set_yticks(range(len(some)), [entry.title for entry in some], fontsize=8)
+        line[0].set_ylim(len(some) - 0.4, -0.6)  # downwards, and room for those without a point
+        line[0].set_ylabel(data, fontsize=10, fontweight="bold")
     return figure
 
 
@@ -69,54 +80,76 @@ def plot_accuracy_against_time(entries: Mapping[str, Sequence[Entry]]) -> Figure
     matplotlib.figure.Figure
         One panel for each data set; ours is orange.
     """
-    figure = _new_figure(7.5 * len(entries), 6.0)
-    panels = figure.subplots(1, len(entries), squeeze=False)[0]
-    for axes, (data, some) in zip(panels, entries.items(), strict=True):
+    n_columns = min(2, len(entries))
+    n_rows = math.ceil(len(entries) / n_columns)
+    figure = _new_figure(5.5 * n_columns, 4.2 * n_rows)
+    panels = figure.subplots(n_rows, n_columns, squeeze=False).ravel()
+    for axes in panels[len(entries) :]:
+        axes.set_visible(False)
+    for axes, (data, some) in zip(panels, entries.items(), strict=False):
         points = [
             (entry.total_seconds, 100 * entry.mean(lambda row: row.accuracy), entry)
             for entry in some
             if not entry.failure
         ]
         for seconds, accuracy, entry in points:
-            axes.plot(seconds, accuracy, "o", color=_colour(entry), markersize=6)
+            axes.plot(seconds, accuracy, _marker(entry), color=_colour(entry), markersize=6)
         if points:
             _set_decades(axes, [seconds for seconds, _, _ in points], margin=0.25)
             _name_points(axes, points)
         axes.margins(y=0.08)
         axes.set_title(data, fontsize=11, fontweight="bold", loc="left")
-        axes.set_xlabel("fit and predict, CPU seconds")
-        axes.set_ylabel("accuracy, %")
+        axes.set_xlabel("fit and predict, CPU seconds", fontsize=9)
+        axes.set_ylabel("accuracy, %", fontsize=9)
+        axes.tick_params(labelsize=8)
         axes.grid(alpha=0.25)
         axes.spines[["top", "right"]].set_visible(False)
     return figure
 
 
-def _draw_bars(
-    axes: Axes, entries: Sequence[Entry], value: Callable[[Entry], float], logarithmic: bool
+def _by_macro_f1(entry: Entry) -> float:
+    """Order entries by macro F1, best first; those without come last."""
+    value = entry.mean(lambda row: row.macro_f1_of_means)
+    return math.inf if math.isnan(value) else -value
+
+
+def _set_scale(axes: Axes, values: Sequence[float], logarithmic: bool) -> float:
+    """Choose limits for all data sets; return where the axis begins."""
+    known = [value for value in values if not math.isnan(value)]
+    if not known:
+        return 0.0
+    if logarithmic:
+        return _set_decades(axes, known, margin=0.15)
+    axes.set_xlim(0, max(known) * 1.15)
+    return 0.0
+
+
+def _draw_points(
+    axes: Axes, entries: Sequence[Entry], value: Callable[[Entry], float], start: float
 ) -> None:
-    """Draw one panel, with the number at the end of each bar."""
-    values = [value(entry) for entry in entries]
-    known = [column for column in values if not math.isnan(column)]
-    start = 0.0
-    if logarithmic and known:
-        start = _set_decades(axes, known, margin=0.15)
-    elif known:
-        axes.set_xlim(0, max(known) * 1.15)
-    for row_index, (entry, column) in enumerate(zip(entries, values, strict=True)):
+    """Draw one panel, with the number beside each point.
+
+    Points, not bars: on a logarithmic axis the length of a bar means nothing.
+    """
+    for row_index, entry in enumerate(entries):
+        column = value(entry)
+        axes.axhline(row_index, color=GREY, linewidth=0.4, alpha=0.4, zorder=0)
         if math.isnan(column):
-            axes.text(start, row_index, f" {_reason(entry)}", va="center", fontsize=8, color=GREY)
+            axes.text(start, row_index, f" {_reason(entry)}", va="center", fontsize=7, color=GREY)
             continue
-        axes.barh(row_index, column - start, left=start, color=_colour(entry), height=0.7)
-        label = f" {column:,.0f}" if column >= 100 else f" {column:.1f}"
-        axes.text(column, row_index, label, va="center", fontsize=8)
+        axes.plot(column, row_index, _marker(entry), color=_colour(entry), markersize=6)
+        label = f"{column:,.0f}" if column >= 100 else f"{column:.1f}"
+        axes.annotate(
+            label, (column, row_index), (6, 0), textcoords="offset points", va="center", fontsize=7
+        )
     axes.tick_params(axis="y", length=0)
-    axes.spines[["top", "right"]].set_visible(False)
+    axes.spines[["top", "right", "left"]].set_visible(False)
 
 
 def _set_decades(axes: Axes, values: Sequence[float], margin: float) -> float:
     """Make the x axis logarithmic, from a power of ten, with room at the right; return its start.
 
-    A logarithmic axis has no zero, so that bars begin at the power of ten below the smallest value.
+    A logarithmic axis has no zero: it begins at the power of ten below the smallest value.
     """
     start = math.floor(math.log10(max(min(values), 1e-3)))
     end = max(math.log10(max(values)), start + 1)
@@ -166,6 +199,11 @@ def _reason(entry: Entry) -> str:
     """Say in a few words why an entry has no results."""
     reasons = {"time": "time limit", "memory": "memory limit", "environment": "not installed"}
     return reasons.get(entry.failure.outcome, "failed") if entry.failure else "not given"
+
+
+def _marker(entry: Entry) -> str:
+    """Return the shape of a system's point: ours differs without its colour, too."""
+    return "D" if entry.row.system == "longtail" else "o"
 
 
 def _colour(entry: Entry) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 
 from longtail.datasets import DataFormatError
 from longtail.metrics.classes import FrequencyBand
+from longtail.metrics.label_sets import LabelBand
 
 _NAN = math.nan
 
@@ -45,8 +46,8 @@ class Row:
     n_train, n_test, n_classes, n_terms : int
         Sizes of the data.
     accuracy, top_5 : float
-        Share of predicted documents whose class comes first, or among the first five. A system that
-        gives one class has NaN for the second.
+        Share of predicted documents whose true class is ranked first, or is one of the first five.
+        A system that gives one class has NaN for the second.
     macro_f1, macro_f1_of_means : float
         Mean of the per-class F1; the paper's harmonic mean of macro precision and macro recall.
     fit_seconds, fit_cpu_seconds : float
@@ -65,6 +66,11 @@ class Row:
         Size of the fitted model when it is stored.
     bands : tuple of FrequencyBand
         Results by number of training documents of a class.
+    measures : dict of str to float
+        What documents with label sets are measured by, such as ``P@5``; empty for the others, whose
+        measures are above.
+    label_bands : tuple of LabelBand
+        Results by number of training documents of a class, where documents have label sets.
     outcome : str
         "ok", "failed", "time", "memory" or "environment".
     error : str or None
@@ -104,6 +110,8 @@ class Row:
     peak_megabytes: float = _NAN
     model_bytes: int = 0
     bands: tuple[FrequencyBand, ...] = ()
+    measures: dict[str, float] = field(default_factory=dict)
+    label_bands: tuple[LabelBand, ...] = ()
     outcome: str = OK
     error: str | None = None
     n_threads: int = 0
@@ -144,7 +152,10 @@ class Row:
         for item in fields(cls):
             if item.type == "float" and known.get(item.name, 0) is None:
                 known[item.name] = _NAN
-        known["bands"] = tuple(_band_of(band) for band in known.get("bands") or ())
+        bands, label_bands = known.get("bands") or (), known.get("label_bands") or ()
+        known["bands"] = tuple(FrequencyBand(**_with_nan(band)) for band in bands)
+        known["label_bands"] = tuple(LabelBand(**_with_nan(band)) for band in label_bands)
+        known["measures"] = _with_nan(known.get("measures") or {})
         return cls(**known)
 
 
@@ -204,10 +215,9 @@ def append_row(path: str | os.PathLike[str], row: Row) -> None:
         ) from error
 
 
-def _band_of(values: dict[str, Any]) -> FrequencyBand:
-    """Return a band from JSON, where null stands for NaN."""
-    filled: dict[str, Any] = {k: _NAN if value is None else value for k, value in values.items()}
-    return FrequencyBand(**filled)
+def _with_nan(values: dict[str, Any]) -> dict[str, Any]:
+    """Return values from JSON, where null stands for NaN."""
+    return {name: _NAN if value is None else value for name, value in values.items()}
 
 
 def _write_all(descriptor: int, data: bytes) -> None:

@@ -18,12 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from longtail import metrics
-from longtail.datasets import CountDataset
 from longtail_bench.data import check_columns, find_data_set, is_table, load_data, name_data_set
-from longtail_bench.environments import (
-    BaselineEnvironmentError,
-)
+from longtail_bench.environments import BaselineEnvironmentError
+from longtail_bench.label_set_data import has_label_sets, load_label_sets
 from longtail_bench.measure import Progress
 from longtail_bench.processes import Limits, RunError
 from longtail_bench.rows import (
@@ -39,8 +36,8 @@ from longtail_bench.rows import (
     read_rows,
 )
 from longtail_bench.runner import Runner, describe_machine, machine_megabytes
-from longtail_bench.splits import Split, digest_data, hold_out
-from longtail_bench.systems import SYSTEMS, Settings, check_systems, trials
+from longtail_bench.splits import LabelSetSplit, Split, digest_data, hold_out
+from longtail_bench.systems import LABEL_SET_SETTINGS, SYSTEMS, Settings, check_systems, trials
 
 _MEMORY_SHARE = (
     0.9  # of the machine, unless told otherwise: the rest is for the rest of the machine
@@ -212,24 +209,41 @@ class _Session:
             data_digest=digest,
             machine=self.machine,
         )
-        parts: dict[str, Split] = {}
+        parts: dict[str, Split | LabelSetSplit] = {}
+        sets = has_label_sets(path)
         try:
-            data = load_data(path, self.text, self.label)
-            parts[TEST] = Split(data, self.runner.scratch / "test.npz")
-            if self.tune:
-                parts[HELD_OUT] = Split(hold_out(data), self.runner.scratch / "held-out.npz")
+            parts = self._split_label_sets(path) if sets else self._split(path)
         except ValueError as error:
             blank = replace(blank, outcome=FAILED, error=str(error))
         for seed in seeds:
             for system in systems:
-                row = replace(blank, system=system, seed=seed, settings=self._settings_of(system))
+                settings = self._settings_of(system, sets)
+                row = replace(blank, system=system, seed=seed, settings=settings)
                 yield self._choose_and_run(row, parts) if parts else self._give_up(row)
 
-    def _settings_of(self, system: str) -> Settings:
-        """Return a system's settings with what the caller replaces."""
-        return {**SYSTEMS[system].settings, **self.settings.get(system, {})}
+    def _split(self, path: Path) -> dict[str, Split | LabelSetSplit]:
+        """Return what is fitted and predicted of documents with one label each."""
+        data = load_data(path, self.text, self.label)
+        parts: dict[str, Split | LabelSetSplit] = {
+            TEST: Split(data, self.runner.scratch / "test.npz")
+        }
+        if self.tune:
+            parts[HELD_OUT] = Split(hold_out(data), self.runner.scratch / "held-out.npz")
+        return parts
 
-    def _choose_and_run(self, row: Row, parts: Mapping[str, Split]) -> Row:
+    def _split_label_sets(self, path: Path) -> dict[str, Split | LabelSetSplit]:
+        """Return what is fitted and predicted of documents with label sets."""
+        if self.tune:
+            raise ValueError("settings are searched for documents with one label each only.")
+        return {TEST: LabelSetSplit(load_label_sets(path), self.runner.scratch / "test.npz")}
+
+    def _settings_of(self, system: str, sets: bool) -> Settings:
+        """Return a system's settings with what the caller replaces."""
+        defaults = SYSTEMS[system].settings
+        for_sets = LABEL_SET_SETTINGS.get(system, {}) if sets else {}
+        return {**defaults, **for_sets, **self.settings.get(system, {})}
+
+    def _choose_and_run(self, row: Row, parts: Mapping[str, Split | LabelSetSplit]) -> Row:
         """Run one system, after a search of its settings if one is wanted."""
         if not self.tune:
             return self._run_once(row, parts[TEST])
@@ -249,7 +263,7 @@ class _Session:
         best = max(good, key=lambda trial: trial.accuracy)  # the first of equals
         return self._run_once(replace(row, settings=best.settings), parts[TEST])
 
-    def _run_once(self, row: Row, split: Split) -> Row:
+    def _run_once(self, row: Row, split: Split | LabelSetSplit) -> Row:
         """Run a worker and keep its row, unless the row is there already."""
         title = f"{row.data}: {SYSTEMS[row.system].title}, seed {row.seed}"
         if row.split == HELD_OUT:
@@ -260,7 +274,7 @@ class _Session:
             return known
         row = replace(row, **split.sizes)
         try:
-            row = _score(row, split.data, self.runner.run(row, split.path))
+            row = _score(row, split, self.runner.run(row, split.path, split.top))
         except RunError as error:
             peak = error.peak_megabytes
             row = replace(row, outcome=error.outcome, error=str(error), peak_megabytes=peak)
@@ -310,22 +324,11 @@ def _is_finished(row: Row, limits: Limits, retry: bool) -> bool:
     return row.outcome != MEMORY or row.memory_limit >= limits.megabytes
 
 
-def _score(row: Row, data: CountDataset, output: Path) -> Row:
+def _score(row: Row, split: Split | LabelSetSplit, output: Path) -> Row:
     """Fill a row from a worker's costs and its ranking of the documents."""
     results = json.loads(output.read_text(encoding="utf-8"))
     ranking = np.load(output.with_suffix(".npy"))
-    first, sizes = ranking[:, 0], np.bincount(data.y_train, minlength=len(data.classes))
-    # A system that gives one class out of more than one has no top 5.
-    alone = ranking.shape[1] == 1 < data.n_train_classes
-    return replace(
-        row,
-        accuracy=metrics.accuracy(data.y_test, first),
-        macro_f1=metrics.macro_f1(data.y_test, first),
-        macro_f1_of_means=metrics.macro_f1_of_means(data.y_test, first),
-        top_5=float("nan") if alone else metrics.top_k_accuracy(data.y_test, ranking),
-        bands=tuple(metrics.frequency_report(data.y_test, first, dict(enumerate(sizes.tolist())))),
-        **results,
-    )
+    return replace(split.score(row, ranking), **results)
 
 
 def _spell(settings: Settings) -> str:

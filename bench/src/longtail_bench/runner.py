@@ -57,8 +57,8 @@ class Runner:
     environments: str | os.PathLike[str] | None
     scratch: Path
 
-    def run(self, row: Row, parts: Path) -> Path:
-        """Run a worker to its end and return the path of its results."""
+    def run(self, row: Row, parts: Path, top: int = worker.TOP) -> Path:
+        """Run a worker to its end and return the path of its results; `top` classes are ranked."""
         system = SYSTEMS[row.system]
         output = self.scratch / "output.json"
         output.unlink(missing_ok=True)
@@ -72,6 +72,7 @@ class Runner:
             "warm_up": system.environment is None,  # only ours compile anything
             "packages": package_names(system.environment) if system.environment else _PACKAGES,
             "data": str(parts),
+            "top": top,
             "source": str(self._source()),
             "output": str(output),
         }

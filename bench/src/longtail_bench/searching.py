@@ -13,11 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from longtail._kernels.types import Queries
 from longtail._parallel import parallel_for
 from longtail.retrieval.index import InvertedIndex
 from longtail.retrieval.pruning import QueryPruning
-from longtail.retrieval.search import rank_topk, search, search_batches
+from longtail.retrieval.search import make_queries, rank_topk, search, search_batches
 from longtail.scoring.linear import LinearScorer, score_pairs
 from longtail.scoring.paper import weight_for_cosine
 from longtail.scoring.weighting import WeightedDocuments, weight_documents
@@ -119,7 +118,7 @@ def count_reads(asked: Search) -> dict[str, float]:
         scores = score_pairs(documents, shortlist, asked.scorer, 1, document_ids=ids)
         return rank_topk(shortlist, scores, asked.n_candidates, 1)
 
-    queries = Queries(np.arange(rows.n_documents), np.full(rows.n_documents, -1, np.int64))
+    queries = make_queries(np.arange(rows.n_documents))
     search_batches(documents, index, queries, asked.n_candidates, rank, 1)
     n_dense = np.diff(offsets_from_lengths(index.dense_row_ids[rows.indices] >= 0)[rows.indptr])
     frequencies = np.bincount(asked.scorer.indices, minlength=rows.n_terms)

@@ -8,9 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from longtail import metrics
 from longtail.datasets import CountDataset
 from longtail_bench.data import COUNTS
+from longtail_bench.label_set_data import LabelSetDataset
+from longtail_bench.label_set_measures import measure_label_sets
+from longtail_bench.rows import Row
+from longtail_bench.worker import TOP
 
 _HELD_OUT_SHARE, _HELD_OUT_MOST = 0.1, 5000  # the paper held out 5,000
 
@@ -49,8 +55,46 @@ def hold_out(data: CountDataset) -> CountDataset:
     )
 
 
+class LabelSetSplit:
+    """Data with label sets to fit on and to predict, and the file that workers read them from."""
+
+    top = 20  # classes ranked for each document: R@10 and deeper
+
+    def __init__(self, data: LabelSetDataset, path: Path) -> None:
+        self.data = data
+        self.path = path
+        n_train, n_terms = data.X_train.shape
+        self.sizes: dict[str, Any] = {
+            "n_train": n_train,
+            "n_test": data.X_test.shape[0],
+            "n_classes": data.n_train_classes,
+            "n_terms": n_terms,
+        }
+        arrays = {
+            "n_terms": np.array(n_terms),
+            "n_classes": np.array(data.n_train_classes),
+            "train_label_indptr": data.train.indptr.astype(np.int32),
+            "train_labels": data.train.class_ids.astype(np.int32),
+        }
+        parts = {"train": data.X_train, "test": data.X_test}
+        if data.names is not None:
+            parts["name"] = data.names
+        for split, X in parts.items():
+            arrays |= {
+                f"{split}_{name}": getattr(X, name) for name in ("data", "indices", "indptr")
+            }
+        np.savez(path, **arrays)  # type: ignore[arg-type]
+
+    def score(self, row: Row, ranking: NDArray[np.int64]) -> Row:
+        """Return a row with what a ranking reached."""
+        measures, bands = measure_label_sets(self.data, ranking)
+        return replace(row, measures=measures, label_bands=bands)
+
+
 class Split:
     """Data to fit on and to predict, and the file that workers read them from."""
+
+    top = TOP
 
     def __init__(self, data: CountDataset, path: Path) -> None:
         self.data = data
@@ -62,6 +106,22 @@ class Split:
             "n_terms": data.X_train.shape[1],
         }
         write_splits(data, path)
+
+    def score(self, row: Row, ranking: NDArray[np.int64]) -> Row:
+        """Return a row with what a ranking reached."""
+        data = self.data
+        first, sizes = ranking[:, 0], np.bincount(data.y_train, minlength=len(data.classes))
+        # A system that gives one class out of more than one has no top 5.
+        alone = ranking.shape[1] == 1 < data.n_train_classes
+        report = metrics.frequency_report(data.y_test, first, dict(enumerate(sizes.tolist())))
+        return replace(
+            row,
+            accuracy=metrics.accuracy(data.y_test, first),
+            macro_f1=metrics.macro_f1(data.y_test, first),
+            macro_f1_of_means=metrics.macro_f1_of_means(data.y_test, first),
+            top_5=float("nan") if alone else metrics.top_k_accuracy(data.y_test, ranking),
+            bands=tuple(report),
+        )
 
 
 def digest_data(path: Path, columns: object = None) -> str:

@@ -69,9 +69,9 @@ def draw_counts(
     y_train = rng.permutation(np.repeat(np.arange(n_classes), sizes))
     y_test = y_train[rng.integers(0, len(y_train), n_test)]
     return CountDataset(
-        X_train=_draw_documents(y_train, n_classes, n_terms, rng),
+        X_train=draw_documents(y_train, n_classes, n_terms, rng),
         y_train=y_train,
-        X_test=_draw_documents(y_test, n_classes, n_terms, rng),
+        X_test=draw_documents(y_test, n_classes, n_terms, rng),
         y_test=y_test,
         classes=np.arange(n_classes),
         terms=np.arange(n_terms),
@@ -87,7 +87,7 @@ def draw_class_sizes(
     return sizes
 
 
-def _draw_documents(
+def draw_documents(
     y: NDArray[np.int64], n_classes: int, n_terms: int, rng: np.random.Generator
 ) -> csr_array[Any]:
     """Draw a document for each class id, in chunks."""

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from sklearn.feature_extraction.text import CountVectorizer
 
 from longtail import LongTailClassifier, TextClassifier, metrics
+from longtail._labels import LabelSets
 from longtail.datasets.streams import read_chunks
 from longtail.text import TextVectorizer
 from longtail.training.sampling import hold_out
@@ -104,7 +105,8 @@ def run_variants(
     drawn = np.random.default_rng(0).random(len(classes)) < share_of_classes
     ids = np.where(drawn[ids], ids, -1)
     documents = np.flatnonzero(ids >= 0)
-    held = hold_out(ids[documents], len(classes), int(HELD_OUT * len(documents)), 0)
+    labelled = LabelSets.single(ids[documents], classes)
+    held = hold_out(labelled, int(HELD_OUT * len(documents)), 0)
     is_held = np.zeros(len(documents), np.bool_)
     is_held[held] = True
 

@@ -7,9 +7,11 @@ than `base`.
 ================================================ =================================================
 `OneVsAll`, `CrammerSinger`, `RecallTree`,       the paper's competitors
 `FastXML`, `PfastReXML`, `PDSparse`
-`NearestCentroid`, `BM25`, `NearestNeighbours`,  simple lines
+`NearestCentroid`, `BM25`, `BM25Names`,          simple baselines
+`NearestNeighbours`,
 `MultinomialBayes`, `ComplementBayes`
-`Pecos`, `Omikuji`, `NapkinXC`, `FastText`       today's systems, through their own packages
+`Pecos`, `Omikuji`, `NapkinXC`, `FastText`,      today's systems, through their own packages
+`LibMultiLabelTree`
 ================================================ =================================================
 """
 
@@ -21,10 +23,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from longtail_bench.baselines.base import Baseline
     from longtail_bench.baselines.bayes import ComplementBayes, MultinomialBayes
-    from longtail_bench.baselines.bm25 import BM25
+    from longtail_bench.baselines.bm25 import BM25, BM25Names
     from longtail_bench.baselines.centroid import NearestCentroid
     from longtail_bench.baselines.fasttext import FastText
     from longtail_bench.baselines.fastxml import FastXML
+    from longtail_bench.baselines.libmultilabel import LibMultiLabelTree
     from longtail_bench.baselines.linear import CrammerSinger, OneVsAll
     from longtail_bench.baselines.napkinxc import NapkinXC
     from longtail_bench.baselines.neighbours import NearestNeighbours
@@ -36,11 +39,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BM25",
+    "BM25Names",
     "Baseline",
     "ComplementBayes",
     "CrammerSinger",
     "FastText",
     "FastXML",
+    "LibMultiLabelTree",
     "MultinomialBayes",
     "NapkinXC",
     "NearestCentroid",
@@ -55,11 +60,13 @@ __all__ = [
 
 _MODULES = {
     "BM25": "bm25",
+    "BM25Names": "bm25",
     "Baseline": "base",
     "ComplementBayes": "bayes",
     "CrammerSinger": "linear",
     "FastText": "fasttext",
     "FastXML": "fastxml",
+    "LibMultiLabelTree": "libmultilabel",
     "MultinomialBayes": "bayes",
     "NapkinXC": "napkinxc",
     "NearestCentroid": "centroid",

@@ -184,6 +184,51 @@ class Baseline(ClassifierMixin, BaseEstimator):
         return csr_array(self.weighting_.transform(rows)) if self._weighted else rows
 
 
+class LabelSetBaseline(Baseline):
+    """A baseline that learns label sets too; one label for each document is the special case.
+
+    A subclass learns in `_fit_sets` instead of `_fit_weighted`.
+    """
+
+    @abstractmethod
+    def _fit_sets(self, X: csr_array[Any], labels: csr_array[Any]) -> None:
+        """Learn from weighted rows (of `_dtype`) and an indicator matrix, documents x classes."""
+
+    def fit_sets(self, X: Any, labels: csr_array[Any]) -> Self:
+        """Learn from counts and label sets.
+
+        Parameters
+        ----------
+        X : sparse matrix of shape (n_documents, n_terms)
+            Counts, not negative.
+        labels : csr_array of shape (n_documents, n_classes)
+            1 where a document has a label; each class has a document.
+
+        Returns
+        -------
+        self
+        """
+        X = validate_data(self, X, accept_sparse="csr", dtype=self._dtype)
+        self.classes_ = np.arange(labels.shape[1])
+        X = self._check_counts(X)
+        if self._weighted:
+            self.weighting_ = TfidfTransformer(sublinear_tf=True).fit(X)
+        X = self._weigh(X)  # the counts may go before learning begins
+        self._fit_sets(X, labels)
+        return self
+
+    def _fit_weighted(self, X: csr_array[Any], class_ids: NDArray[np.int64]) -> None:
+        """Learn from sets of one label each."""
+        n_documents = len(class_ids)
+        self._fit_sets(
+            X,
+            csr_array(
+                (np.ones(n_documents, np.float32), class_ids, np.arange(n_documents + 1)),
+                shape=(n_documents, len(self.classes_)),
+            ),
+        )
+
+
 class _Counter:
     """A stream that keeps nothing but the number of bytes written to it."""
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from longtail_bench.baselines.base import Baseline, Ranking
-from longtail_bench.baselines.postings import Postings, sum_classes
+from longtail_bench.baselines.base import LabelSetBaseline, Ranking
+from longtail_bench.baselines.postings import Postings
 
 
-class BM25(Baseline):
+class BM25(LabelSetBaseline):
     """The class whose documents, joined into one, BM25 finds best for the document as query.
 
     `score = sum_t count_t * idf_t * tf (k1 + 1) / (tf + k1 (1 - b + b length / mean length))` with
@@ -40,14 +39,17 @@ class BM25(Baseline):
         self.b = b
         self.n_jobs = n_jobs
 
-    def _fit_weighted(self, X: csr_array[Any], class_ids: NDArray[np.int64]) -> None:
+    def _fit_sets(self, X: csr_array[Any], labels: csr_array[Any]) -> None:
         """Join the documents of each class and weigh their terms."""
-        n_classes = len(self.classes_)
-        joined = sum_classes(X, class_ids, n_classes)
+        self._fit_joined(csr_array(csr_array(labels.T) @ X))
+
+    def _fit_joined(self, joined: csr_array[Any]) -> None:
+        """Weigh the terms of each class, given as one document."""
+        n_classes, n_terms = joined.shape
         lengths = np.asarray(joined.sum(axis=1))
         # No term anywhere: there are no postings to scale, and 0 / 0 would warn.
         relative = lengths / (lengths.mean() or 1.0)
-        n_with = np.bincount(joined.indices, minlength=X.shape[1])
+        n_with = np.bincount(joined.indices, minlength=n_terms)
         idf = np.log1p((n_classes - n_with + 0.5) / (n_with + 0.5))
         slowness = np.repeat(self.k1 * (1 - self.b + self.b * relative), np.diff(joined.indptr))
         joined.data = idf[joined.indices] * joined.data * (self.k1 + 1) / (joined.data + slowness)
@@ -56,3 +58,19 @@ class BM25(Baseline):
     def _rank(self, X: csr_array[Any], k: int) -> Ranking:
         """Rank all classes."""
         return self.postings_.rank(X, k, self.n_jobs)
+
+
+class BM25Names(BM25):
+    """The class whose name BM25 finds best for the document as query; documents teach nothing.
+
+    Names of classes without a document are found as well. Parameters are those of `BM25`.
+    """
+
+    def fit_sets(self, X: Any, labels: csr_array[Any], names: csr_array[Any] | None = None) -> Self:
+        """Learn the names, counts of shape (n_classes, n_terms)."""
+        if names is None:
+            raise ValueError("the data set has no names of classes (class_names.tsv.xz).")
+        self.classes_ = np.arange(names.shape[0])
+        self.n_features_in_ = names.shape[1]
+        self._fit_joined(self._check_counts(names.astype(self._dtype)))
+        return self

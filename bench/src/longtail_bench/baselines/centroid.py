@@ -6,6 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -44,6 +45,29 @@ class NearestCentroid(ClassifierMixin, BaseEstimator):
         )
         self.idf_ = statistics.corpus.idf
         self.score_ = centroid_scorer(statistics, statistics.corpus)
+        self.index_ = build_index(self.score_, statistics.n_terms, self.n_jobs)
+        return self
+
+    def fit_sets(self, X: Any, labels: csr_array[Any]) -> Self:
+        """Sum the documents of each class, where a document may have several.
+
+        Parameters
+        ----------
+        X : csr_array of shape (n_documents, n_terms)
+            Counts.
+        labels : csr_array of shape (n_documents, n_classes)
+            1 where a document has a label.
+        """
+        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64)
+        self.classes_ = np.arange(labels.shape[1])
+        pairs = np.repeat(np.arange(X.shape[0]), np.diff(labels.indptr))
+        statistics = ClassStatistics.from_counts(
+            X[pairs], labels.indices, len(self.classes_), sublinear=self.sublinear
+        )
+        # A document counts once for the idf, however many labels it has.
+        corpus = ClassStatistics.from_counts(X, np.zeros(X.shape[0], np.int64), 1).corpus
+        self.idf_ = corpus.idf
+        self.score_ = centroid_scorer(statistics, corpus)
         self.index_ = build_index(self.score_, statistics.n_terms, self.n_jobs)
         return self
 

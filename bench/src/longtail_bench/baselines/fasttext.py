@@ -11,11 +11,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from longtail_bench.baselines.base import Baseline, Ranking
-from longtail_bench.baselines.files import Conversion, rank_lists, size_of, token_lines, write_lines
+from longtail_bench.baselines.base import LabelSetBaseline, Ranking
+from longtail_bench.baselines.files import (
+    Conversion,
+    label_lists,
+    rank_lists,
+    size_of,
+    token_lines,
+    write_lines,
+)
 
 _LABEL = "__label__"
 # With fewer than ten threads training often ends in "Encountered NaN"; with ten it never did. The
@@ -24,7 +30,7 @@ _LABEL = "__label__"
 _BLOCKS = 10
 
 
-class FastText(Baseline):
+class FastText(LabelSetBaseline):
     """The mean of learned term vectors, classified by a hierarchical softmax.
 
     Works on counts: a document is its terms, each as often as it occurs, in any order. Needs
@@ -65,7 +71,7 @@ class FastText(Baseline):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def _fit_weighted(self, X: csr_array[Any], class_ids: NDArray[np.int64]) -> None:
+    def _fit_sets(self, X: csr_array[Any], labels: csr_array[Any]) -> None:
         """Train on a file, the only input that the package has."""
         if self.dim < 1 or self.dim % _BLOCKS:
             raise ValueError(f"dim must be a multiple of {_BLOCKS} above 0; got {self.dim}.")
@@ -74,8 +80,12 @@ class FastText(Baseline):
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "documents.txt"
             with self.conversion_.counted():
-                lines = zip(class_ids.tolist(), token_lines(X), strict=True)
-                write_lines(path, (f"{_LABEL}{class_id} {line}" for class_id, line in lines))
+                marks = (
+                    " ".join(f"{_LABEL}{class_id}" for class_id in row)
+                    for row in label_lists(labels)
+                )
+                lines = zip(marks, token_lines(X), strict=True)
+                write_lines(path, (f"{mark} {line}" for mark, line in lines))
             with _cores(self.n_jobs or 1):
                 self.model_ = package.train_supervised(
                     str(path),

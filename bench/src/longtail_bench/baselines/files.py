@@ -47,6 +47,12 @@ def weighted_lines(X: csr_array[Any], first_term: int = 0) -> Iterator[str]:
         )
 
 
+def label_lists(labels: csr_array[Any]) -> list[list[int]]:
+    """Return the classes of each document."""
+    classes = labels.indices.tolist()
+    return [classes[begin:end] for begin, end in pairwise(labels.indptr.tolist())]
+
+
 def token_lines(X: csr_array[Any]) -> Iterator[str]:
     """Yield each row as tokens, a term as often as its count says."""
     tokens = np.repeat(X.indices, X.data.astype(np.int64)).astype(str).tolist()

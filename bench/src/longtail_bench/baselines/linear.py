@@ -12,16 +12,16 @@ from typing import Any
 import joblib
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array, vstack
+from scipy.sparse import csc_array, csr_array, vstack
 from sklearn.svm import LinearSVC
 
-from longtail_bench.baselines.base import Baseline, Ranking
+from longtail_bench.baselines.base import Baseline, LabelSetBaseline, Ranking
 from longtail_bench.baselines.postings import Postings
 
 BLOCK = 64  # classes learned in one call; its dense weights, 512 bytes a term, bound the memory
 
 
-class OneVsAll(Baseline):
+class OneVsAll(LabelSetBaseline):
     """OVA: for each class an L2-loss linear SVM of its documents against all others.
 
     Classes are learned in blocks, in several processes; memory is that of the sparse weights and of
@@ -61,7 +61,24 @@ class OneVsAll(Baseline):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def _fit_weighted(self, X: csr_array[Any], class_ids: NDArray[np.int64]) -> None:
+    def _fit_sets(self, X: csr_array[Any], labels: csr_array[Any]) -> None:
+        """Learn class after class, where documents have several labels."""
+        if np.all(np.diff(labels.indptr) == 1):
+            self._fit_blocks(X, labels.indices.astype(np.int64))
+            return
+        solver = LinearSVC(C=self.C, tol=self.tol, dual=True, random_state=self.random_state)
+        columns = csc_array(labels)
+        n_classes = labels.shape[1]
+        parts = joblib.Parallel(n_jobs=self.n_jobs)(
+            joblib.delayed(_learn_columns)(
+                solver, X, columns[:, first : first + BLOCK], self.threshold
+            )
+            for first in range(0, n_classes, BLOCK)
+        )
+        weights, biases = zip(*parts, strict=True)
+        self.postings_ = Postings.from_classes(csr_array(vstack(weights)), np.concatenate(biases))
+
+    def _fit_blocks(self, X: csr_array[Any], class_ids: NDArray[np.int64]) -> None:
         """Learn block after block."""
         n_classes = len(self.classes_)
         solver = LinearSVC(C=self.C, tol=self.tol, dual=True, random_state=self.random_state)
@@ -174,3 +191,17 @@ def _learn_block(
         weights, biases = np.vstack((-weights, weights)), np.append(-biases, biases)
     weights, biases = weights[:n_block_classes], biases[:n_block_classes]
     return csr_array(np.where(np.abs(weights) < threshold, 0.0, weights)), biases
+
+
+def _learn_columns(
+    solver: LinearSVC, X: csr_array[Any], labels: csc_array[Any], threshold: float
+) -> tuple[csr_array[Any], NDArray[np.float64]]:
+    """Return sparse weights and constants of some classes, each against all other documents."""
+    weights, biases = [], []
+    for column in range(labels.shape[1]):
+        inside = np.zeros(X.shape[0], np.int8)
+        inside[labels.indices[labels.indptr[column] : labels.indptr[column + 1]]] = 1
+        solver.fit(X, inside)
+        weights.append(csr_array(np.where(np.abs(solver.coef_) < threshold, 0.0, solver.coef_)))
+        biases.append(solver.intercept_)
+    return csr_array(vstack(weights)), np.concatenate(biases)

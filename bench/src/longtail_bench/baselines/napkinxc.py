@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array, csr_matrix
 
-from longtail_bench.baselines.base import Baseline, Ranking
-from longtail_bench.baselines.files import Conversion, rank_lists, size_of
+from longtail_bench.baselines.base import LabelSetBaseline, Ranking
+from longtail_bench.baselines.files import Conversion, label_lists, rank_lists, size_of
 
 
-class NapkinXC(Baseline):
+class NapkinXC(LabelSetBaseline):
     """A tree of classes by hierarchical k-means with a linear classifier at each node.
 
     Needs `pip install napkinxc`. The model lives in a temporary folder as long as the estimator.
@@ -62,10 +61,13 @@ class NapkinXC(Baseline):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def _fit_weighted(self, X: csr_array[Any], class_ids: NDArray[np.int64]) -> None:
+    def _fit_sets(self, X: csr_array[Any], labels: csr_array[Any]) -> None:
         """Grow the tree and train its nodes."""
         if self.model not in ("PLT", "HSM"):
             raise ValueError(f"model must be 'PLT' or 'HSM'; got {self.model!r}.")
+        several = np.any(np.diff(labels.indptr) != 1)
+        if several and self.model == "HSM":
+            raise ValueError("hierarchical softmax takes one label for each document; use PLT.")
         models = import_module("napkinxc.models")
         self.folder_ = tempfile.TemporaryDirectory()
         self.model_ = getattr(models, self.model)(
@@ -78,7 +80,7 @@ class NapkinXC(Baseline):
             seed=self.random_state,
             threads=self.n_jobs or 1,
         )
-        self.model_.fit(csr_matrix(X), class_ids.tolist())
+        self.model_.fit(csr_matrix(X), label_lists(labels) if several else labels.indices.tolist())
         self.model_.load()
 
     def _rank(self, X: csr_array[Any], k: int) -> Ranking:

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from longtail_bench.baselines.base import Baseline, Ranking
+from longtail_bench.baselines.base import LabelSetBaseline, Ranking
 from longtail_bench.baselines.files import (
     Conversion,
+    label_lists,
     rank_lists,
     size_of,
     weighted_lines,
@@ -23,7 +23,7 @@ from longtail_bench.baselines.files import (
 )
 
 
-class Omikuji(Baseline):
+class Omikuji(LabelSetBaseline):
     """An ensemble of trees of classes with a linear classifier at each node.
 
     The defaults are Parabel (balanced binary trees); Bonsai is `clusters=100, balanced=False,
@@ -71,7 +71,7 @@ class Omikuji(Baseline):
         self.threshold = threshold
         self.n_jobs = n_jobs
 
-    def _fit_weighted(self, X: csr_array[Any], class_ids: NDArray[np.int64]) -> None:
+    def _fit_sets(self, X: csr_array[Any], labels: csr_array[Any]) -> None:
         """Train on a file, the only input that the package has."""
         package, threads = import_module("omikuji"), self.n_jobs or 1
         settings = package.Model.default_hyper_param()
@@ -85,15 +85,15 @@ class Omikuji(Baseline):
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "rows.txt"
             with self.conversion_.counted():
-                write_lines(path, self._lines(X, class_ids))
+                write_lines(path, self._lines(X, labels))
             self.model_ = package.Model.train_on_data(str(path), settings, n_threads=threads)
         self.model_.init_prediction_thread_pool(threads)
 
-    def _lines(self, X: csr_array[Any], class_ids: NDArray[np.int64]) -> Iterator[str]:
-        """Yield the Extreme Classification format: sizes, then class and weights of each row."""
+    def _lines(self, X: csr_array[Any], labels: csr_array[Any]) -> Iterator[str]:
+        """Yield the Extreme Classification format: sizes, then classes and weights of each row."""
         yield f"{X.shape[0]} {X.shape[1]} {len(self.classes_)}"
-        for class_id, line in zip(class_ids.tolist(), weighted_lines(X), strict=True):
-            yield f"{class_id} {line}"
+        for classes, line in zip(label_lists(labels), weighted_lines(X), strict=True):
+            yield f"{','.join(map(str, classes))} {line}"
 
     def _rank(self, X: csr_array[Any], k: int) -> Ranking:
         """Rank one document a call, as the package does."""

@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csc_matrix, csr_array, csr_matrix
 
-from longtail_bench.baselines.base import Baseline, Ranking
+from longtail_bench.baselines.base import LabelSetBaseline, Ranking
 from longtail_bench.baselines.files import size_of
 
 
-class Pecos(Baseline):
+class Pecos(LabelSetBaseline):
     """XR-Linear: a tree of classes by hierarchical k-means, a linear ranker at each node.
 
     Label features are PIFA. Needs the package `libpecos`, which wants numpy below 2: `longtail
@@ -59,16 +58,13 @@ class Pecos(Baseline):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def _fit_weighted(self, X: csr_array[Any], class_ids: NDArray[np.int64]) -> None:
+    def _fit_sets(self, X: csr_array[Any], labels: csr_array[Any]) -> None:
         """Cluster the classes and train the rankers."""
         xmc, xlinear = import_module("pecos.xmc"), import_module("pecos.xmc.xlinear")
         threads = self.n_jobs or 1
         rows = csr_matrix(X, dtype=np.float32)
-        labels = csc_matrix(
-            (np.ones(len(class_ids), dtype=np.float32), (np.arange(len(class_ids)), class_ids)),
-            shape=(len(class_ids), len(self.classes_)),
-        )
-        features = xmc.LabelEmbeddingFactory.create(labels, rows, method="pifa", threads=threads)
+        wanted = csc_matrix(labels, dtype=np.float32)
+        features = xmc.LabelEmbeddingFactory.create(wanted, rows, method="pifa", threads=threads)
         clusters = xmc.Indexer.gen(
             features,
             nr_splits=self.splits,
@@ -78,7 +74,7 @@ class Pecos(Baseline):
         )
         model = xlinear.XLinearModel.train(
             rows,
-            labels,
+            wanted,
             C=clusters,
             Cp=self.C,
             Cn=self.C,

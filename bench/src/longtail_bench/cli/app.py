@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from longtail_bench.cli.bench import bench
 from longtail_bench.cli.honesty import honesty
-from longtail_bench.cli.speed import growth, speed
+from longtail_bench.cli.scale import scale
+from longtail_bench.cli.serving import serve
+from longtail_bench.cli.speed import cold_start, growth, speed
 
 __all__ = ["bench"]
 
-for command in (speed, growth, honesty):
+for command in (speed, growth, scale, cold_start, honesty, serve):
     bench.command()(command)

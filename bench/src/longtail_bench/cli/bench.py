@@ -7,12 +7,13 @@ from typing import Annotated
 
 import typer
 
-from longtail.cli.options import AsJson, LabelColumn, Seed, TextColumns, Threads
+from longtail.cli.options import AsJson, Seed, TextColumns, Threads
 from longtail.cli.show import clear_errors
 from longtail_bench.cli.show import (
     DATA_FOLDER,
     DataFolder,
     DataSets,
+    LabelColumn,
     Out,
     Seeds,
     parse_integers,

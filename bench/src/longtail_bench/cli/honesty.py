@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from longtail.cli.options import AsJson, LabelColumn, TextColumns, Threads
+from longtail.cli.options import AsJson, TextColumns, Threads
 from longtail.cli.show import clear_errors, print_json, print_table, progress, say
 from longtail_bench.cli.show import (
     DATA_FOLDER,
     DataFolder,
     DataSets,
+    LabelColumn,
     Out,
     Seeds,
     append_json,

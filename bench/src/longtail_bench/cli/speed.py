@@ -1,4 +1,4 @@
-"""`longtail bench speed | growth`: where our own time and memory go, and how they grow."""
+"""`longtail bench speed | growth | cold-start`: where our own time and memory go."""
 
 from __future__ import annotations
 
@@ -64,6 +64,32 @@ def speed(
         else:
             for name in dict.fromkeys(row["data"] for row in rows):
                 print_speed([row for row in rows if row["data"] == name])
+
+
+def cold_start(as_json: AsJson = False, out: Out = None) -> None:
+    """Measure the first fit and predict where no kernel has been compiled yet."""
+    from longtail_bench.cold_start import run_cold_start
+
+    with clear_errors():
+        with progress() as update:
+            rows = run_cold_start(update)
+        for row in rows:
+            append_json(out, row)
+        if as_json:
+            print_json(rows)
+            return
+        print_table(
+            "First fit and predict, CPU seconds",
+            ("", "importing", "compiling", "the rest", "kernels"),
+            [
+                (
+                    row["task"],
+                    *(f"{row[f'{name}_cpu_seconds']:.1f}" for name in ("import", "compile", "run")),
+                    str(row["compiled"]),
+                )
+                for row in rows
+            ],
+        )
 
 
 def growth(

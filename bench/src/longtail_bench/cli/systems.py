@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from longtail.cli.show import print_json, print_note, print_table, progress, say
-from longtail_bench.cli.show import print_measurements
+from longtail_bench.cli.show import print_label_sets, print_measurements
 from longtail_bench.data import find_data_sets
 from longtail_bench.environments import (
     BASELINES,
@@ -47,7 +47,11 @@ def run_systems(
         print_json([json.loads(row.to_json()) for row in rows])
         return
     for name in dict.fromkeys(row.data for row in rows):
-        print_measurements(name, [row for row in rows if row.data == name])
+        results = [row for row in rows if row.data == name]
+        if any(row.measures for row in results):
+            print_label_sets(name, results)
+        else:
+            print_measurements(name, results)
     say(f"Rows are in {options['out']}; `longtail bench report {options['out']}` makes tables.")
 
 
@@ -58,8 +62,15 @@ def summarise(row: Row) -> str:
         name += f", {row.split}, {json.dumps(row.settings)}"
     if row.error:
         return f"{name}: {row.error}"
+    if row.measures:
+        shown = ", ".join(f"{key} {row.measures[key]:.1%}" for key in ("P@1", "P@5", "nDCG@5"))
+        return f"{name}: {shown}, {_spell_costs(row)}"
+    return f"{name}: accuracy {row.accuracy:.1%}, macro F1 {row.macro_f1:.1%}, {_spell_costs(row)}"
+
+
+def _spell_costs(row: Row) -> str:
+    """Return what a run cost."""
     return (
-        f"{name}: accuracy {row.accuracy:.1%}, macro F1 {row.macro_f1:.1%}, "
         f"fit {row.fit_cpu_seconds:.1f} s, predict {row.predict_cpu_seconds:.1f} s "
         f"(CPU), {row.peak_megabytes:,.0f} MB"
     )

@@ -1,0 +1,104 @@
+"""`longtail bench scale`: what each stage of a fit over partitions costs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from longtail.cli.show import clear_errors, print_json, print_table, progress
+from longtail_bench.cli.show import parse_integers
+
+
+def scale(
+    documents: Annotated[
+        str, typer.Option("--documents", help="Numbers of documents.")
+    ] = "20000,40000",
+    classes: Annotated[str, typer.Option("--classes", help="Numbers of classes.")] = "1000,4000",
+    partitions: Annotated[str, typer.Option("--partitions", help="Numbers of partitions.")] = "4",
+    workers: Annotated[str, typer.Option("--workers", help="Numbers of processes.")] = "1",
+    check: Annotated[
+        str | None,
+        typer.Option(
+            "--check",
+            metavar="DOCUMENTS,CLASSES,PARTITIONS",
+            help="A configuration to measure that the model is not fitted on.",
+        ),
+    ] = None,
+    memory_limit: Annotated[
+        str | None, typer.Option("--memory-limit", help="As for fit, such as 6GB.")
+    ] = None,
+    scratch: Annotated[
+        Path | None, typer.Option("--scratch", help="Where results are kept meanwhile.")
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", help="Of data and models.")] = 0,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Append rows and model as JSON lines.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Measure what each stage of a fit over partitions costs, and fit a cost model."""
+    from longtail_bench.scale import (
+        Configuration,
+        fit_cost_model,
+        measure_scale,
+        relative_error,
+    )
+
+    with clear_errors():
+        grid = [
+            Configuration(n_documents, n_classes, n_partitions, n_workers)
+            for n_documents in parse_integers("--documents", documents)
+            for n_classes in parse_integers("--classes", classes)
+            for n_partitions in parse_integers("--partitions", partitions)
+            for n_workers in parse_integers("--workers", workers)
+        ]
+        asked = [Configuration(*parse_integers("--check", check))] if check else []
+        rows = []
+        with progress() as update:
+            for done, configuration in enumerate([*grid, *asked]):
+                update(f"fitting {configuration}", done, len(grid) + len(asked))
+                row = measure_scale(
+                    configuration,
+                    seed=seed,
+                    scratch=None if scratch is None else str(scratch),
+                    memory_limit=memory_limit,
+                )
+                rows.append(row)
+                if out is not None:
+                    with open(out, "a", encoding="utf-8") as file:
+                        file.write(json.dumps(row.as_json()) + "\n")
+        model = fit_cost_model(rows[: len(grid)])
+        errors = [relative_error(model, row) for row in rows[len(grid) :]]
+        if as_json:
+            print_json(
+                {
+                    "rows": [row.as_json() for row in rows],
+                    "model": model.coefficients,
+                    "mean_relative_error": model.error,
+                    "relative_error_of_check": errors[0] if errors else None,
+                }
+            )
+            return
+        for row in rows:
+            print_table(
+                f"{row.configuration}: {row.seconds:.1f} s",
+                ("stage", "tasks", "CPU s", "CPU s by the model", "MB written"),
+                [
+                    (
+                        stage,
+                        str(cost.n_tasks),
+                        f"{cost.cpu_seconds:.2f}",
+                        f"{model.predict(row.configuration)[stage]['cpu_seconds']:.2f}",
+                        f"{cost.bytes_written / 1e6:.1f}",
+                    )
+                    for stage, cost in row.stages.items()
+                ],
+            )
+        print_table(
+            "cost model",
+            ("mean relative error", "error of the check"),
+            [(f"{model.error:.1%}", f"{errors[0]:.1%}" if errors else "none")],
+        )

@@ -1,0 +1,50 @@
+"""`bench scale`: costs are added up by stage, and the model finds the numbers behind them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from longtail_bench.scale import (
+    TERMS,
+    Configuration,
+    ScaleRow,
+    Stage,
+    draw_partition,
+    fit_cost_model,
+    list_parts,
+    relative_error,
+)
+
+TRUE = {stage: 1e-6 * np.arange(1, 4) for stage in TERMS}
+
+
+def make_row(*sizes):
+    configuration = Configuration(*sizes)
+    stages = {}
+    for stage, terms in TERMS.items():
+        work = terms(configuration)
+        stages[stage] = Stage(float(np.dot(work, TRUE[stage][: len(work)])), 0.0, 7.0 * work[0], 1)
+    return ScaleRow(configuration, 1.0, stages)
+
+
+def test_the_model_finds_its_coefficients():
+    sizes = [(d, k, p) for d in (1000, 5000) for k in (100, 900) for p in (2, 9)]
+    model = fit_cost_model([make_row(*size) for size in sizes])
+    assert model.error < 1e-6
+    check = make_row(70_000, 30_000, 30)
+    assert relative_error(model, check) < 1e-6
+    written = model.predict(check.configuration)["mining"]["bytes_written"]
+    assert written == pytest.approx(7.0 * 70_000)
+    with pytest.raises(ValueError, match="at least 3"):
+        fit_cost_model([make_row(*size) for size in sizes[:2]])
+
+
+def test_partitions_have_every_class():
+    parts = list_parts(Configuration(50, 20, 3), seed=1)
+    drawn = [part() for part in parts]
+    labels = np.concatenate([y for _, y in drawn])
+    assert len(labels) == 50
+    assert set(labels) == set(range(20))
+    X, y = draw_partition(50, 20, *(0, 16), seed=1)
+    assert (drawn[0][0] != X).nnz == 0
+    assert np.array_equal(y, drawn[0][1])
