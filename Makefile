@@ -4,19 +4,35 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test fuzz kills lint type bench wheel format clean
+.PHONY: demo serve browser neighbours test fuzz kills cluster lint house type docs bench dist reproducible format clean
 
 demo: $(VENV)/cli ## learn 12,582 real classes and evaluate them
 	$(BIN)/longtail demo
 
-test: $(VENV)/dev ## every test
+serve: $(VENV)/cli ## the WordNet model with its page, at http://127.0.0.1:8080/
+	$(BIN)/python -m longtail.serve.demo
+
+browser: ## Chromium, for the tests of the page; needs root where it is missing
+	@command -v chromium >/dev/null || { [ "$$(id -u)" != 0 ] || { apt-get update -qq && apt-get install -y -qq chromium; }; }
+
+test: $(VENV)/dev browser ## every test
 	$(BIN)/python -m pytest --numprocesses auto --dist worksteal
+
+neighbours: $(VENV)/dev ## tests with Annif and MLflow themselves, in environments of their own
+	[ -d $(VENV)-annif ] || { $(PYTHON) -m venv $(VENV)-annif && $(VENV)-annif/bin/pip install -q annif; }
+	[ -d $(VENV)-mlflow ] || { $(PYTHON) -m venv $(VENV)-mlflow && $(VENV)-mlflow/bin/pip install -q mlflow-skinny pandas pytest httpx2 -e '.[serve]'; }
+	LONGTAIL_ANNIF=$(VENV)-annif/bin/python $(BIN)/python -m pytest -n0 tests/serve/test_neighbours.py
+	$(VENV)-mlflow/bin/python -m pytest tests/serve/test_neighbours.py -k mlflow
 
 fuzz: $(VENV)/dev ## a million hostile model files; goes on where it stopped
 	$(BIN)/python -m tests.fuzz --cases 1000000
 
 kills: $(VENV)/dev ## kill a process that changes a model, 300 times
 	LONGTAIL_KILLS=300 $(BIN)/python -m pytest tests/persistence/test_journal_crashes.py -k any_moment
+	LONGTAIL_SERVE_KILLS=30 $(BIN)/python -m pytest tests/serve/test_process.py -k acknowledged
+
+cluster: $(VENV)/dev ## fits on real Dask clusters: workers killed in each stage, and more
+	LONGTAIL_CLUSTER=1 $(BIN)/python -m pytest tests/distributed/test_cluster.py
 
 lint: $(VENV)/dev ## style, format, import order
 	$(BIN)/ruff check .
@@ -24,7 +40,7 @@ lint: $(VENV)/dev ## style, format, import order
 	$(BIN)/lint-imports
 
 house: $(VENV)/dev ## what the house promises, counted
-	-$(BIN)/python tools/house.py
+	$(BIN)/python tools/house.py
 
 type: $(VENV)/dev ## static types
 	$(BIN)/mypy
@@ -32,19 +48,29 @@ type: $(VENV)/dev ## static types
 bench: $(VENV)/dev ## both classifiers and a baseline on every data set of ../shared/data
 	$(BIN)/longtail bench compare
 
-wheel: $(VENV)/dev ## the package, in dist/
-	$(BIN)/python -m build --wheel
+docs: $(VENV)/dev ## the documentation as a site, in site/; fails where a link or a name leads nowhere
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+
+dist: $(VENV)/dev ## wheel and sdist, in dist/; the same commit gives the same bytes
+	rm -rf dist
+	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/python -m build
+
+reproducible: dist ## build again and compare
+	mv dist dist-first
+	$(MAKE) dist
+	cd dist-first && sha256sum * | (cd ../dist && sha256sum --check)
+	rm -rf dist-first
 
 format: $(VENV)/dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf $(VENV) dist
+	rm -rf $(VENV) dist dist-first site
 
 $(VENV)/cli: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(PIP) -e '.[cli]'
+	$(PIP) -e '.[cli,serve]'
 	touch $@
 
 $(VENV)/dev: pyproject.toml constraints.txt

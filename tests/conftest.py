@@ -9,6 +9,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from longtail._labels import LabelSets
+from longtail.training.negatives import MinedPairs
+
 SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
@@ -57,3 +60,16 @@ def assert_same_predictions(one, other, X, k=4):
     a, b = one.predict_topk(X, k), other.predict_topk(X, k)
     assert np.array_equal(a.classes, b.classes)
     assert np.array_equal(a.scores, b.scores)
+
+
+def mined_rows(classes):
+    """Rows of classes, the label in column 0, as the pairs that residuals are learned from."""
+    classes = np.asarray(classes)
+    return MinedPairs.of_rows(classes, int(classes.max(initial=0)) + 1)
+
+
+def single_labels(y, n_classes=None):
+    """Class ids as label sets of one label each."""
+    y = np.asarray(y, np.int64)
+    n_classes = int(y.max(initial=-1)) + 1 if n_classes is None else n_classes
+    return LabelSets.single(y, np.arange(n_classes))

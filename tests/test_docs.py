@@ -16,7 +16,7 @@ from longtail import datasets
 from longtail.cli.app import app
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 COMMAND = re.compile(r"^[ \t]+(?:\$ )?(?:[^|#\n]*\| )?(longtail [a-z-].*)$", re.MULTILINE)
 LINK = re.compile(r"\[[^\]]*\]\(([^)#:\s]+)(?:#[^)]*)?\)")
@@ -25,6 +25,10 @@ MODULES = sorted(
     for module in pkgutil.walk_packages(longtail.__path__, "longtail.")
     if "__main__" not in module.name
 )
+
+
+def name_page(page):
+    return str(page.relative_to(ROOT).with_suffix("")).removeprefix("docs/")
 
 
 def has_examples(name):
@@ -55,15 +59,13 @@ def test_examples_of_docstrings(name, tmp_path, monkeypatch):
     assert results.failed == 0
 
 
-@pytest.mark.parametrize(
-    "page", [page for page in PAGES if python_blocks(page)], ids=lambda page: page.stem
-)
+@pytest.mark.parametrize("page", [page for page in PAGES if python_blocks(page)], ids=name_page)
 def test_blocks_of_python(page, tmp_path, monkeypatch):
     """Every block runs, one after the other, in an empty folder."""
     monkeypatch.chdir(tmp_path)
     if page.stem in ("README", "choosing-parameters"):  # the same on fewer documents
         monkeypatch.setattr(datasets, "load_wordnet", lambda: shorten(whole_set()))
-    names = {"__name__": page.stem}
+    names = {"__name__": name_page(page)}
     for block in python_blocks(page):
         exec(compile(block, page.name, "exec"), names)
     check_names(page.stem, names)
@@ -94,9 +96,7 @@ def check_names(page, names):
         assert names["teacher"].model.predict(["it hoots"]).tolist() == ["tawny owl"]
 
 
-@pytest.mark.parametrize(
-    "page", [page for page in PAGES if commands(page)], ids=lambda page: page.stem
-)
+@pytest.mark.parametrize("page", [page for page in PAGES if commands(page)], ids=name_page)
 def test_commands_exist_with_their_options(page):
     for words in commands(page):
         parse(typer.main.get_command(app), "longtail", words)
@@ -120,7 +120,7 @@ def test_a_mistake_in_a_command_is_noticed():
         parse(command, "longtail", ["explain"])
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", PAGES, ids=name_page)
 def test_links_lead_somewhere(page):
     for target in LINK.findall(page.read_text()):
         assert (page.parent / target).exists(), target

@@ -56,8 +56,8 @@ class DataFormatError(ValueError):
         self.line = line
 
     def __str__(self) -> str:
-        place = os.fspath(self.path) + ("" if self.line is None else f", line {self.line}")
-        return f"{place}: {self.reason}"
+        where = os.fspath(self.path) + ("" if self.line is None else f", line {self.line}")
+        return f"{where}: {self.reason}"
 
 
 class DocumentError(ValueError):
@@ -83,3 +83,64 @@ class DocumentError(ValueError):
 
     def __str__(self) -> str:
         return f"document {self.document}: {self.reason} Nothing was changed."
+
+
+class UncalibratedWarning(UserWarning):
+    """Probabilities were asked of a model that had too few documents to calibrate them."""
+
+
+class PartitionError(ValueError):
+    """A partition of the data cannot be read; what other tasks have done is kept.
+
+    Attributes
+    ----------
+    partition : str
+        Which one: the path of a file, or position and name of a function.
+    reason : str
+        Why.
+
+    Examples
+    --------
+    >>> print(PartitionError("part-3.svm", "part-3.svm, line 4: the document has no label"))
+    partition part-3.svm cannot be read: part-3.svm, line 4: the document has no label
+    """
+
+    def __init__(self, partition: str, reason: object) -> None:
+        super().__init__(partition, str(reason))
+        self.partition = partition
+        self.reason = str(reason)
+
+    def __str__(self) -> str:
+        return f"partition {self.partition} cannot be read: {self.reason}"
+
+
+class MemoryLimitError(ValueError):
+    """A memory limit is too low for the work; the message says what is needed."""
+
+
+class VersionConflictError(ValueError):
+    """A change was made against a version of the model that is no longer the present one.
+
+    Attributes
+    ----------
+    expected : str
+        The version that the change was made against.
+    current : str
+        The version that the model has.
+
+    Examples
+    --------
+    >>> print(VersionConflictError("4f.3", "4f.4"))
+    the change was made against version 4f.3, but the model has version 4f.4; nothing was changed.
+    """
+
+    def __init__(self, expected: str, current: str) -> None:
+        super().__init__(expected, current)
+        self.expected = expected
+        self.current = current
+
+    def __str__(self) -> str:
+        return (
+            f"the change was made against version {self.expected}, but the model has version "
+            f"{self.current}; nothing was changed."
+        )

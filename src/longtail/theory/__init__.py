@@ -2,8 +2,8 @@
 
 Read in this order: ``transformation`` (Eq. 4, Figure 1), ``graph`` (Definition 1, Lemma 1, Figure
 2), ``complexity`` (fractional Rademacher complexity), ``constants`` (α and β), ``bounds`` (Theorems
-1 and 2), ``risks`` (Eqs. 6 and 7, the bound of a fitted model), ``synthetic`` and ``experiment``
-(the bound against the true risk), ``figures``.
+1 and 2), ``risks`` (Eqs. 6 and 7, the bound of a fitted model), ``synthetic``, ``experiment`` and
+``rates`` (the bound against the true risk), ``figures``.
 """
 
 from longtail.theory.bounds import Bound, SampleSizes, theorem_1, theorem_2a, theorem_2b
@@ -17,13 +17,7 @@ from longtail.theory.complexity import (
     zero_one_complexity_bound,
 )
 from longtail.theory.constants import SamplingConstants, ShiftFactors, sampling_constants
-from longtail.theory.experiment import (
-    ConsistencyResult,
-    ConsistencyRun,
-    Rate,
-    measured_rates,
-    run_consistency_experiment,
-)
+from longtail.theory.experiment import run_consistency_experiment
 from longtail.theory.figures import plot_consistency, plot_dependency_graph, plot_transformation
 from longtail.theory.graph import (
     CoverReport,
@@ -35,6 +29,7 @@ from longtail.theory.graph import (
     fractional_chromatic_number,
     maximal_independent_sets,
 )
+from longtail.theory.rates import ConsistencyResult, ConsistencyRun, Rate, measured_rates
 from longtail.theory.risks import full_risk, risk_bound, sampled_risk
 from longtail.theory.synthetic import SyntheticProblem, make_problem
 from longtail.theory.transformation import TransformedSet, describe_pairs, toy_example, transform

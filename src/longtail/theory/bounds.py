@@ -134,7 +134,7 @@ def theorem_1(
 def theorem_2a(
     empirical_risk: float,
     complexity: float,
-    constants: SamplingConstants,
+    sampling: SamplingConstants,
     sizes: SampleSizes,
     delta: float,
     *,
@@ -152,7 +152,7 @@ def theorem_2a(
         R̃_{T_κ(S_π)}(h), Eq. 7.
     complexity : float
         ℜ_{T_κ(S_π)}(ℓ∘H), or an upper bound on it.
-    constants : SamplingConstants
+    sampling : SamplingConstants
         α and β.
     sizes : SampleSizes
         m, M, κ and K.
@@ -170,12 +170,12 @@ def theorem_2a(
     """
     _check_inputs(empirical_risk, complexity, delta)
     per_pair = _per_independent_pair(sizes, delta, chromatic_number)
-    alpha = constants.alpha
+    alpha = sampling.alpha
     terms = {
         "empirical": alpha * empirical_risk,
         "complexity": alpha * complexity,
         "deviation": alpha * math.sqrt(per_pair / 2.0),
-        **_shift_terms(constants, sizes, delta, corrected),
+        **_shift_terms(sampling, sizes, delta, corrected),
     }
     return Bound("2a", delta, MappingProxyType(terms))
 
@@ -184,7 +184,7 @@ def theorem_2b(
     empirical_risk: float,
     complexity: float,
     variance: float,
-    constants: SamplingConstants,
+    sampling: SamplingConstants,
     sizes: SampleSizes,
     delta: float,
     *,
@@ -199,7 +199,7 @@ def theorem_2b(
 
     Parameters
     ----------
-    empirical_risk, complexity, constants, sizes, delta, corrected, chromatic_number
+    empirical_risk, complexity, sampling, sizes, delta, corrected, chromatic_number
         As for ``theorem_2a``, for H_r.
     variance : float
         r, in [0, 1/4].
@@ -214,11 +214,11 @@ def theorem_2b(
     _check_variance(variance)
     per_pair = _per_independent_pair(sizes, delta, chromatic_number)
     remainder = per_pair if corrected else math.log(2.0 / delta) / sizes.n_sampled
-    alpha = constants.alpha
+    alpha = sampling.alpha
     terms = {
         "empirical": alpha * empirical_risk,
         "complexity": alpha * complexity,
-        **_shift_terms(constants, sizes, delta, corrected),
+        **_shift_terms(sampling, sizes, delta, corrected),
         "variance": alpha * _variance_term(complexity, variance, per_pair),
         "remainder": alpha * 25.0 / 48.0 * remainder,
     }
@@ -235,15 +235,15 @@ def check_delta(delta: float) -> None:
 
 
 def _shift_terms(
-    constants: SamplingConstants, sizes: SampleSizes, delta: float, corrected: bool
+    sampling: SamplingConstants, sizes: SampleSizes, delta: float, corrected: bool
 ) -> dict[str, float]:
     """Price the estimated class proportions: the last two terms of Lemma 4 at level δ / 2."""
-    if constants.n_classes != sizes.n_classes:
+    if sampling.n_classes != sizes.n_classes:
         raise ValueError(
-            f"constants and sizes must be of the same classes; got {constants.n_classes} and "
+            f"sampling and sizes must be of the same classes; got {sampling.n_classes} and "
             f"{sizes.n_classes} classes."
         )
-    factors = constants.shift_factors(corrected)
+    factors = sampling.shift_factors(corrected)
     log_term = math.log(4.0 * factors.n_events / delta)
     degrees = sizes.n_documents - 1
     return {

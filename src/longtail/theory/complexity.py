@@ -136,9 +136,9 @@ def linear_complexity_monte_carlo(
     rng = check_random_state(random_state)
     draws = np.empty(n_draws)
     for d in range(n_draws):
-        signed = z * rng.choice([-1.0, 1.0], size=(len(z), 1))
+        symmetrised = z * rng.choice([-1.0, 1.0], size=(len(z), 1))
         draws[d] = sum(
-            weight * np.linalg.norm(signed[members].sum(axis=0))
+            weight * np.linalg.norm(symmetrised[members].sum(axis=0))
             for members, weight in zip(cover.sets, cover.weights, strict=True)
         )
     draws *= 2.0 * weight_norm / len(z)

@@ -25,6 +25,7 @@ from longtail.statistics.classes import ClassStatistics
 from longtail.theory.bounds import SampleSizes, check_delta, theorem_2a, theorem_2b
 from longtail.theory.complexity import loss_variance, zero_one_complexity_bound
 from longtail.theory.constants import sampling_constants
+from longtail.theory.rates import ConsistencyResult, ConsistencyRun
 from longtail.theory.synthetic import SyntheticProblem, make_problem
 from longtail.training.pairwise import fit_pairwise_scorer, pair_differences
 from longtail.training.sampling import PairSample, draw_pairs, retention_probabilities
@@ -36,121 +37,6 @@ Progress = Callable[[int, int, str], None]
 # Documents of each class behind φ.
 REFERENCE_PER_CLASS = 20
 SCORER_C = 0.01
-
-
-@dataclass(frozen=True)
-class ConsistencyRun:
-    """One run: sizes, constants, the two risks and the terms of Theorem 2.
-
-    Attributes
-    ----------
-    sweep : str
-        ``"documents"``, ``"adversaries"``, ``"examples"`` or ``"balanced"``.
-    repeat : int
-        Number of the repetition.
-    n_documents, n_sampled, adversaries, n_classes : int
-        m, M, κ and K.
-    examples_per_class : float
-        Documents kept of a class on average.
-    alpha, beta : float
-        In the retention form.
-    true_risk : float
-        R(h).
-    sampled_risk : float
-        R̃_{T_κ(S_π)}(h).
-    empirical, complexity, deviation, shift_slow, shift_fast, variance, remainder : float
-        The terms of Theorem 2; the first five make up 2(a), all but ``deviation`` 2(b).
-    total_2a, total_2b : float
-        The bounds.
-    """
-
-    sweep: str
-    repeat: int
-    n_documents: int
-    n_sampled: int
-    adversaries: int
-    n_classes: int
-    examples_per_class: float
-    alpha: float
-    beta: float
-    true_risk: float
-    sampled_risk: float
-    empirical: float
-    complexity: float
-    deviation: float
-    shift_slow: float
-    shift_fast: float
-    variance: float
-    remainder: float
-    total_2a: float
-    total_2b: float
-
-    @property
-    def gap(self) -> float:
-        """|R(h) - R̃_{T_κ(S_π)}(h)|."""
-        return abs(self.true_risk - self.sampled_risk)
-
-    @property
-    def holds(self) -> bool:
-        """Whether R(h) is at most both bounds."""
-        return self.true_risk <= min(self.total_2a, self.total_2b)
-
-
-@dataclass(frozen=True)
-class Rate:
-    """The slope of a quantity on log-log axes, as measured and as the theorem states it."""
-
-    sweep: str
-    quantity: str
-    against: str
-    stated: float
-    measured: float
-
-
-@dataclass(frozen=True)
-class ConsistencyResult:
-    """All runs of the experiment and the settings they share."""
-
-    runs: tuple[ConsistencyRun, ...]
-    delta: float
-    random_state: int
-
-    def rows(self) -> list[dict[str, Any]]:
-        """Return the runs as flat dictionaries, for a table or a JSON file."""
-        return [asdict(run) | {"gap": run.gap, "holds": run.holds} for run in self.runs]
-
-    def sweep(self, name: str) -> list[list[ConsistencyRun]]:
-        """Return the runs of one sweep, those with equal settings together, in ascending order."""
-        groups: dict[tuple[int, int, float], list[ConsistencyRun]] = {}
-        for run in self.runs:
-            if run.sweep == name:
-                key = (run.n_documents, run.adversaries, run.examples_per_class)
-                groups.setdefault(key, []).append(run)
-        return [groups[key] for key in sorted(groups)]
-
-    def means(self, name: str, quantity: str) -> FloatArray:
-        """Return the mean of a quantity at each setting of a sweep."""
-        return np.array(
-            [np.mean([getattr(run, quantity) for run in group]) for group in self.sweep(name)]
-        )
-
-
-# What Theorem 2 states: (sweep, quantity, what grows, exponent). Growing m means growing the sample
-# in proportion: with a fixed number of examples a class, M stays and nothing can shrink.
-STATED_RATES: tuple[tuple[str, str, str, float], ...] = (
-    ("documents", "complexity", "n_documents", -0.5),
-    ("documents", "deviation", "n_documents", -0.5),
-    ("documents", "shift_slow", "n_documents", -0.5),
-    ("documents", "shift_fast", "n_documents", -1.0),
-    ("documents", "remainder", "n_documents", -1.0),
-    ("adversaries", "deviation", "adversaries", -0.5),
-    ("adversaries", "variance", "adversaries", -0.5),
-    ("adversaries", "remainder", "adversaries", -1.0),
-    ("examples", "complexity", "examples_per_class", -0.5),
-    ("examples", "deviation", "examples_per_class", -0.5),
-    ("examples", "remainder", "examples_per_class", -1.0),
-    ("balanced", "gap", "n_sampled", -0.5),
-)
 
 
 def run_consistency_experiment(
@@ -166,19 +52,19 @@ def run_consistency_experiment(
     random_state: int = 0,
     progress: Progress | None = None,
 ) -> ConsistencyResult:
-    """Measure R(h) and its bound as m, κ and the examples a class grow.
+    """Measure R(h) and its bound as m, κ and the examples per class grow.
 
-    - ``documents``: long-tailed, κ = 5, m grows and the examples a class with it (m / 20).
+    - ``documents``: long-tailed, κ = 5, m grows and the examples per class with it (m / 20).
     - ``adversaries``: long-tailed, m the middle of ``documents``, κ grows.
-    - ``examples``: the same m, κ = 5, the examples a class grow.
-    - ``balanced``: equal classes, κ = 5, the examples a class grow, four times as many in S.
+    - ``examples``: the same m, κ = 5, the examples per class grow.
+    - ``balanced``: equal classes, κ = 5, the examples per class grow, four times as many in S.
 
     Parameters
     ----------
     n_classes : int, default 20
         K.
     documents, adversaries, examples : sequence
-        The values of m, κ and examples a class to run, ascending.
+        The values of m, κ and examples per class to run, ascending.
     repeats : int, default 5
         Repetitions of each long-tailed setting.
     balanced_repeats : int, default 100
@@ -214,57 +100,6 @@ def run_consistency_experiment(
         if progress is not None:
             progress(len(runs), len(settings), setting.sweep)
     return ConsistencyResult(runs=tuple(runs), delta=delta, random_state=random_state)
-
-
-def measured_rates(result: ConsistencyResult) -> list[Rate]:
-    """Fit the slope of every quantity whose rate the theorem states.
-
-    M, α and β come from the sampler, not from the formula; that they follow m and the examples a
-    class is part of what is measured. It holds as long as most classes have more documents than are
-    sampled of them. Sweeps
-    of fewer than two settings are left out.
-
-    Parameters
-    ----------
-    result : ConsistencyResult
-        As returned by ``run_consistency_experiment``.
-
-    Returns
-    -------
-    list of Rate
-    """
-    rates = []
-    for sweep, quantity, against, stated in STATED_RATES:
-        if len(result.sweep(sweep)) < 2:
-            continue
-        values = shrinking_values(result, sweep, quantity)
-        sizes = result.means(sweep, against)
-        slope = float(np.polyfit(np.log(sizes), np.log(values), 1)[0])
-        rates.append(Rate(sweep, quantity, against, stated, slope))
-    return rates
-
-
-def shrinking_values(result: ConsistencyResult, sweep: str, quantity: str) -> FloatArray:
-    """Return the means of a quantity that is to shrink as a power.
-
-    The complexity carries a factor sqrt(ln(e M / p)) beside the power, which is divided out.
-
-    Parameters
-    ----------
-    result : ConsistencyResult
-        As returned by ``run_consistency_experiment``.
-    sweep, quantity : str
-        Names of ``STATED_RATES``.
-
-    Returns
-    -------
-    ndarray of shape (number of settings,), float64
-    """
-    values = result.means(sweep, quantity)
-    if quantity == "complexity":
-        n_sampled = result.means(sweep, "n_sampled")
-        return np.asarray(values / np.sqrt(np.log(np.e * n_sampled / len(FEATURE_NAMES))))
-    return values
 
 
 @dataclass(frozen=True)
@@ -337,7 +172,7 @@ def _settings(
 
 def _run(bench: _Bench, setting: _Setting, delta: float, random_state: int) -> ConsistencyRun:
     """Draw S, sample pairs, learn a scorer, and compare its risk with the bound."""
-    # The seed leaves κ and the examples a class out: along their sweeps S stays the same.
+    # The seed leaves κ and the examples per class out: along their sweeps S stays the same.
     seed = [random_state, 2, setting.n_documents, setting.repeat]
     rng = np.random.default_rng(seed)
     n_classes = bench.problem.n_classes
@@ -348,20 +183,20 @@ def _run(bench: _Bench, setting: _Setting, delta: float, random_state: int) -> C
     weights, losses = _learn(bench, X, sample)
     class_sizes = np.bincount(y, minlength=n_classes)
     retention = retention_probabilities(class_sizes, setting.examples_per_class)
-    constants = sampling_constants(class_sizes, retention, "retention")
+    sampling = sampling_constants(class_sizes, retention, "retention")
     sizes = SampleSizes(len(y), len(sample.documents), setting.adversaries, n_classes)
     complexity = zero_one_complexity_bound(len(FEATURE_NAMES), sizes.n_sampled)
     risk = float(losses.mean())
-    slow = theorem_2a(risk, complexity, constants, sizes, delta)
-    fast = theorem_2b(risk, complexity, loss_variance(losses), constants, sizes, delta)
+    slow = theorem_2a(risk, complexity, sampling, sizes, delta)
+    fast = theorem_2b(risk, complexity, loss_variance(losses), sampling, sizes, delta)
     terms: dict[str, Any] = {**slow.terms, **fast.terms}
     return ConsistencyRun(
         **asdict(setting),
         **terms,
         n_sampled=sizes.n_sampled,
         n_classes=n_classes,
-        alpha=constants.alpha,
-        beta=constants.beta,
+        alpha=sampling.alpha,
+        beta=sampling.beta,
         true_risk=bench.true_risk(weights),
         sampled_risk=risk,
         total_2a=slow.total,

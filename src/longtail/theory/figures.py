@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from longtail.theory.experiment import ConsistencyResult, Rate, measured_rates, shrinking_values
 from longtail.theory.graph import document_cover
+from longtail.theory.rates import ConsistencyResult, Rate, measured_rates, shrinking_values
 from longtail.theory.transformation import TransformedSet, toy_example
 
 if TYPE_CHECKING:
@@ -24,14 +24,14 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 SWEEP_TITLES = {
     "documents": "more documents, sampled in proportion",
     "adversaries": "more adversaries",
-    "examples": "more examples a class",
+    "examples": "more examples per class",
     "balanced": "balanced classes: the gap itself",
 }
 AXIS_LABELS = {
     "n_documents": "documents m",
     "n_sampled": "documents sampled M",
     "adversaries": "adversaries κ",
-    "examples_per_class": "examples a class",
+    "examples_per_class": "examples per class",
 }
 TERM_LABELS = {
     "complexity": "complexity / √ln(eM/p)",
@@ -57,28 +57,28 @@ def plot_transformation(transformed: TransformedSet | None = None) -> Figure:
     matplotlib.figure.Figure
     """
     pairs = toy_example() if transformed is None else transformed
-    width = pairs.n_classes - 1
-    n_documents = pairs.n_pairs // width
-    figure = _new_figure(figsize=(3.1 * width + 0.3, 0.42 * n_documents + 1.9))
+    n_columns = pairs.n_classes - 1
+    n_documents = pairs.n_pairs // n_columns
+    figure = _new_figure(figsize=(3.1 * n_columns + 0.3, 0.42 * n_documents + 1.9))
     axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
     axes.set_axis_off()
-    axes.set_xlim(-0.6, width - 0.4)
+    axes.set_xlim(-0.6, n_columns - 0.4)
     axes.set_ylim(n_documents - 0.25, -3.4)
-    centre = (width - 1) / 2
+    centre = (n_columns - 1) / 2
     for i in range(n_documents):
         true = _true_class(pairs, i) + 1
         x = centre + 0.36 * (i - (n_documents - 1) / 2)
         name = rf"$\mathbf{{x}}_{{{i + 1}}}^{{y_{{{true}}}}}$"
         axes.text(x, -2.7, name, ha="center", va="center", fontsize=13)
     half = 0.18 * n_documents
-    _rounded_box(axes, centre - half, -3.2, 2 * half, 1.0, aspect=6.0)
+    _rounded_box(axes, centre - half, -3.2, (2 * half, 1.0), aspect=6.0)
     axes.text(centre - half - 0.08, -2.7, r"$\mathcal{S}$", ha="right", va="center", fontsize=13)
     axes.annotate("", (centre, -0.75), (centre, -2.15), arrowprops={"arrowstyle": "->", "lw": 1.4})
     axes.text(centre + 0.06, -1.45, "$T$", va="center", fontsize=13)
     for j in range(pairs.n_pairs):
         text = _pair_text(pairs, j)
-        axes.text(j % width, j // width, text, ha="center", va="center", fontsize=11)
-    _rounded_box(axes, -0.52, -0.65, width + 0.04, n_documents + 0.3, aspect=6.0)
+        axes.text(j % n_columns, j // n_columns, text, ha="center", va="center", fontsize=11)
+    _rounded_box(axes, -0.52, -0.65, (n_columns + 0.04, n_documents + 0.3), aspect=6.0)
     return figure
 
 
@@ -96,21 +96,21 @@ def plot_dependency_graph(transformed: TransformedSet | None = None) -> Figure:
     """
     pairs = toy_example() if transformed is None else transformed
     cover = document_cover(pairs.documents)
-    width = pairs.n_classes - 1
-    n_documents = pairs.n_pairs // width
-    figure = _new_figure(figsize=(1.75 * width + 1.0, 0.95 * n_documents + 0.8))
+    n_columns = pairs.n_classes - 1
+    n_documents = pairs.n_pairs // n_columns
+    figure = _new_figure(figsize=(1.75 * n_columns + 1.0, 0.95 * n_documents + 0.8))
     axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
     axes.set_axis_off()
-    axes.set_xlim(-0.85, width - 0.5)
+    axes.set_xlim(-0.85, n_columns - 0.5)
     axes.set_ylim(n_documents - 0.2, -1.0)
     for i in range(n_documents):
-        _draw_clique(axes, i, width)
+        _draw_clique(axes, i, n_columns)
         axes.text(-0.62, i, rf"$\mathbf{{x}}_{{{i + 1}}}$", ha="center", va="center", fontsize=12)
     for j in range(pairs.n_pairs):
-        axes.plot(j % width, j // width, "o", ms=23, mfc="white", mec="black", zorder=3)
-        axes.text(j % width, j // width, str(j + 1), ha="center", va="center", zorder=4)
+        axes.plot(j % n_columns, j // n_columns, "o", ms=23, mfc="white", mec="black", zorder=3)
+        axes.text(j % n_columns, j // n_columns, str(j + 1), ha="center", va="center", zorder=4)
     for k in range(len(cover.sets)):
-        _rounded_box(axes, k - 0.27, -0.5, 0.54, n_documents + 0.2, "--", ORANGE, aspect=2.0)
+        _rounded_box(axes, k - 0.27, -0.5, (0.54, n_documents + 0.2), "--", ORANGE, aspect=2.0)
         name = rf"$\mathcal{{C}}_{{{k + 1}}}$"
         axes.text(k, -0.8, name, color=ORANGE, ha="center", va="center", fontsize=13)
     return figure
@@ -170,16 +170,15 @@ def _pair_text(pairs: TransformedSet, j: int) -> str:
     """Write one pair as in Figure 1."""
     i = pairs.documents[j] + 1
     first, second = pairs.classes[j] + 1
-    left, right = (rf"\phi(\mathbf{{x}}_{{{i}}}^{{y_{{{c}}}}})" for c in (first, second))
-    return rf"$(\mathbf{{z}}_{{{j + 1}}} = ({left},\,{right}),\ {pairs.labels[j]:+d})$"
+    images = r",\,".join(rf"\phi(\mathbf{{x}}_{{{i}}}^{{y_{{{c}}}}})" for c in (first, second))
+    return rf"$(\mathbf{{z}}_{{{j + 1}}} = ({images}),\ {pairs.labels[j]:+d})$"
 
 
 def _rounded_box(
     axes: Axes,
     x: float,
     y: float,
-    width: float,
-    height: float,
+    size: tuple[float, float],
     linestyle: str = "-",
     color: str = "black",
     aspect: float = 1.0,
@@ -188,18 +187,18 @@ def _rounded_box(
     from matplotlib.patches import FancyBboxPatch
 
     box = FancyBboxPatch(
-        (x, y), width, height, boxstyle="round,pad=0,rounding_size=0.06",
+        (x, y), *size, boxstyle="round,pad=0,rounding_size=0.06",
         mutation_aspect=aspect, fill=False, linestyle=linestyle, edgecolor=color, linewidth=1.3,
     )  # fmt: skip
     axes.add_patch(box)
 
 
-def _draw_clique(axes: Axes, row: int, width: int) -> None:
+def _draw_clique(axes: Axes, row: int, n_columns: int) -> None:
     """Join all pairs of a document by blue double lines, arcs where a vertex is in between."""
     from matplotlib.patches import ConnectionStyle, FancyArrowPatch
 
-    for a in range(width):
-        for b in range(a + 1, width):
+    for a in range(n_columns):
+        for b in range(a + 1, n_columns):
             bend = 0.0 if b == a + 1 else 0.3
             for line, colour in ((4.2, BLUE), (1.8, "white")):
                 axes.add_patch(

@@ -177,7 +177,7 @@ def risk_bound(
     check_margin(margin)
     class_sizes = _training_class_sizes(classifier, X, y)
     retention = retention_probabilities(class_sizes, classifier.examples_per_class)
-    constants = sampling_constants(class_sizes, retention, form)
+    sampling = sampling_constants(class_sizes, retention, form)
     m = int(class_sizes.sum())
     sample = _sample(classifier)
     if theorem == "1":
@@ -195,12 +195,12 @@ def risk_bound(
     complexity = _complexity(classifier, losses, sizes.n_sampled, loss, margin)
     if theorem == "2a":
         return theorem_2a(
-            losses.mean, complexity, constants, sizes, delta,
+            losses.mean, complexity, sampling, sizes, delta,
             corrected=corrected, chromatic_number=chromatic_number,
         )  # fmt: skip
     r = losses.variance if variance is None else variance
     return theorem_2b(
-        losses.mean, complexity, r, constants, sizes, delta,
+        losses.mean, complexity, r, sampling, sizes, delta,
         corrected=corrected, chromatic_number=chromatic_number,
     )  # fmt: skip
 
@@ -265,9 +265,9 @@ def _all_differences(
     others = np.arange(n_classes - 1, dtype=np.int64)
     step = max(1, BLOCK_PAIRS // n_classes)
     for start in range(0, len(true), step):
-        own = true[start : start + step, None]
-        classes = np.concatenate([own, others + (others >= own)], axis=1)
-        documents = np.arange(start, start + len(own), dtype=np.int64)
+        true_ids = true[start : start + step, None]
+        classes = np.concatenate([true_ids, others + (others >= true_ids)], axis=1)
+        documents = np.arange(start, start + len(true_ids), dtype=np.int64)
         yield from _differences(classifier, rows, documents, classes)
 
 
@@ -317,9 +317,9 @@ def _training_class_sizes(
     classifier: DoubleSamplingClassifier, X: Any, y: npt.ArrayLike
 ) -> IntArray:
     """Return the documents of each class of (X, y), which must be the training set."""
-    numbers = _class_numbers(classifier, y)
-    _check_rows(CountMatrix.from_matrix(X), numbers)
-    class_sizes = np.bincount(numbers, minlength=len(classifier.classes_)).astype(np.int64)
+    class_ids = _class_numbers(classifier, y)
+    _check_rows(CountMatrix.from_matrix(X), class_ids)
+    class_sizes = np.bincount(class_ids, minlength=len(classifier.classes_)).astype(np.int64)
     empty = np.flatnonzero(class_sizes == 0)
     if len(empty):
         raise ValueError(
@@ -329,11 +329,11 @@ def _training_class_sizes(
     if not np.array_equal(class_sizes, classifier.statistics_.class_sizes):
         raise ValueError(
             "X, y must be the training set of the classifier, "
-            f"{classifier.statistics_.n_documents} documents; got {len(numbers)} whose labels do "
+            f"{classifier.statistics_.n_documents} documents; got {len(class_ids)} whose labels do "
             "not match. Fit again, or give the documents it was fitted on."
         )
     sample = _sample(classifier)
-    if not np.array_equal(numbers[sample.documents], sample.classes[:, 0]):
+    if not np.array_equal(class_ids[sample.documents], sample.classes[:, 0]):
         raise ValueError(
             "X, y must be in the order in which the classifier was fitted on them; the sampled "
             "rows have other labels. Give the same arrays as to fit."
@@ -341,12 +341,12 @@ def _training_class_sizes(
     return class_sizes
 
 
-def _check_rows(rows: CountMatrix, numbers: IntArray) -> None:
+def _check_rows(rows: CountMatrix, class_ids: IntArray) -> None:
     """Refuse labels that are not one for each document."""
-    if numbers.shape != (rows.n_documents,):
+    if class_ids.shape != (rows.n_documents,):
         raise ValueError(
             f"y must have one label for each of the {rows.n_documents} documents; "
-            f"got shape {numbers.shape}."
+            f"got shape {class_ids.shape}."
         )
 
 

@@ -17,7 +17,7 @@ IntArray = npt.NDArray[np.int64]
 
 DOCUMENT_LENGTH = 6
 N_TERMS = 120
-# Part of a class's terms that is its own; the rest is a background shared by all classes.
+# Part of a class's terms that is its own; the rest is a distribution shared by all classes.
 TOPIC_SHARE = 0.6
 # A class without documents has no α; a draw that misses one is repeated, at most this often.
 MAX_DRAWS = 100
@@ -99,9 +99,9 @@ def make_problem(
         raise ValueError(f"exponent must be a finite number of at least 0; got {exponent!r}.")
     rng = np.random.default_rng(random_state)
     probabilities = np.arange(1.0, n_classes + 1.0) ** -exponent
-    background = 1.0 / np.arange(1.0, N_TERMS + 1.0)
+    zipf = 1.0 / np.arange(1.0, N_TERMS + 1.0)
     topics = rng.dirichlet(np.full(N_TERMS, 0.1), size=n_classes)
-    terms = TOPIC_SHARE * topics + (1.0 - TOPIC_SHARE) * background / background.sum()
+    terms = TOPIC_SHARE * topics + (1.0 - TOPIC_SHARE) * zipf / zipf.sum()
     return SyntheticProblem(
         class_probabilities=probabilities / probabilities.sum(),
         term_probabilities=terms / terms.sum(axis=1, keepdims=True),

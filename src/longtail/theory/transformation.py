@@ -131,8 +131,8 @@ def toy_example() -> TransformedSet:
     >>> toy_example().n_pairs
     12
     """
-    numbers = np.arange(1.0, 5.0)
-    features = np.stack(np.meshgrid(numbers, numbers, indexing="ij"), axis=-1)
+    values = np.arange(1.0, 5.0)
+    features = np.stack(np.meshgrid(values, values, indexing="ij"), axis=-1)
     return transform(features, np.arange(4), n_classes=4)
 
 
