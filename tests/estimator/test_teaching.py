@@ -246,6 +246,17 @@ def test_undo_of_what_cannot_be(path, options, message):
     assert len(teacher.changes()) == 3
 
 
+def test_undo_of_what_was_compacted(path):
+    teacher = Teacher(path)
+    number = teacher.teach(NEW[:1], ["new"])
+    teacher.compact()
+    with pytest.raises(ValueError, match="change 1 is part of the model file since"):
+        teacher.undo(numbers=[number])
+    teacher.teach(NEW[:1], ["newer"])
+    with pytest.raises(ValueError, match="forget its documents instead"):
+        teacher.undo(numbers=[number])
+
+
 def test_undo_without_a_log(path):
     with pytest.raises(ValueError, match=r"there are 0 change\(s\)"):
         Teacher(path).undo()

@@ -511,7 +511,13 @@ def teach_many(say, path, name):
         if i == 7 and name == "one":
             teacher.compact()
         if i == 9 and name == "two":
-            teacher.undo(numbers=[teacher.teach(NEW[[i]], ["undone"])])
+            number = teacher.teach(NEW[[i]], ["undone"])
+            try:
+                teacher.undo(numbers=[number])
+            except ValueError as error:  # "one" has compacted in between
+                if "since the journal was compacted" not in str(error):
+                    raise
+                teacher.forget(NEW[[i]], ["undone"])
 
 
 def test_several_processes_teach_at_once(path):

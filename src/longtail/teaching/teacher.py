@@ -175,7 +175,8 @@ class Teacher:
         def attempt(state: State) -> tuple[Any, Batches]:
             contents = self._journal.read() if state.is_attached else None
             changes = mark_undone(contents.changes if contents else [])
-            content = {"changes": _choose_undone(changes, n, numbers)}
+            next_number = state.header.next_number if state.header else 1
+            content = {"changes": _choose_undone(changes, n, numbers, next_number)}
             undo = Change(changes[-1].number + 1, "", by, "undo", (content,))
             try:
                 base = load_base(self._path, state.checksum)
@@ -285,7 +286,9 @@ def _check_author(by: object) -> None:
             raise ValueError(f"by must be text that UTF-8 can hold; got {by!r}.") from None
 
 
-def _choose_undone(changes: list[Change], n: int, numbers: Sequence[int] | None) -> list[int]:
+def _choose_undone(
+    changes: list[Change], n: int, numbers: Sequence[int] | None, next_number: int
+) -> list[int]:
     """Return the numbers of the changes to undo, or say why they cannot be."""
     known = {change.number: change for change in changes}
     if numbers is None:
@@ -297,6 +300,11 @@ def _choose_undone(changes: list[Change], n: int, numbers: Sequence[int] | None)
         return done[-int(n) :]
     wanted = sorted({int(change_number) for change_number in numbers})
     for change_number in wanted:
+        if change_number not in known and 0 < change_number < next_number:
+            raise ValueError(
+                f"change {change_number} is part of the model file since the journal was "
+                f"compacted, and can no longer be undone; forget its documents instead."
+            )
         if change_number not in known:
             raise ValueError(f"there is no change {change_number} in the journal of this model.")
         if not known[change_number].in_effect:
