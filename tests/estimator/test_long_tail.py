@@ -56,6 +56,30 @@ def test_random_state_decides(large):
     assert models[0].weights_ != models[2].weights_
 
 
+@pytest.mark.parametrize(
+    ("left", "residuals", "calibrate"),
+    [(19.9, True, False), (20.0, True, True), (9.9, False, False)],
+)
+def test_a_time_budget_leaves_out_what_is_not_expected_to_end(left, residuals, calibrate):
+    config = FitConfig(time_budget=5.0 + left).within_budget(elapsed=5.0, expected=10.0)
+    assert (config.residuals, config.calibrate) == (residuals, calibrate)
+    assert FitConfig().within_budget(elapsed=1e9, expected=1e9) == FitConfig()
+
+
+def test_a_fit_without_time_has_sums_and_shared_weights(large, fitted, caplog):
+    X, y = large.X[:1200], large.y[:1200]
+    hurried = LongTailClassifier(time_budget=1e-9, random_state=0).fit(X, y)
+    assert "no time for calibration and residuals" in caplog.text
+    assert hurried._fitted().residuals.weights.size == 0
+    with pytest.warns(UncalibratedWarning, match="time_budget was too short"):
+        hurried.predict_proba_topk(X[:1])
+    assert hurried.score(large.X[1200:], large.y[1200:]) > 0.6
+    patient = LongTailClassifier(time_budget=1e9, random_state=0).fit(X, y)
+    assert_same_predictions(patient, fitted, X)
+    with pytest.raises(ValueError, match="time_budget must be a positive number; got -1"):
+        LongTailClassifier(time_budget=-1).fit(X, y)
+
+
 def test_sampling_limits_do_not_matter_to_threads(large):
     labels = single_labels(np.unique(large.y, return_inverse=True)[1])
     counts = CountMatrix.from_matrix(large.X)

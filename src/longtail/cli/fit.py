@@ -122,6 +122,13 @@ def fit(
             help="Hold documents out for probabilities, thresholds and what to expect.",
         ),
     ] = None,
+    time_budget: Annotated[
+        float | None,
+        typer.Option(
+            "--time-budget",
+            help="Seconds for learning; calibration, then residuals are left out to keep it.",
+        ),
+    ] = None,
     dask: DaskAddress = None,
     workers: Workers = None,
     memory_limit: MemoryLimit = None,
@@ -158,7 +165,9 @@ def fit(
         if settings and source.holds_counts:
             names = ", ".join("--" + name.replace("_", "-") for name in settings)
             raise ValueError(f"{names}: options for text, not for counts.")
-        learner = _given(C=strength, candidates=candidates, calibrate=calibrate)
+        learner = _given(
+            C=strength, candidates=candidates, calibrate=calibrate, time_budget=time_budget
+        )
         _check_target(out, discard_changes)
         cluster, cost = Cluster(dask, workers, memory_limit, scratch), dict[str, float]()
         wall, processor = time.perf_counter(), time.process_time()

@@ -112,6 +112,8 @@ def fit_partitions(
             "multilabel=True: over partitions one label per document is learned. Fit label sets in "
             "memory with fit."
         )
+    if getattr(inner, "time_budget", None) is not None:
+        raise ValueError("time_budget is for fit in memory; over partitions leave it at None.")
     listed = list_partitions(partitions)
     plan = plan_memory(memory_limit, listed, count_workers(client))
     folder = os.path.abspath(scratch)

@@ -113,8 +113,9 @@ class _LongTailChecks(_LongTailEdits):
         if self.calibrate and not state.calibrator.is_calibrated:
             warnings.warn(
                 f"probabilities are not calibrated: fewer than {FEWEST_DOCUMENTS} documents could "
-                "be held out (a class of one document has none to spare). They order predictions, "
-                "but are no frequencies. Fit with more documents, or set calibrate=False.",
+                "be held out (a class of one document has none to spare), or time_budget was too "
+                "short. They order predictions, but are no frequencies. Fit with more documents or "
+                "time, or set calibrate=False.",
                 UncalibratedWarning,
                 stacklevel=4,
             )
@@ -153,6 +154,11 @@ class LongTailClassifier(_LongTailChecks):
     calibrate : bool, default=True
         Whether documents are held out to calibrate probabilities, which takes about a third of
         `fit`. Without it probabilities are the softmax of the scores, and no threshold is known.
+    time_budget : float or None, default=None
+        Seconds that `fit` may take. Stages that are not expected to end by then are left out:
+        calibration first, then the residuals. What is left out depends on the speed of the machine,
+        so the same `random_state` may give different models; sums and shared weights are always
+        learned, however long they take.
     random_state : int, RandomState or None, default=None
         Decides which documents are sampled and held out; the same state gives the same model for
         any `n_jobs`.
@@ -197,6 +203,7 @@ class LongTailClassifier(_LongTailChecks):
         C: float = 1.0,
         multilabel: Multilabel = "auto",
         calibrate: bool = True,
+        time_budget: float | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -205,6 +212,7 @@ class LongTailClassifier(_LongTailChecks):
         self.C = C
         self.multilabel = multilabel
         self.calibrate = calibrate
+        self.time_budget = time_budget
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -326,6 +334,8 @@ class LongTailClassifier(_LongTailChecks):
     def _check_parameters(self) -> None:
         cap_candidates(self.candidates, 2)
         check_positive("C", self.C)
+        if self.time_budget is not None:
+            check_positive("time_budget", self.time_budget)
 
     def _config(self) -> FitConfig:
         """Return what a fit is told."""
@@ -335,6 +345,7 @@ class LongTailClassifier(_LongTailChecks):
             seed=draw_seed(self.random_state),
             n_jobs=self.n_jobs,
             calibrate=bool(self.calibrate),
+            time_budget=self.time_budget,
         )
 
     def _fit_state(self, counts: CountMatrix, labels: LabelSets, on_stage: Any) -> LongTailState:

@@ -17,7 +17,7 @@ from longtail._kernels.quantization import BYTE_LEVELS, WORD_LEVELS
 from longtail._labels import FORMS
 from longtail.sparse import count_terms
 from longtail.store.manifest import Array
-from longtail.store.schema import LARGEST_SIZE, ArraySpec, TextsSpec, ValueSpec
+from longtail.store.specs import LARGEST_SIZE, ArraySpec, TextsSpec, ValueSpec
 from longtail.store.strict_json import FaultError, shown
 
 Arrays = Mapping[str, Array]

@@ -29,10 +29,8 @@ from longtail.store.schema import (
     STRING_LABELS,
     TEXT,
     TEXT_VALUES,
-    ArraySpec,
-    Schema,
-    ValueSpec,
 )
+from longtail.store.specs import ArraySpec, Schema, ValueSpec
 from longtail.store.strict_json import FaultError, shown
 
 TEXT_KIND = "TextClassifier"

@@ -11,7 +11,6 @@ from longtail.store.schema import (
     DOUBLE_SAMPLING_VALUES,
     FEATURE_NAMES_IN,
     INDEX,
-    LARGEST_FLOAT,
     LONG_TAIL,
     LONG_TAIL_VALUES,
     NUMERIC_LABELS,
@@ -22,9 +21,8 @@ from longtail.store.schema import (
     STRING_LABELS,
     TEXT,
     TEXT_VALUES,
-    ArraySpec,
-    ValueSpec,
 )
+from longtail.store.specs import LARGEST_FLOAT, ArraySpec, ValueSpec
 
 _LABELS = (NUMERIC_LABELS, *STRING_LABELS.arrays, *OBJECT_LABELS.arrays, *FEATURE_NAMES_IN.arrays)
 _GROUPS: tuple[tuple[str, tuple[ArraySpec, ...], tuple[ValueSpec, ...]], ...] = (

@@ -30,10 +30,8 @@ from longtail.store.schema import (
     PARAMETERS,
     SCHEMAS,
     STRING_LABELS,
-    ArraySpec,
-    Schema,
-    ValueSpec,
 )
+from longtail.store.specs import ArraySpec, Schema, ValueSpec
 from longtail.store.strict_json import FaultError
 from longtail.store.texts import pack_texts, unpack_texts
 from longtail.training.double_sampling import DoubleSamplingState, derive_state
@@ -216,7 +214,7 @@ def _build(contents: Contents, sizes: Sizes, classes: NDArray[Any]) -> SavedMode
 
 def _as_given(spec: ValueSpec, value: Any) -> Any:
     """Return a value as constructors take it; kernels are compiled for floats, not for integers."""
-    if spec.kind == "float":
+    if spec.kind == "float" and value is not None:
         return float(value)
     return tuple(value) if isinstance(value, list) else value
 

@@ -12,7 +12,7 @@ SEVERAL_CANDIDATES = 2  # times as many where documents have several labels
 
 @dataclass(frozen=True)
 class FitConfig:
-    """What a fit is told; every field but the first six is for experiments.
+    """What a fit is told; every field but the first seven is for experiments.
 
     Attributes
     ----------
@@ -26,6 +26,8 @@ class FitConfig:
         Number of threads.
     calibrate : bool
         Whether documents are held out to calibrate probabilities.
+    time_budget : float or None
+        Seconds; stages that are not expected to end by then are left out.
     features : {"learned", "default", "cosine"}
         Feature weights: learned, fixed, or one feature of which only the scale is learned.
     term_weights, residuals, leave_one_out : bool
@@ -58,6 +60,7 @@ class FitConfig:
     seed: int = 0
     n_jobs: int | None = None
     calibrate: bool = True
+    time_budget: float | None = None
     features: Literal["learned", "default", "cosine"] = "learned"
     term_weights: bool = True
     residuals: bool = True
@@ -78,6 +81,25 @@ class FitConfig:
     def for_labels(self, labels: LabelSets) -> FitConfig:
         """Return what a fit on such labels is told."""
         return replace(self, candidates=count_candidates(self.candidates, labels.has_several))
+
+    def within_budget(self, elapsed: float, expected: float) -> FitConfig:
+        """Return the same without the stages that the time budget has no room for.
+
+        Parameters
+        ----------
+        elapsed : float
+            Seconds since the fit began.
+        expected : float
+            Seconds that residuals are expected to take. Calibration learns them a second time.
+        """
+        if self.time_budget is None:
+            return self
+        left = self.time_budget - elapsed
+        return replace(
+            self,
+            residuals=self.residuals and expected <= left,
+            calibrate=self.calibrate and 2.0 * expected <= left,
+        )
 
 
 def count_candidates(candidates: int, several: bool) -> int:

@@ -1,0 +1,123 @@
+"""What a schema is made of: what an array, a value or a list of texts of a file must be.
+
+In: nothing. Out: dataclasses and the bounds that several of them share; `schema` fills them in.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+# Far above any weight, sum or score, and so far below the largest float32 that the sums of a search
+# stay finite.
+LARGEST_FLOAT = 2.0**64
+LARGEST_COUNT = 2**62
+LARGEST_SIZE = 2**53  # documents: every smaller integer is exact as a float64
+SMALLEST_SHARE = 2.0**-64  # of a term in the collection: its sums are integers below 2^63
+
+Order = Literal["", "rising", "not falling", "not rising"]
+
+
+@dataclass(frozen=True)
+class ArraySpec:
+    """What an array of a file must be.
+
+    Attributes
+    ----------
+    name : str
+        In the file, and where in the state it is.
+    dtypes : str
+        Accepted ones, separated by spaces. Ids come in the smallest that search and scoring use.
+    shape : str
+        Sizes, separated by commas: a number, a name, or a name ``+ 1``.
+    meaning : str
+        For the format page.
+    low, high : float
+        Least and largest value.
+    ids : str
+        Name of a size: values are ids below it.
+    least_nonzero : float
+        Least value that is not zero.
+    offsets : str
+        Name of a size: the values cut as many entries into rows, from 0 to it, never falling.
+    order : str
+        Of the values; of the first column where there are two dimensions.
+    rows : str
+        Name of an array of offsets: the order holds within each row.
+    optional : bool
+        Whether a file may lack it; the state then has its default, or a derived value.
+    """
+
+    name: str
+    dtypes: str
+    shape: str
+    meaning: str
+    low: float = -LARGEST_FLOAT
+    high: float = LARGEST_FLOAT
+    ids: str = ""
+    least_nonzero: float = 0.0
+    offsets: str = ""
+    order: Order = ""
+    rows: str = ""
+    optional: bool = False
+
+
+@dataclass(frozen=True)
+class ValueSpec:
+    """What a single value of a file must be: a parameter of an estimator, or a number of a state.
+
+    `kind` is "boolean", "integer", "number" (integers stay so), "float", "pair" (two integers,
+    least first), "frequency" (an integer from 1 on, or a float from 0 to 1), "string",
+    "strings" (one, or a list of them) or "multilabel" (a boolean, or "auto"); None is accepted
+    where `nullable`. `above` is a bound that is not reached.
+    """
+
+    name: str
+    kind: Literal[
+        "boolean", "integer", "number", "float", "pair", "frequency", "string", "strings",
+        "multilabel",
+    ]  # fmt: skip
+    meaning: str
+    low: float = -LARGEST_FLOAT
+    high: float = LARGEST_FLOAT
+    above: float | None = None
+    among: tuple[int | bool, ...] = ()
+    nullable: bool = False
+    optional: bool = False
+
+
+@dataclass(frozen=True)
+class TextsSpec:
+    """Texts of any length: two arrays, ``name.offsets`` and ``name.utf8``."""
+
+    name: str
+    size: str
+    meaning: str
+    optional: bool = False
+
+    @property
+    def arrays(self) -> tuple[ArraySpec, ArraySpec]:
+        """The two arrays."""
+        n_bytes = f"n_bytes of {self.name}"
+        utf8, offsets = f"{self.name}.utf8", f"{self.name}.offsets"
+        return (
+            ArraySpec(utf8, "u1", n_bytes, f"{self.meaning}, as UTF-8"),
+            ArraySpec(offsets, "i8", f"{self.size} + 1", "where each begins", offsets=n_bytes),
+        )
+
+
+@dataclass(frozen=True)
+class Schema:
+    """Everything that a file of one kind of estimator has.
+
+    `shared` names arrays of the state that are another array of the file, `zeros` those that are
+    zeros of a size, `derived` groups of parts that are computed where the file lacks them.
+    """
+
+    kind: str
+    arrays: tuple[ArraySpec, ...]
+    values: tuple[ValueSpec, ...]
+    parameters: tuple[ValueSpec, ...]
+    shared: dict[str, str]
+    zeros: dict[str, str]
+    derived: tuple[tuple[str, ...], ...] = ()
