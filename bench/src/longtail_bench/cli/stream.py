@@ -1,0 +1,73 @@
+"""`longtail bench stream`: predict each batch of a stream, then learn it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from longtail.cli.options import AsJson
+from longtail.cli.show import clear_errors, print_json, print_note, print_table, progress, say
+from longtail_bench.cli.show import DATA_FOLDER, DataFolder, Out, append_json
+
+if TYPE_CHECKING:
+    from longtail_bench.stream import StreamRow
+
+
+def stream(
+    data: Annotated[str, typer.Argument(help="A data set with texts, by name or folder.")],
+    folder: DataFolder = DATA_FOLDER,
+    start: Annotated[
+        int | None,
+        typer.Option("--from", help="First period predicted; the third of the set by default."),
+    ] = None,
+    until: Annotated[int | None, typer.Option(help="Last period.")] = None,
+    batch: Annotated[int, typer.Option(min=1, help="Documents predicted, then learned.")] = 250,
+    refit_every: Annotated[int, typer.Option(min=1, help="Documents between two fits.")] = 5000,
+    systems: Annotated[
+        str | None, typer.Option(help="Beginnings of names, separated by ';'; all by default.")
+    ] = None,
+    out: Out = None,
+    table: Annotated[Path | None, typer.Option(help="Write the tables as Markdown.")] = None,
+    figure: Annotated[Path | None, typer.Option(help="Draw accuracy over time.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Predict a stream of documents batch by batch, teaching each batch after it was predicted."""
+    from dataclasses import asdict
+
+    from longtail.cli.show import plain
+    from longtail_bench import stream_report
+    from longtail_bench.stream import read_stream, run_systems
+    from longtail_bench.stream_systems import choose_systems
+
+    with clear_errors():
+        path = Path(data) if Path(data).is_dir() else folder / data
+        documents = read_stream(path)
+        if until is not None:
+            documents = documents.until(until)
+        first = int(documents.periods[len(documents.texts) // 3]) if start is None else start
+        selected, missing = choose_systems(len(set(documents.labels)), refit_every, systems)
+        for name, package in missing.items():
+            print_note(f"{name}: left out, needs pip install {package}")
+
+        def keep(done: Sequence[StreamRow]) -> None:
+            for row in done:
+                append_json(out, {"data": path.name, "batch": batch, **plain(asdict(row))})
+
+        with progress() as update:
+            rows = run_systems(documents, selected, first, batch, update, keep)
+        title = f"{path.name} from {first} on, batches of {batch}"
+        tables = [stream_report.summary_table(rows, title), stream_report.period_table(rows)]
+        if table is not None:
+            table.write_text("\n".join(entry.to_markdown() for entry in tables), "utf-8")
+        if figure is not None:
+            stream_report.plot_stream(rows).savefig(figure)
+        if as_json:
+            print_json([plain(asdict(row)) for row in rows])
+            return
+        for entry in tables:
+            print_table(entry.title, entry.header, entry.rows)
+        for footnote in stream_report.NOTES:
+            say(footnote)

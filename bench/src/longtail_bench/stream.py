@@ -1,0 +1,314 @@
+"""Documents in the order of time: each batch is predicted, then learned.
+
+In: a stream of texts with labels and periods, and systems that learn from it. Out: how good the
+predictions were, and what learning and predicting cost, period by period and in all.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.metrics import roc_auc_score
+
+from longtail import metrics
+from longtail.datasets.streams import read_chunks
+from longtail_bench.measure import Progress
+
+STREAM_FILE = "stream.tsv.xz"
+RECENT_SHARE = 30 / 365  # of a period's documents: thirty days where a period is a year
+N_PERIODS = 10  # of a set that has no years
+ALL = "all"  # the name of all periods together
+_CHUNK = 1 << 20  # bytes read at once
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Stream:
+    """Documents in their order.
+
+    Attributes
+    ----------
+    texts : list of str
+        The documents.
+    labels : ndarray of shape (n_documents,)
+        Their classes.
+    periods : ndarray of shape (n_documents,), int64
+        Year of each, or tenth of the set where there are no years; ascending.
+    """
+
+    texts: list[str]
+    labels: NDArray[Any]
+    periods: Integers
+
+    def until(self, period: int) -> Stream:
+        """Return the documents up to a period and with it."""
+        end = int(np.searchsorted(self.periods, period, side="right"))
+        return Stream(self.texts[:end], self.labels[:end], self.periods[:end])
+
+    def ages(self) -> Integers:
+        """Return how many documents ago each document's class was first seen; 0 if never."""
+        _, first, ids = np.unique(self.labels, return_index=True, return_inverse=True)
+        return np.arange(len(self.labels)) - first[ids]
+
+
+class StreamSystem(Protocol):
+    """What learns from a stream."""
+
+    def start(self, texts: list[str], labels: NDArray[Any]) -> None:
+        """Learn the documents before the first prediction."""
+
+    def predict(self, texts: list[str]) -> tuple[NDArray[Any], Floats | None]:
+        """Return a label for each text, and its probability where the system has one."""
+
+    def learn(self, texts: list[str], labels: NDArray[Any], *, new_period: bool) -> None:
+        """Learn a batch that was predicted; the next one may begin another period."""
+
+
+@dataclass(frozen=True)
+class StreamRow:
+    """What a system reached in a period, or in all.
+
+    Attributes
+    ----------
+    system, period : str
+        Which; `ALL` for all periods together.
+    n_documents : int
+        Number of documents predicted.
+    accuracy : float
+        Share that is correct.
+    macro_f1 : float
+        Mean of the per-class F1 over the classes that occur or are predicted.
+    seen : float
+        Share of the documents whose class had a document before their batch.
+    accuracy_seen : float
+        Accuracy of those.
+    recall_recent : float
+        Accuracy of those whose class was first seen in the last thirty days, or as many documents.
+    n_recent : int
+        Their number.
+    calibration_error : float
+        Of the first class's probability; NaN for a system without probabilities.
+    new_class_auroc : float
+        How well low probabilities tell documents of classes never seen; NaN likewise.
+    learn_cpu_seconds, predict_cpu_seconds : float
+        CPU time in the period; what was learned before the first prediction is `start`.
+    start_cpu_seconds : float
+        CPU time of learning the documents before the first prediction.
+    """
+
+    system: str
+    period: str
+    n_documents: int
+    accuracy: float
+    macro_f1: float
+    seen: float
+    accuracy_seen: float
+    recall_recent: float
+    n_recent: int
+    calibration_error: float
+    new_class_auroc: float
+    learn_cpu_seconds: float
+    predict_cpu_seconds: float
+    start_cpu_seconds: float
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """What a system said of each document from the first predicted one on.
+
+    Attributes
+    ----------
+    labels : ndarray of shape (n_documents,)
+        Predicted classes.
+    probabilities : ndarray of shape (n_documents,), float64
+        NaN where there is none.
+    learn, predict : ndarray of shape (n_documents,), float64
+        CPU seconds of each document's batch, divided among its documents.
+    start : float
+        CPU seconds of learning what came before.
+    """
+
+    labels: NDArray[Any]
+    probabilities: Floats
+    learn: Floats
+    predict: Floats
+    start: float
+
+
+def read_stream(folder: Path) -> Stream:
+    """Read a data set in the order of time.
+
+    Parameters
+    ----------
+    folder : Path
+        Holds `stream.tsv.xz` (year, class and text on each line), or else `train.tsv.xz` and
+        `test.tsv.xz` (class and text), which are taken in the order of the files.
+
+    Raises
+    ------
+    ValueError
+        If it holds neither.
+    """
+    if (folder / STREAM_FILE).exists():
+        rows = list(_read_rows(folder / STREAM_FILE, 3))
+        periods = np.array([int(row[0]) for row in rows])
+        return Stream([row[2] for row in rows], np.array([row[1] for row in rows]), periods)
+    files = [folder / f"{name}.tsv.xz" for name in ("train", "test")]
+    if not all(file.exists() for file in files):
+        raise ValueError(f"{folder} holds neither {STREAM_FILE} nor train.tsv.xz and test.tsv.xz.")
+    rows = [row for file in files for row in _read_rows(file, 2)]
+    periods = np.arange(len(rows)) * N_PERIODS // len(rows) + 1
+    return Stream([row[1] for row in rows], np.array([row[0] for row in rows]), periods)
+
+
+def run_stream(
+    stream: Stream,
+    system: StreamSystem,
+    start: int,
+    batch: int,
+    progress: Progress = lambda *_: None,
+    name: str = "",
+) -> Predictions:
+    """Learn all periods before one, then predict and learn the rest in batches.
+
+    Parameters
+    ----------
+    stream : Stream
+        The documents.
+    system : StreamSystem
+        What learns; fresh.
+    start : int
+        The first period that is predicted.
+    batch : int
+        How many documents are predicted before they are learned.
+    progress : callable, optional
+        Called with the name, how many documents are done, and how many there are.
+    name : str, optional
+        Of the system.
+
+    Raises
+    ------
+    ValueError
+        If there is nothing before `start`, or nothing from there on.
+    """
+    first, n_documents = int(np.searchsorted(stream.periods, start)), len(stream.texts)
+    if not 0 < first < n_documents:
+        raise ValueError(
+            f"start must be a period with documents before it; got {start}, the periods are "
+            f"{stream.periods[0]} to {stream.periods[-1]}."
+        )
+    if batch < 1:
+        raise ValueError(f"batch must be at least 1; got {batch}.")
+    labels = np.empty(n_documents - first, object)
+    probabilities, learn, predict = np.full((3, n_documents - first), np.nan)
+    before = time.process_time()
+    system.start(stream.texts[:first], stream.labels[:first])
+    spent = time.process_time() - before
+    for begin in range(first, n_documents, batch):
+        progress(name, begin - first, n_documents - first)
+        end = min(begin + batch, n_documents)
+        texts, rows = stream.texts[begin:end], slice(begin - first, end - first)
+        before = time.process_time()
+        labels[rows], found = system.predict(texts)
+        middle = time.process_time()
+        following = stream.periods[min(end, n_documents - 1)]
+        new_period = bool(following > stream.periods[begin])
+        system.learn(texts, stream.labels[begin:end], new_period=new_period)
+        after = time.process_time()
+        predict[rows] = (middle - before) / (end - begin)
+        learn[rows] = (after - middle) / (end - begin)
+        if found is not None:
+            probabilities[rows] = found
+    return Predictions(labels, probabilities, learn, predict, spent)
+
+
+def summarize(stream: Stream, predictions: Predictions, batch: int, name: str) -> list[StreamRow]:
+    """Return a row for each period, and one for all of them at the end."""
+    first = len(stream.texts) - len(predictions.labels)
+    periods, ages = stream.periods[first:], stream.ages()[first:]
+    # Seen means seen before the batch began: its own documents are learned after it.
+    seen = ages > np.arange(len(ages)) % batch
+    _, ids, sizes = np.unique(stream.periods, return_inverse=True, return_counts=True)
+    newcomer = seen & (ages <= np.maximum(RECENT_SHARE * sizes[ids[first:]], 1))
+    named = [(str(period), periods == period) for period in np.unique(periods)]
+    named.append((ALL, np.ones(len(periods), np.bool_)))
+    return [
+        _summarize(name, period, rows, stream.labels[first:], predictions, seen, newcomer)
+        for period, rows in named
+    ]
+
+
+def _summarize(
+    name: str,
+    period: str,
+    rows: Flags,
+    truth: NDArray[Any],
+    predictions: Predictions,
+    seen: Flags,
+    newcomer: Flags,
+) -> StreamRow:
+    """Return the row of some documents."""
+    predicted = predictions.labels[rows].astype(truth.dtype)
+    correct = predicted == truth[rows]
+    probabilities = predictions.probabilities[rows]
+    error = auroc = float("nan")
+    if not np.isnan(probabilities).any():
+        error = metrics.expected_calibration_error(probabilities, correct)
+        if 0 < seen[rows].sum() < rows.sum():
+            auroc = float(roc_auc_score(~seen[rows], -probabilities))
+    return StreamRow(
+        system=name,
+        period=period,
+        n_documents=int(rows.sum()),
+        accuracy=float(correct.mean()),
+        macro_f1=metrics.macro_f1(truth[rows], predicted),
+        seen=float(seen[rows].mean()),
+        accuracy_seen=_mean(correct[seen[rows]]),
+        recall_recent=_mean(correct[newcomer[rows]]),
+        n_recent=int(newcomer[rows].sum()),
+        calibration_error=error,
+        new_class_auroc=auroc,
+        learn_cpu_seconds=float(predictions.learn[rows].sum()),
+        predict_cpu_seconds=float(predictions.predict[rows].sum()),
+        start_cpu_seconds=predictions.start,
+    )
+
+
+def run_systems(
+    stream: Stream,
+    systems: dict[str, Callable[[], StreamSystem]],
+    start: int,
+    batch: int,
+    progress: Progress = lambda *_: None,
+    on_rows: Callable[[Sequence[StreamRow]], None] = lambda _: None,
+) -> list[StreamRow]:
+    """Run systems one after the other, each from the beginning; see `run_stream`."""
+    rows: list[StreamRow] = []
+    for name, make in systems.items():
+        predictions = run_stream(stream, make(), start, batch, progress, name)
+        rows += summarize(stream, predictions, batch, name)
+        on_rows([row for row in rows if row.system == name])
+    return rows
+
+
+def _mean(values: Flags) -> float:
+    return float(values.mean()) if len(values) else float("nan")
+
+
+def _read_rows(path: Path, n_columns: int) -> Iterator[list[str]]:
+    """Yield the columns of each line."""
+    text = b"".join(read_chunks(path, _CHUNK)).decode("utf-8").removesuffix("\n")
+    for i, line in enumerate(text.split("\n")):
+        row = line.split("\t", n_columns - 1)
+        if len(row) != n_columns:
+            raise ValueError(f"line {i + 1} of {path} must have {n_columns} columns.")
+        yield row

@@ -1,0 +1,168 @@
+"""`bench stream`: what is seen, recent and correct is counted as a slow reader would count it."""
+
+from __future__ import annotations
+
+import json
+import lzma
+
+import numpy as np
+import pytest
+from longtail_bench import stream_systems
+from longtail_bench.stream import ALL, Stream, read_stream, run_stream, run_systems, summarize
+from longtail_bench.stream_report import period_table, plot_stream, summary_table
+
+WORDS = ["bear", "fox", "wolf", "owl", "lynx", "hare", "mole", "stoat"]
+
+
+def draw_stream(n=240, seed=0):
+    """Classes appear one after the other; a document names its class twice."""
+    rng = np.random.default_rng(seed)
+    texts, labels = [], []
+    for i in range(n):
+        word = WORDS[rng.integers(0, 2 + i * (len(WORDS) - 2) // n)]
+        noise = " ".join(f"w{rng.integers(0, 30)}" for _ in range(4))
+        texts.append(f"the {word} and a {word} {noise}")
+        labels.append(word)
+    return Stream(texts, np.array(labels), 2000 + np.arange(n) // 60)
+
+
+class Recorder:
+    """Predicts the class of the last document learned, and notes the calls."""
+
+    def __init__(self):
+        self.calls = []
+        self.n_learned = 0
+
+    def start(self, texts, labels):
+        self.n_learned, self.last = len(texts), labels[-1]
+
+    def predict(self, texts):
+        self.calls.append(("predict", self.n_learned, len(texts)))
+        return np.array([self.last] * len(texts)), np.full(len(texts), 0.25)
+
+    def learn(self, texts, labels, *, new_period):
+        self.calls.append(("learn", len(texts), new_period))
+        self.n_learned += len(texts)
+        self.last = labels[-1]
+
+
+def test_a_batch_is_predicted_before_it_is_learned():
+    stream, system = draw_stream(200), Recorder()
+    predictions = run_stream(stream, system, 2001, 50)
+    assert system.calls == [
+        *(("predict", 60, 50), ("learn", 50, False)),
+        *(("predict", 110, 50), ("learn", 50, True)),
+        *(("predict", 160, 40), ("learn", 40, True)),
+    ]
+    expected = np.repeat(stream.labels[[59, 109, 159]], [50, 50, 40])
+    assert np.array_equal(predictions.labels, expected)
+
+
+def test_rows_agree_with_a_slow_count():
+    stream, batch = draw_stream(), 7
+    predictions = run_stream(stream, Recorder(), 2001, batch)
+    rows = {row.period: row for row in summarize(stream, predictions, batch, "it")}
+    assert list(rows) == ["2001", "2002", "2003", ALL]
+    hits, seen, recent = {}, {}, {}
+    for i in range(60, len(stream.texts)):
+        begin = 60 + (i - 60) // batch * batch
+        earlier = [j for j in range(begin) if stream.labels[j] == stream.labels[i]]
+        for key in (str(stream.periods[i]), ALL):
+            hit = predictions.labels[i - 60] == stream.labels[i]
+            hits.setdefault(key, []).append(hit)
+            seen.setdefault(key, []).append(bool(earlier))
+            if earlier and i - earlier[0] <= 30 / 365 * 60:
+                recent.setdefault(key, []).append(hit)
+    for key, row in rows.items():
+        assert row.n_documents == len(hits[key])
+        assert row.accuracy == pytest.approx(np.mean(hits[key]))
+        assert row.seen == pytest.approx(np.mean(seen[key]))
+        known = [hit for hit, was in zip(hits[key], seen[key], strict=True) if was]
+        assert row.accuracy_seen == pytest.approx(np.mean(known))
+        assert row.n_recent == len(recent.get(key, []))
+        assert row.calibration_error == pytest.approx(abs(0.25 - np.mean(hits[key])))
+
+
+def test_systems_learn_what_they_are_taught():
+    stream = draw_stream()
+    systems = stream_systems.make_systems(len(WORDS), 60)
+    names = [name for name in systems if not name.startswith(("vowpal", "river"))]
+    rows = run_systems(stream, {name: systems[name] for name in names}, 2001, 20)
+    accuracy = {row.system: row.accuracy for row in rows if row.period == ALL}
+    assert accuracy["longtail, frozen"] < 0.6
+    for name in names[1:6]:  # words tell the classes: only new ones are missed
+        assert accuracy[name] > accuracy["longtail, frozen"]
+    assert accuracy["longtail, taught"] > 0.8
+    assert accuracy["nearest documents"] > 0.8
+    assert max(accuracy[name] for name in names[6:]) < 0.5
+    lines = summary_table(rows, "t").to_markdown().splitlines()
+    assert sum(line.startswith(tuple(f"| {name} |" for name in names)) for line in lines) == 8
+    assert len(period_table(rows).rows) == len(names)
+    axes = plot_stream(rows).axes[0]
+    assert len(axes.lines) == len(names) + 1
+
+
+@pytest.mark.parametrize(
+    ("name", "package"),
+    [("vowpal wabbit, recall tree", "vowpalwabbit"), ("river, nearest", "river")],
+)
+def test_online_learners(name, package):
+    pytest.importorskip(package)
+    stream = draw_stream()
+    systems, missing = stream_systems.choose_systems(len(WORDS), 60, name)
+    assert not missing
+    rows = run_systems(stream, systems, 2001, 20)
+    assert rows[-1].accuracy > 0.3
+
+
+def test_a_missing_package_is_named(monkeypatch):
+    monkeypatch.setattr(stream_systems, "find_spec", lambda _: None)
+    systems, missing = stream_systems.choose_systems(8, 60, "river; class of")
+    assert list(systems) == ["class of the last document"]
+    assert list(missing.values()) == ["river"]
+    with pytest.raises(ValueError, match="no system begins with 'pecos'"):
+        stream_systems.choose_systems(8, 60, "pecos")
+
+
+def write_stream(folder, stream):
+    folder.mkdir()
+    rows = zip(stream.periods, stream.labels, stream.texts, strict=True)
+    text = "".join(f"{period}\t{label}\t{text}\n" for period, label, text in rows)
+    (folder / "stream.tsv.xz").write_bytes(lzma.compress(text.encode()))
+
+
+def test_streams_are_read_with_years_or_in_the_order_of_files(tmp_path):
+    stream = draw_stream(60)
+    write_stream(tmp_path / "years", stream)
+    read = read_stream(tmp_path / "years")
+    assert read.texts == stream.texts
+    assert np.array_equal(read.periods, stream.periods)
+    for name, rows in (("train", slice(0, 40)), ("test", slice(40, 60))):
+        lines = zip(stream.labels[rows], stream.texts[rows], strict=True)
+        text = "".join(f"{label}\t{text}\n" for label, text in lines)
+        (tmp_path / f"{name}.tsv.xz").write_bytes(lzma.compress(text.encode()))
+    read = read_stream(tmp_path)
+    assert read.texts == stream.texts
+    assert np.array_equal(read.periods, np.repeat(np.arange(1, 11), 6))
+    assert len(read.until(3).texts) == 18
+    with pytest.raises(ValueError, match="holds neither"):
+        read_stream(tmp_path / "nothing")
+    with pytest.raises(ValueError, match="start must be a period"):
+        run_stream(stream, Recorder(), 2000, 5)
+
+
+def test_the_command_writes_rows_table_and_figure(tmp_path):
+    from longtail_bench.cli.app import bench
+    from typer.testing import CliRunner
+
+    write_stream(tmp_path / "animals", draw_stream(120))
+    out, table, figure = (tmp_path / name for name in ("rows.jsonl", "table.md", "stream.svg"))
+    arguments = ["stream", "animals", "--folder", str(tmp_path), "--from", "2001", "--batch", "9"]
+    arguments += ["--systems", "nearest centroid; class of the last", "--out", str(out)]
+    result = CliRunner().invoke(bench, [*arguments, "--table", str(table), "--figure", str(figure)])
+    assert result.exit_code == 0, result.output
+    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    assert [row["period"] for row in rows] == ["2001", "all"] * 2
+    assert rows[1]["calibration_error"] is None
+    assert "| nearest centroid |" in table.read_text()
+    assert figure.read_text().startswith("<?xml")
