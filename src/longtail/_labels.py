@@ -18,10 +18,10 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from longtail._columns import as_labels, is_missing, join_labels, show_label
+from longtail._constants import LABEL_FORMS
 from longtail.sparse import Integers, gather_rows, offsets_from_lengths
 
 Multilabel = bool | Literal["auto"]
-FORMS = ("labels", "lists", "sparse indicator", "dense indicator")
 
 _SET_TYPES = (list, tuple, set, frozenset, np.ndarray)
 
@@ -33,7 +33,7 @@ class LabelForm:
     Attributes
     ----------
     form : int
-        Row of `FORMS`.
+        Row of `LABEL_FORMS`.
     n_columns : int
         Columns of the indicator matrix; 0 for other forms.
     """
@@ -327,7 +327,9 @@ def _from_lists(sets: list[Any]) -> LabelSets:
             f"y has the label {show_label(classes[ids[twice[0]]])} twice in the set of document "
             f"{owners[twice[0]]}. Give each label once."
         )
-    return LabelSets(offsets_from_lengths(sizes), ids, classes, LabelForm(FORMS.index("lists")))
+    return LabelSets(
+        offsets_from_lengths(sizes), ids, classes, LabelForm(LABEL_FORMS.index("lists"))
+    )
 
 
 def _check_flat(flat: list[Any], owners: Integers) -> None:
@@ -366,7 +368,7 @@ def _from_indicator(y: Any) -> LabelSets:
             "1 and everything else to 0, or give labels as a list of lists."
         )
     form = LabelForm(
-        FORMS.index("sparse indicator" if is_sparse else "dense indicator"), y.shape[1]
+        LABEL_FORMS.index("sparse indicator" if is_sparse else "dense indicator"), y.shape[1]
     )
     return LabelSets(
         rows.indptr.astype(np.int64), rows.indices.astype(np.int64), np.arange(y.shape[1]), form

@@ -15,10 +15,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from longtail._constants import FRACTION_BITS
 from longtail._kernels.types import Counts
 
-# Counts that are whole numbers need no fraction; others are rounded to 2^-32.
-FRACTION_BITS = 32
 SMALLEST_COUNT = 2.0**-FRACTION_BITS  # anything less is taken as zero
 LARGEST_NARROW_COUNT = 1 << 24  # up to here float32 holds every whole number
 BLOCK_ENTRIES = 1 << 17  # looked at together where that takes a copy: 1 MB

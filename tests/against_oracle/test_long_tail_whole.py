@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from longtail import LongTailClassifier
+from longtail._constants import WHOLE_QUERY
 from longtail._labels import as_sets
-from longtail.retrieval.pruning import WHOLE_QUERY
 from longtail.training import calibration, mixture, residuals, self_check
 from longtail.training.sampling import draw_labels, draw_seed, hold_out
 from tests import oracle_long_tail as oracle

@@ -744,17 +744,50 @@ def test_warmup():
     assert "Kernels are ready" in said
 
 
-def test_help_imports_no_library():
-    """Help must be quick: none of what takes long is imported."""
+@pytest.mark.parametrize(
+    ("arguments", "heavy"),
+    [
+        (["--version"], "numpy scipy sklearn numba pyarrow matplotlib joblib"),
+        (["--help"], "numpy scipy sklearn numba pyarrow matplotlib joblib"),
+        (["fit", "--help"], "numpy scipy sklearn numba pyarrow matplotlib joblib"),
+        (["info", "MODEL"], "scipy sklearn numba pyarrow matplotlib joblib"),
+        (["info", "MODEL", "--changes", "--json"], "scipy sklearn numba pyarrow matplotlib joblib"),
+    ],
+)
+def test_commands_that_compute_nothing_import_no_library(files, arguments, heavy):
+    """They must be quick: none of what takes long is imported."""
+    given = [str(files.model) if argument == "MODEL" else argument for argument in arguments]
     code = (
-        "import sys\nfrom longtail.cli.app import app\n"
-        "heavy = {'numpy', 'scipy', 'sklearn', 'numba', 'pyarrow', 'matplotlib'}\n"
-        "print(sorted(heavy & set(sys.modules)))"
+        "import sys\nfrom longtail.cli import main\n"
+        f"sys.argv = ['longtail', *{given}]\n"
+        "try:\n    main()\nexcept SystemExit as end:\n    assert not end.code\n"
+        f"print('imported', sorted(set({heavy.split()}) & set(sys.modules)))"
     )
     result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
-    assert result.stdout == "[]\n"
+    assert result.stdout.splitlines()[-1] == "imported []"
+
+
+def test_info_counts_what_was_taught(files, model):
+    before = json.loads(run("info", model, "--json").stdout)
+    run("teach", model, "a heron wades", "--class", "a new class")
+    after = json.loads(run("info", model, "--json").stdout)
+    assert (after["documents"], after["classes"]) == (before["documents"] + 1, 31)
+    run("undo", model)
+    undone = json.loads(run("info", model, "--json").stdout)
+    assert (undone["documents"], undone["classes"], undone["changes"]) == (
+        before["documents"],
+        before["classes"],
+        2,
+    )
+
+
+def test_info_of_damaged_files(files, model):
+    content = bytearray(model.read_bytes())
+    content[-9] ^= 1
+    model.write_bytes(content)
+    assert "is damaged: array" in fails("info", model)
 
 
 def test_every_command_has_help():

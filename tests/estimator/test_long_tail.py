@@ -10,13 +10,13 @@ from longtail_bench.baselines import NearestCentroid
 
 import longtail
 from longtail import LongTailClassifier, metrics
+from longtail._constants import RESIDUALS
 from longtail.exceptions import UncalibratedWarning
 from longtail.sparse import CountMatrix
 from longtail.training import held_out
 from longtail.training.config import FitConfig
 from longtail.training.long_tail import fit_long_tail
 from longtail.training.long_tail_editing import merge_segments
-from longtail.training.self_check import RESIDUALS
 from tests.conftest import assert_same_predictions, load_shared, make_problem, single_labels
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from longtail import LongTailClassifier
-from longtail.retrieval.pruning import WHOLE_QUERY
+from longtail._constants import WHOLE_QUERY
 from longtail.sparse import CountMatrix
 from longtail.training import held_out, shared_weights
 from longtail.training.config import FitConfig

@@ -33,9 +33,9 @@ import math
 import numpy as np
 
 from longtail._kernels.jit import allocating_kernel, kernel, subroutine
+from longtail._kernels.sizes import N_SCORE_FEATURES
 from longtail._kernels.statistics import fixed_point_scale, term_frequency
 
-N_SCORE_FEATURES = 6
 COSINE, LIKELIHOOD, SIZE, COVERAGE, DAMPENED_COSINE, SATURATION = range(N_SCORE_FEATURES)
 
 # Set once by hand, not learned: the feature weights on top of them adapt to the data.

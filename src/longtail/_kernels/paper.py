@@ -7,11 +7,11 @@ import math
 import numpy as np
 
 from longtail._kernels.jit import allocating_kernel, inlined, kernel, subroutine
+from longtail._kernels.sizes import N_PAPER_FEATURES as N_FEATURES
 from longtail._kernels.sorting import find_term
 from longtail._kernels.statistics import term_frequency
 from longtail._kernels.weighting import document_norm
 
-N_FEATURES = 10
 CENTROID_DISTANCE = 8  # column of the ninth feature, the only one that is no sum over shared terms
 
 

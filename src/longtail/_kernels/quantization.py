@@ -10,10 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from longtail._kernels.jit import kernel
+from longtail._kernels.sizes import BYTE_LEVELS, WORD_LEVELS
 from longtail._kernels.sorting import find_term
-
-BYTE_LEVELS = 127  # the products of four bytes with their factors then fit 16 bits
-WORD_LEVELS = 65535  # of postings
 
 
 @kernel

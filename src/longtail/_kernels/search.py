@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 
 from longtail._kernels.jit import inlined, kernel, shift_right, subroutine
-from longtail._kernels.quantization import BYTE_LEVELS, WORD_LEVELS
+from longtail._kernels.sizes import BYTE_LEVELS, WORD_LEVELS
 from longtail._kernels.sorting import nth_largest, sort_together
 
 CHUNK = 64  # classes of which one maximum is kept: 1/64 of the accumulators is read twice

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from longtail._constants import FIGURES, FREQUENCY_BANDS
 from longtail.cli.show import print_table
 
 
@@ -15,17 +16,23 @@ def expectations(model: Any) -> dict[str, Any]:
     stands where none were held out.
     """
     check = getattr(model, "self_check_", None)
-    if check is None or not len(check.residual_figures):
+    if check is None:
         return {}
-    from longtail.metrics.classes import FREQUENCY_BANDS
+    return held_out_figures(check.residual_figures, check.residuals, model.calibration_error_)
 
-    figures = check.summary()
+
+def held_out_figures(table: Any, row: int, calibration_error: float) -> dict[str, Any]:
+    """Return the figures of one row of a self-check's table by name; a file has -1 for NaN."""
+    if not len(table):
+        return {}
+    figures = [value if value >= 0 else math.nan for value in table[row].tolist()]
+    by_name = dict(zip(FIGURES, figures, strict=True))
     return {
-        "accuracy": figures["accuracy"],
-        "macro_f1": figures["macro_f1"],
-        "candidate_recall": figures["recall"],
-        "calibration_error": model.calibration_error_,
-        "by_class_frequency": {name: figures[name] for name, _, _ in FREQUENCY_BANDS},
+        "accuracy": by_name["accuracy"],
+        "macro_f1": by_name["macro_f1"],
+        "candidate_recall": by_name["recall"],
+        "calibration_error": calibration_error,
+        "by_class_frequency": {name: by_name[name] for name, _, _ in FREQUENCY_BANDS},
     }
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from longtail.cli.expect import expectations, print_expectations
-from longtail.cli.inputs import check_model
+from longtail.cli.expect import held_out_figures, print_expectations
+from longtail.cli.inputs import check_model, load_model
 from longtail.cli.options import AsJson, ModelPath
 from longtail.cli.show import clear_errors, count, plain, print_json, print_table, say
 
@@ -27,14 +28,13 @@ def info(
 ) -> None:
     """Show what is in a model file, after checking all of it."""
     with clear_errors():
-        from longtail.teaching import Teacher
-
         check_model(model)
-        teacher = Teacher(model)
         if compact:
-            teacher.compact()
-        facts = _facts(model, teacher)
-        log = [_as_row(change) for change in teacher.changes()] if changes else []
+            from longtail.teaching import Teacher
+
+            Teacher(model).compact()
+        facts, found = _facts(model)
+        log = [_as_row(change) for change in found] if changes else []
         if as_json:
             print_json({**facts, **({"log": log} if changes else {})})
             return
@@ -61,40 +61,77 @@ def info(
             say("Nothing was taught since the model was saved.")
 
 
-def _facts(path: Path, teacher: Any) -> dict[str, Any]:
-    """Return what there is to say about a model."""
-    from longtail.store.container import open_model, read_checksum
+def _facts(path: Path) -> tuple[dict[str, Any], list[Any]]:
+    """Return what there is to say about a model, and what it was taught since it was saved."""
+    from longtail.store.container import read_checksum
     from longtail.store.journal import journal_path
+    from longtail.store.overview import open_checked, waiting_changes
 
-    file, statistics = open_model(path, verify=False), teacher.model.statistics_
+    checked, changes = open_checked(path), waiting_changes(path)
+    file, contents = checked.file, checked.contents
+    taught = load_model(path) if any(change.in_effect for change in changes) else None
     size, log_file = path.stat(), journal_path(path)
-    parameters = {
-        name: value
-        for name, value in teacher.model.get_params().items()
-        if isinstance(value, str | int | float | list | tuple | None)
-    }
-    return {
+    facts = {
         "kind": file.kind,
-        "documents": statistics.n_documents,
-        "classes": statistics.n_classes,
-        "terms": statistics.n_terms,
+        **(_sizes(contents.arrays) if taught is None else _taught_sizes(taught.statistics_)),
         "bytes": size.st_size,
         "saved": datetime.fromtimestamp(size.st_mtime, UTC).isoformat(timespec="seconds"),
         "version": file.library_version,
         "format": file.format_number,
         "checksum": read_checksum(path),
-        "changes": len(teacher.changes()),
+        "changes": len(changes),
         "log_bytes": log_file.stat().st_size if log_file.exists() else 0,
-        "parameters": plain(parameters),
-        **_columns(teacher.model),
-        "expected": expectations(teacher.model),
+        "parameters": plain(_parameters(contents)),
+        **_columns(contents.values),
+        "expected": _expected(path, contents),
+    }
+    return facts, changes
+
+
+def _sizes(arrays: Any) -> dict[str, int]:
+    """Return the sizes of a model that was taught nothing since."""
+    sizes, terms = (
+        arrays[f"statistics/{name}"] for name in ("class_sizes", "document_frequencies")
+    )
+    return {"documents": int(sizes.sum()), "classes": len(sizes), "terms": len(terms)}
+
+
+def _taught_sizes(statistics: Any) -> dict[str, int]:
+    """Return the sizes of a model with its changes."""
+    names = {"documents": "n_documents", "classes": "n_classes", "terms": "n_terms"}
+    return {name: getattr(statistics, attribute) for name, attribute in names.items()}
+
+
+def _parameters(contents: Any) -> dict[str, Any]:
+    """Return the parameters, those of the parts with the names that scikit-learn gives them."""
+    parts = {contents.counts_kind: "classifier__", contents.kind: ""}
+    return {
+        f"{parts.get(kind, 'vectorizer__')}{name}": value
+        for kind, given in contents.parameters.items()
+        for name, value in given.items()
     }
 
 
-def _columns(model: Any) -> dict[str, Any]:
+def _columns(values: Any) -> dict[str, Any]:
     """Return the columns that the model remembers."""
-    columns = getattr(model, "columns_", None)
-    return {} if columns is None else {"text": list(columns.text), "label": columns.label}
+    if "columns/text" not in values:
+        return {}
+    text = values["columns/text"]
+    return {
+        "text": [text] if isinstance(text, str) else list(text),
+        "label": values["columns/label"],
+    }
+
+
+def _expected(path: Path, contents: Any) -> dict[str, Any]:
+    """Return what to expect of the model, as `fit` found it."""
+    arrays, values = contents.arrays, contents.values
+    if "check/residual_figures" not in arrays:
+        return {}
+    error = values.get("calibrator/calibration_error", math.nan)
+    if math.isnan(error) and len(arrays["calibrator/top_log_odds"]):
+        error = load_model(path).calibration_error_  # an earlier version wrote the file
+    return held_out_figures(arrays["check/residual_figures"], values["check/residuals"], error)
 
 
 def _as_row(change: Any) -> dict[str, Any]:

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from longtail._labels import FORMS, LabelForm, LabelSets
+from longtail._constants import LABEL_FORMS
+from longtail._labels import LabelForm, LabelSets
 
 _LONGEST_START = 80  # characters of a bad row that are shown
 
@@ -129,5 +130,5 @@ def make_label_sets(labels: NDArray[Any], label_counts: NDArray[Any]) -> LabelSe
     classes, ids = np.unique(labels, return_inverse=True)
     indptr = np.concatenate([[0], np.cumsum(label_counts)]).astype(np.int64)
     order = np.lexsort((ids, np.repeat(np.arange(len(label_counts)), label_counts)))
-    form = LabelForm(FORMS.index("lists"))
+    form = LabelForm(LABEL_FORMS.index("lists"))
     return LabelSets(indptr, ids[order].astype(np.int64), classes, form)

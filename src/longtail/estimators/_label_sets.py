@@ -11,7 +11,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from longtail._labels import FORMS, LabelForm, LabelSets, as_sets
+from longtail._constants import LABEL_FORMS
+from longtail._labels import LabelForm, LabelSets, as_sets
 from longtail._validation import look_up
 from longtail.estimators._base import CountClassifier
 from longtail.results import Threshold
@@ -114,7 +115,7 @@ def form_sets(
         shape=(len(sizes), max(form.n_columns, int(classes.max()) + 1)),  # classes may be added
     )
     matrix.sort_indices()
-    return matrix if FORMS[form.form] == "sparse indicator" else matrix.toarray()
+    return matrix if LABEL_FORMS[form.form] == "sparse indicator" else matrix.toarray()
 
 
 def _document_f1(true: LabelSets, predicted: LabelSets) -> Floats:

@@ -13,6 +13,7 @@
 ============= ====================================================
 """
 
+from longtail._constants import FREQUENCY_BANDS
 from longtail.metrics.calibration import (
     PrecisionCurve,
     ReliabilityBin,
@@ -22,7 +23,6 @@ from longtail.metrics.calibration import (
     reliability,
 )
 from longtail.metrics.classes import (
-    FREQUENCY_BANDS,
     ClassResult,
     Confusion,
     FrequencyBand,

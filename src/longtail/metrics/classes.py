@@ -9,17 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from longtail._constants import FREQUENCY_BANDS
 from longtail.results import TopK
 from longtail.sparse import Floats, Integers
-
-# Bands of class size in training: name, smallest size, largest size.
-FREQUENCY_BANDS: tuple[tuple[str, int, int | None], ...] = (
-    ("1", 1, 1),
-    ("2-5", 2, 5),
-    ("6-20", 6, 20),
-    ("21-100", 21, 100),
-    ("more", 101, None),
-)
 
 
 def accuracy(y_true: ArrayLike, y_pred: ArrayLike) -> float:

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from longtail._constants import FREQUENCY_BANDS
 from longtail._labels import LabelSets
 from longtail._validation import check_same_kind
-from longtail.metrics.classes import FREQUENCY_BANDS
 from longtail.metrics.rankings import NO_CLASS, RankedSets, as_label_sets
 from longtail.sparse import Floats, Integers
 

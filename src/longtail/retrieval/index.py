@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from longtail._kernels import quantization as kernels
+from longtail._kernels.sizes import BYTE_LEVELS, WORD_LEVELS
 from longtail._kernels.types import Block, Index, Postings, Quantization
 from longtail._parallel import parallel_for
 from longtail.scoring.linear import LinearScorer
@@ -113,7 +114,7 @@ class InvertedIndex:
                 not n_terms
                 or -1 <= self.dense_row_ids.min() <= self.dense_row_ids.max() < len(self.dense_rows)
             )
-            and not np.any(self.dense_rows > kernels.BYTE_LEVELS)
+            and not np.any(self.dense_rows > BYTE_LEVELS)
             and (
                 not len(self.tombstones)
                 or 0 <= self.tombstones.min() <= self.tombstones.max() < n_classes
@@ -133,7 +134,7 @@ def build_index(scorer: LinearScorer, n_terms: int, n_jobs: int | None = None) -
     lowest, highest = np.zeros(n_terms, np.float32), np.zeros(n_terms, np.float32)
     np.minimum.at(lowest, scorer.indices, scorer.weights)
     np.maximum.at(highest, scorer.indices, scorer.weights)
-    n_levels = np.where(is_dense, kernels.BYTE_LEVELS, kernels.WORD_LEVELS)
+    n_levels = np.where(is_dense, BYTE_LEVELS, WORD_LEVELS)
     quantization = Quantization(
         np.where(is_dense, np.cumsum(is_dense) - 1, -1).astype(np.int32),
         lowest,

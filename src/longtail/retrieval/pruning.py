@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from longtail._constants import WHOLE_QUERY
 from longtail._kernels import weighting as kernels
 from longtail._parallel import parallel_for, uniform_work
 from longtail.scoring.weighting import WeightedDocuments
 from longtail.sparse import Integers, count_terms, index_dtype
 from longtail.statistics.classes import ClassStatistics
-
-WHOLE_QUERY = 1 << 30  # postings per class: more than the terms of any document
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from longtail.metrics.classes import FREQUENCY_BANDS
+from longtail._constants import FIGURES, FREQUENCY_BANDS
 from longtail.serve.served_model import Snapshot
 from longtail.training.calibration import _apply_map
-from longtail.training.self_check import FIGURES
 
 N_BINS = 10
 N_POINTS = 200  # of the curve of precision against coverage

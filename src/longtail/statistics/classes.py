@@ -17,12 +17,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from longtail._constants import FRACTION_BITS
 from longtail._kernels import statistics as kernels
 from longtail._kernels.types import Block, ClassTerms, FixedPoint, Members, TermScratch
 from longtail._labels import LabelSets
 from longtail._parallel import parallel_for
 from longtail.sparse import (
-    FRACTION_BITS,
     CountMatrix,
     Floats,
     Integers,

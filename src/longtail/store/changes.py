@@ -13,11 +13,13 @@ import re
 import zlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 __all__ = [
     "LARGEST_ROW",
@@ -199,6 +201,8 @@ def unpack_counts(packed: Iterable[dict[str, Any]]) -> csr_array[Any]:
     shape = (len(indptr), n_terms.pop())
     if len(indices) and not 0 <= indices.min() <= indices.max() < shape[1]:
         raise ValueError(f"indices must be from 0 to {shape[1] - 1}")
+    from scipy.sparse import csr_array  # late: reading a journal of texts needs none of it
+
     X = csr_array((data, indices, np.concatenate([np.zeros(1, np.int64), indptr])), shape=shape)
     X.check_format(full_check=True)
     return X

@@ -13,9 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from longtail._kernels.quantization import BYTE_LEVELS, WORD_LEVELS
-from longtail._labels import FORMS
-from longtail.sparse import count_terms
+from longtail._constants import LABEL_FORMS
+from longtail._kernels.sizes import BYTE_LEVELS, WORD_LEVELS
 from longtail.store.manifest import Array
 from longtail.store.specs import LARGEST_SIZE, ArraySpec, TextsSpec, ValueSpec
 from longtail.store.strict_json import FaultError, shown
@@ -271,6 +270,12 @@ def _column_sums(indices: Array, array: Array, n_columns: int) -> Array:
     return sums
 
 
+def _count_terms(indices: Array, n_terms: int) -> Array:
+    """Return how often each term is listed."""
+    counts = (np.bincount(block, minlength=n_terms) for block in _blocks(indices))
+    return sum(counts, np.zeros(n_terms, np.int64))
+
+
 def _sums_fit(arrays: Arrays, _: Values) -> bool:
     indptr, indices = arrays["statistics/indptr"], arrays["statistics/indices"]
     n_terms = len(arrays["statistics/document_frequencies"])
@@ -288,7 +293,7 @@ def _empty_classes_have_no_terms(arrays: Arrays, _: Values) -> bool:
 
 def _frequencies_fit(arrays: Arrays, _: Values) -> bool:
     frequencies = arrays["statistics/document_frequencies"]
-    classes_with_term = count_terms(arrays["statistics/indices"], len(frequencies))
+    classes_with_term = _count_terms(arrays["statistics/indices"], len(frequencies))
     n_documents = arrays["statistics/class_sizes"].sum(dtype=np.float64)
     return bool(
         np.all(classes_with_term <= frequencies) and frequencies.max(initial=0) <= n_documents
@@ -305,7 +310,7 @@ def _corpus_fits(arrays: Arrays, values: Values) -> bool:
 
 def _index_has_every_entry(arrays: Arrays, _: Values) -> bool:
     indptr, rows = arrays["index/indptr"], arrays["index/dense_row_ids"]
-    classes_with_term = count_terms(arrays["statistics/indices"], len(rows))
+    classes_with_term = _count_terms(arrays["statistics/indices"], len(rows))
     n_postings = np.where(rows < 0, classes_with_term, 0)
     dense = rows[rows >= 0]
     return bool(
@@ -329,7 +334,7 @@ def _index_has_the_scorers_biases(arrays: Arrays, _: Values) -> bool:
 
 
 def _labels_are_columns(arrays: Arrays, values: Values) -> bool:
-    if values["label_form/form"] < FORMS.index("sparse indicator"):
+    if values["label_form/form"] < LABEL_FORMS.index("sparse indicator"):
         return True
     classes = arrays.get("classes", np.zeros(0))
     n_columns = values["label_form/n_columns"]

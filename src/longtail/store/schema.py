@@ -15,12 +15,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from longtail._kernels.quantization import BYTE_LEVELS
-from longtail._labels import FORMS
-from longtail.retrieval.pruning import WHOLE_QUERY
-from longtail.scoring.features import SCORE_FEATURE_NAMES
-from longtail.scoring.paper import FEATURE_NAMES
-from longtail.sparse import FRACTION_BITS
+from longtail._constants import (
+    FIGURES,
+    FRACTION_BITS,
+    LABEL_FORMS,
+    RESIDUALS,
+    SCORERS,
+    WHOLE_QUERY,
+)
+from longtail._kernels.sizes import BYTE_LEVELS, N_PAPER_FEATURES, N_SCORE_FEATURES
 from longtail.store.specs import (
     LARGEST_COUNT,
     LARGEST_SIZE,
@@ -30,7 +33,6 @@ from longtail.store.specs import (
     TextsSpec,
     ValueSpec,
 )
-from longtail.training.self_check import FIGURES, RESIDUALS, SCORERS
 
 FEATURE_NAMES_IN = TextsSpec("feature_names", "n_terms", "names of the columns", optional=True)
 
@@ -105,7 +107,7 @@ LONG_TAIL = (
         least_nonzero=SMALLEST_SHARE,
     ),
     ArraySpec("term_weights", "f8", "n_terms", "learned factor of each term", 0),
-    ArraySpec("feature_weights", "f8", str(len(SCORE_FEATURE_NAMES)), "weight of each feature"),
+    ArraySpec("feature_weights", "f8", str(N_SCORE_FEATURES), "weight of each feature"),
     ArraySpec("stale", "b1", "n_classes", "whether documents changed since the last refine", 0, 1),
     ArraySpec(
         "residuals/indices", "i4", "n_residuals", "terms of each class's residual", ids="n_terms",
@@ -148,13 +150,13 @@ LONG_TAIL = (
               optional=True),
     ArraySpec("check/mixture_slopes", "f8", "2", "what is added to it per unit of ln n_c",
               optional=True),
-    ArraySpec("check/feature_shifts", "f8", f"2, {len(SCORE_FEATURE_NAMES)}",
+    ArraySpec("check/feature_shifts", "f8", f"2, {N_SCORE_FEATURES}",
               "what ranking adds to the feature weights, and per unit of ln n_c", optional=True),
 )  # fmt: skip
 
 DOUBLE_SAMPLING = (
-    ArraySpec("pairwise/weights", "f8", str(len(FEATURE_NAMES)), "weight of each feature"),
-    ArraySpec("pairwise/scales", "f8", str(len(FEATURE_NAMES)), "what the learner divided by", 0),
+    ArraySpec("pairwise/weights", "f8", str(N_PAPER_FEATURES), "weight of each feature"),
+    ArraySpec("pairwise/scales", "f8", str(N_PAPER_FEATURES), "what the learner divided by", 0),
     ArraySpec("centroids/weights", "f8", "nnz", "normalised centroids", optional=True),
     ArraySpec(
         "term_scores/weights", "f8", "nnz", "what each shared term adds to a score", optional=True
@@ -193,8 +195,10 @@ LONG_TAIL_VALUES = (
     ),
     ValueSpec("calibrator/marginal", "boolean", "whether documents had several labels",
               optional=True),
-    ValueSpec("label_form/form", "integer", f"labels come as {', '.join(FORMS)}", 0,
-              len(FORMS) - 1, optional=True),
+    ValueSpec("calibrator/calibration_error", "float", "calibration error to expect", 0, 1,
+              optional=True),
+    ValueSpec("label_form/form", "integer", f"labels come as {', '.join(LABEL_FORMS)}", 0,
+              len(LABEL_FORMS) - 1, optional=True),
     ValueSpec("label_form/n_columns", "integer", "columns of an indicator matrix", 0, 2**31 - 1,
               optional=True),
     ValueSpec("check/scorer", "integer", "row of the scorer that is kept", 0, len(SCORERS) - 1,

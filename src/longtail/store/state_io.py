@@ -20,9 +20,10 @@ from numpy.typing import NDArray
 from longtail.retrieval.index import build_index
 from longtail.retrieval.pruning import QueryPruning
 from longtail.store.checks import Sizes
-from longtail.store.container import open_model, write_model
-from longtail.store.contents import Contents, check_all, part_specs, read_contents, value_specs
+from longtail.store.container import write_model
+from longtail.store.contents import Contents, check_all, part_specs, value_specs
 from longtail.store.manifest import Array
+from longtail.store.overview import open_checked
 from longtail.store.schema import (
     FEATURE_NAMES_IN,
     NUMERIC_LABELS,
@@ -177,10 +178,8 @@ def load_state(path: str | os.PathLike[str], *, verify: bool = True) -> SavedMod
     ModelFileError
         Anything is wrong with the file.
     """
-    file = open_model(path, verify=verify)
+    file, contents, sizes = open_checked(path, verify=verify)
     try:
-        contents = read_contents(file)
-        sizes = check_all(contents)
         classes = _unpack_labels(contents.arrays)
         return _build(contents, sizes, classes)
     except FaultError as fault:

@@ -14,8 +14,9 @@ from longtail.estimators.loading import load as load_file
 from longtail.exceptions import ModelFileError
 from longtail.store.changes import mark_undone
 from longtail.store.container import read_checksum
-from longtail.store.journal import Contents, Journal, journal_path, read_journal
+from longtail.store.journal import Journal, journal_path, read_journal
 from longtail.store.journal_rows import Header
+from longtail.store.overview import check_same_model
 from longtail.teaching.replay import copy_model, replay_journal
 
 __all__ = ["State", "attach", "catch_up", "load", "load_base", "open_state"]
@@ -80,20 +81,6 @@ def open_state(path: str | os.PathLike[str], verify: bool, journal: Journal | No
     if contents.header.model == checksum:
         model = replay_journal(journal_path(path), model, mark_undone(contents.changes))
     return State(model, checksum, contents.header)
-
-
-def check_same_model(path: str | os.PathLike[str], contents: Contents, checksum: str) -> None:
-    """Refuse a journal whose changes belong to another model file."""
-    header = contents.header
-    if not contents.changes or header.model == checksum or header.is_folded(checksum):
-        return
-    raise ModelFileError(
-        journal_path(path),
-        f"holds {len(contents.changes)} change(s) of another model file than the one beside it: "
-        f"{os.fspath(path)} was replaced since. If they are no longer wanted, or the new file has "
-        "them already, delete this journal; otherwise put the file back that it belongs to "
-        f"(checksum {header.model[:12]}...)",
-    )
 
 
 def load_base(path: Path, checksum: str) -> Any:

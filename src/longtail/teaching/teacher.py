@@ -19,7 +19,8 @@ from typing import Any
 from longtail.estimators.loading import load as load_file
 from longtail.store.changes import Change, mark_undone
 from longtail.store.container import read_checksum
-from longtail.store.journal import Journal, journal_path, read_journal
+from longtail.store.journal import Journal
+from longtail.store.overview import waiting_changes
 from longtail.teaching.documents import pack, plain_label
 from longtail.teaching.opening import State, attach, catch_up, load_base, open_state
 from longtail.teaching.replay import ReplayError, apply_new, copy_model, replay
@@ -191,10 +192,7 @@ class Teacher:
 
     def changes(self) -> list[Change]:
         """Return the journal, oldest first; `in_effect` is False for what an undo took back."""
-        contents = read_journal(journal_path(self._path))
-        if contents is None or contents.header.is_folded(read_checksum(self._path)):
-            return []
-        return mark_undone(contents.changes)
+        return waiting_changes(self._path)
 
     def refresh(self) -> None:
         """Take in what other processes have taught since the last call of any method."""

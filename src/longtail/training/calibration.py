@@ -60,6 +60,8 @@ class Calibrator:
         Of the likely candidates of held-out documents, highest first; empty unless `marginal`.
     pair_correct : ndarray of shape (n_pairs,), bool
         Whether they were labels.
+    calibration_error : float or None
+        As `estimate_calibration_error` has it; None where it is not known yet.
     """
 
     top_log_odds: Floats
@@ -72,6 +74,7 @@ class Calibrator:
     marginal: bool = False
     pair_probabilities: Floats = field(default_factory=lambda: np.zeros(0))
     pair_correct: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, np.bool_))
+    calibration_error: float | None = None
 
     @classmethod
     def identity(cls, *, marginal: bool = False) -> Calibrator:
@@ -115,6 +118,7 @@ def fit_calibrator(
         unknown_log_odds=np.zeros(0) if marginal else _log_odds_without(scores, correct),
         marginal=marginal,
     )
+    calibrator = replace(calibrator, calibration_error=estimate_calibration_error(calibrator))
     if not marginal:
         return calibrator
     probabilities = calibrate(scores, calibrator)
@@ -135,6 +139,8 @@ def estimate_calibration_error(calibrator: Calibrator) -> float:
     """
     if not calibrator.is_calibrated:
         return float("nan")
+    if calibrator.calibration_error is not None:
+        return calibrator.calibration_error
     log_odds, correct = calibrator.held_out_log_odds, calibrator.held_out_correct
     probabilities = np.empty(len(log_odds))
     for fold in (0, 1):

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from longtail._constants import RESIDUALS
 from longtail._labels import LabelSets
 from longtail._validation import cap_candidates
 from longtail.retrieval.index import InvertedIndex
@@ -38,7 +39,6 @@ from longtail.training.mixture import (
 from longtail.training.scored_classes import ScoredClasses
 from longtail.training.self_check import (
     BUDGETS,
-    RESIDUALS,
     Figures,
     SelfCheck,
     choose_budget,

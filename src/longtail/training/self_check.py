@@ -22,15 +22,11 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from longtail._constants import FIGURES, FREQUENCY_BANDS, RESIDUALS, SCORERS, WHOLE_QUERY
 from longtail._labels import LabelSets
-from longtail.metrics.classes import FREQUENCY_BANDS
-from longtail.retrieval.pruning import WHOLE_QUERY
 from longtail.sparse import Floats, Integers
 from longtail.training.mixture import Mixture
 
-SCORERS = ("nearest centroid", "default feature weights", "no term weights", "learned")
-RESIDUALS = ("none", "as learned", "mixture")
-FIGURES = ("accuracy", "macro_f1", "recall", *(name for name, _, _ in FREQUENCY_BANDS))
 BUDGETS = (1, 4, 16)  # postings per class, beside the whole query
 MAX_LOST_RECALL = 0.01  # as a share of what the whole query finds
 

@@ -1,0 +1,25 @@
+"""Names and numbers that model files share with the stages; imports nothing.
+
+So that a file can be described and checked (`longtail info`) without a compiler or scikit-learn.
+"""
+
+from __future__ import annotations
+
+# Counts that are whole numbers need no fraction; others are rounded to 2^-32.
+FRACTION_BITS = 32
+WHOLE_QUERY = 1 << 30  # postings per class: more than the terms of any document
+LABEL_FORMS = ("labels", "lists", "sparse indicator", "dense indicator")
+
+# Bands of class size in training: name, smallest size, largest size.
+FREQUENCY_BANDS: tuple[tuple[str, int, int | None], ...] = (
+    ("1", 1, 1),
+    ("2-5", 2, 5),
+    ("6-20", 6, 20),
+    ("21-100", 21, 100),
+    ("more", 101, None),
+)
+
+# Rows and columns of a self-check's tables.
+SCORERS = ("nearest centroid", "default feature weights", "no term weights", "learned")
+RESIDUALS = ("none", "as learned", "mixture")
+FIGURES = ("accuracy", "macro_f1", "recall", *(name for name, _, _ in FREQUENCY_BANDS))
