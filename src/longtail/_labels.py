@@ -7,8 +7,8 @@ label per document is the case of as many pairs as documents, in their order.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain, pairwise
 from typing import Any, Literal
@@ -131,6 +131,13 @@ class LabelSets:
         ids = self.class_ids[indptr[0] : indptr[-1]]
         return LabelSets(indptr - indptr[0], ids, self.classes, self.form)
 
+    def slice_classes(self, first: int, last: int) -> LabelSets:
+        """Return the labels of a range of classes, the first of which becomes number 0."""
+        inside = (self.class_ids >= first) & (self.class_ids < last)
+        before = np.concatenate([[0], np.cumsum(inside)])
+        ids = self.class_ids[inside] - first
+        return LabelSets(before[self.indptr], ids, self.classes[first:last], self.form)
+
     def contain(self, classes: NDArray[Any]) -> NDArray[np.bool_]:
         """Return which class ids of each document's row, shape (n_documents, q), are its labels."""
         n_classes = int(max(classes.max(initial=0), self.class_ids.max(initial=0))) + 1
@@ -225,7 +232,7 @@ def as_sets(y: Any) -> LabelSets:
     return labels
 
 
-def join_sets(chunks: list[Labels]) -> Labels:
+def join_sets(chunks: Sequence[Labels]) -> Labels:
     """Return the labels of several chunks as one, as if they had come at once."""
     arrays = [labels for labels in chunks if not isinstance(labels, LabelSets)]
     if len(arrays) == len(chunks):
@@ -238,12 +245,16 @@ def join_sets(chunks: list[Labels]) -> Labels:
             "of another number of columns, in others. Use one form."
         )
     classes = np.unique(join_labels([labels.classes for labels in sets]))
-    return LabelSets(
-        offsets_from_lengths(np.concatenate([labels.sizes for labels in sets])),
-        np.concatenate([labels.with_classes(classes).class_ids for labels in sets]),
-        classes,
-        forms.pop(),
-    )
+    return stack_sets([labels.with_classes(classes) for labels in sets])
+
+
+def stack_sets(parts: Sequence[LabelSets]) -> LabelSets:
+    """Put the label sets of documents of the same classes under each other."""
+    if len(parts) == 1:
+        return parts[0]
+    sizes = np.concatenate([labels.sizes for labels in parts])
+    class_ids = np.concatenate([labels.class_ids for labels in parts])
+    return replace(parts[0], indptr=offsets_from_lengths(sizes), class_ids=class_ids)
 
 
 def find_sets(y: Labels, classes: NDArray[Any]) -> LabelSets:

@@ -170,6 +170,16 @@ def look_up(classes: NDArray[Any], labels: NDArray[Any]) -> Integers:
     return np.where(classes[positions] == labels, positions, -1)
 
 
+def check_enough_classes(classes: NDArray[Any]) -> None:
+    """Refuse labels of fewer than two classes."""
+    if len(classes) < 2:
+        found = "".join(f", {label!r}" for label in classes.tolist())
+        raise ValueError(
+            f"y has only {len(classes)} class{found}; at least 2 classes are needed. "
+            "Add documents of another class."
+        )
+
+
 def check_known(y: NDArray[Any], classes: NDArray[Any]) -> None:
     """Refuse labels that are not among the sorted classes of a model."""
     unknown = y[look_up(classes, y) < 0]

@@ -38,6 +38,42 @@ def part(first: int, last: int) -> tuple[csr_array, np.ndarray]:
     return X[first:last], y[first:last]
 
 
+@functools.cache
+def label_sets() -> tuple[csr_array, list[list[str]]]:
+    """Return documents joined in pairs, with the labels of both; some have one label or none.
+
+    The last third have one each: a partition of these alone does not know that others have more.
+    """
+    X, y = counts()
+    rng = np.random.default_rng(6)
+    other = rng.permutation(N_DOCUMENTS)
+    is_pair = np.arange(N_DOCUMENTS) < 2 * N_DOCUMENTS // 3
+    joined = csr_array(X + X[other].multiply(is_pair[:, None]))
+    labels = [
+        sorted({f"class {own}", f"class {second}"} if pair else {f"class {own}"})
+        for own, second, pair in zip(y, y[other], is_pair, strict=True)
+    ]
+    for document in range(0, N_DOCUMENTS // 2, 40):
+        labels[document] = []
+    return joined, labels
+
+
+def sets_part(first: int, last: int) -> tuple[csr_array, list[list[str]]]:
+    """Return some of the documents with label sets."""
+    X, y = label_sets()
+    return X[first:last], y[first:last]
+
+
+def indicator_part(first: int, last: int) -> tuple[csr_array, csr_array]:
+    """Return some of the documents with rows of an indicator matrix; some columns are empty."""
+    X, y = label_sets()
+    rows = [document for document in range(first, last) for _ in y[document]]
+    columns = [int(label.removeprefix("class ")) for labels in y[first:last] for label in labels]
+    shape = (last - first, 10 * N_CLASSES)
+    entries = (np.ones(len(rows)), (np.array(rows) - first, columns))
+    return X[first:last], csr_array(entries, shape=shape)
+
+
 def slow_part(first: int, last: int) -> tuple[csr_array, np.ndarray]:
     """Return some of the documents after a while, in which a worker can be killed."""
     time.sleep(0.3)
@@ -47,7 +83,12 @@ def slow_part(first: int, last: int) -> tuple[csr_array, np.ndarray]:
 def texts() -> tuple[list[str], list[str]]:
     """Return the same documents as texts."""
     X, y = counts()
-    words = [
+    return spell(X), [f"class {label}" for label in y]
+
+
+def spell(X: csr_array) -> list[str]:
+    """Return counts as texts."""
+    return [
         " ".join(
             f"w{term}x"
             for term, count in zip(
@@ -57,9 +98,8 @@ def texts() -> tuple[list[str], list[str]]:
             )
             for _ in range(int(count))
         )
-        for i in range(N_DOCUMENTS)
+        for i in range(X.shape[0])
     ]
-    return words, [f"class {label}" for label in y]
 
 
 def bounds(n_parts: int) -> list[tuple[int, int]]:

@@ -5,8 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from longtail._labels import read_label_sets
 from longtail._validation import cap_candidates
-from longtail.retrieval.index import build_index
+from longtail.retrieval.index import IndexShards, build_index
 from longtail.retrieval.search import search
 from longtail.scoring.paper import centroid_scorer, weight_for_cosine
 from longtail.sparse import CountMatrix
@@ -44,6 +45,23 @@ def test_same_bits_for_any_threads(problem):
     one = search_counts(problem.X, problem.y, 7, problem.X, 5)
     two = search_counts(problem.X, problem.y, 7, problem.X, 5, n_jobs=2)
     assert all(np.array_equal(a, b) for a, b in zip(one, two, strict=True))
+
+
+@pytest.mark.parametrize("bounds", [[0, 4, 7], [0, 2, 5, 7], [0, 7]])
+def test_parts_of_the_index_find_what_the_whole_finds(problem, bounds):
+    """Also where labels leave a part fewer classes than are wanted."""
+    statistics = ClassStatistics.from_counts(problem.X, problem.y, 7)
+    scorer = centroid_scorer(statistics, statistics.corpus)
+    documents = weight_for_cosine(CountMatrix.from_matrix(problem.X), statistics.corpus.idf)
+    sets = [[i % 7, (i + 1) % 7, (i + 3) % 7] if i % 3 else [] for i in range(len(problem.y))]
+    labels = read_label_sets(sets, multilabel=True).with_classes(np.arange(7))
+    shards = IndexShards(
+        bounds, lambda i: build_index(scorer.slice_classes(*bounds[i : i + 2]), 25)
+    )
+    for settings in ({}, {"labels": labels}):
+        whole = search(documents, scorer, build_index(scorer, 25), 2, **settings)
+        found = search(documents, scorer, shards, 2, **settings)
+        assert all(np.array_equal(a, b) for a, b in zip(whole, found, strict=True))
 
 
 @pytest.mark.parametrize("q", [0, -1, 2.5, None])

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from longtail._validation import look_up
+from longtail._labels import LabelSets, find_sets, stack_sets
 from longtail.distributed.results import Contents, read_labels, read_part, read_result
 from longtail.distributed.tasks import Run
 from longtail.sparse import CountMatrix, Integers, index_dtype, offsets_from_lengths
@@ -31,15 +33,15 @@ class Block:
     is_wide : bool
         Whether the counts of some block need 64 bits: then those of all have them, as in one
         matrix.
-    class_ids : str
-        The file of their class ids; empty before it is known.
+    labels : str
+        The file of their labels as class ids; empty before these are known.
     """
 
     counts: str
     n_documents: int
     n_terms: int
     is_wide: bool
-    class_ids: str = ""
+    labels: str = ""
 
     def load(self) -> CountMatrix:
         """Map the counts; bits and types are those that one matrix of all blocks would have."""
@@ -51,19 +53,28 @@ class Block:
             self.n_terms,
         )
 
-    def load_class_ids(self) -> Integers:
-        """Map the class ids."""
-        return read_result(self.class_ids).arrays["class_ids"]
+    def load_labels(self) -> LabelSets:
+        """Map the labels as ids of the classes of all blocks, which are not told by name."""
+        file = read_result(self.labels)
+        classes = np.arange(file.parameters["n_classes"])
+        return LabelSets(file.arrays["indptr"], file.arrays["class_ids"], classes)
 
 
 def sum_block(run: Run, block: Block, classes: str, sublinear: bool) -> Contents:
     """Look up the class ids of a block, and sum its documents by class."""
-    labels = read_labels(read_result(classes))
-    class_ids = look_up(labels, read_labels(read_result(block.counts)))
+    labels = find_sets(read_labels(block.counts), read_classes(classes))
+    n_classes = len(labels.classes)
     statistics = ClassStatistics.from_counts(
-        block.load(), class_ids, len(labels), sublinear=sublinear, n_jobs=run.n_jobs
+        block.load(), labels, n_classes, sublinear=sublinear, n_jobs=run.n_jobs
     )
-    return Contents(arrays={"class_ids": class_ids}).add(STATISTICS, statistics)
+    arrays = {"indptr": labels.indptr, "class_ids": labels.class_ids}
+    return Contents({"n_classes": n_classes}, arrays).add(STATISTICS, statistics)
+
+
+def read_classes(path: str) -> NDArray[Any]:
+    """Return the sorted labels of all blocks."""
+    labels = read_labels(path)
+    return labels.classes if isinstance(labels, LabelSets) else labels
 
 
 def add_statistics(run: Run, paths: list[str]) -> Contents:
@@ -79,21 +90,21 @@ def read_statistics(path: str) -> ClassStatistics:
     return read_part(ClassStatistics, read_result(path), STATISTICS)
 
 
-def gather_documents(blocks: Sequence[Block], ids: Integers) -> tuple[CountMatrix, Integers]:
-    """Return the documents of some ids, in their order, with their class ids."""
+def gather_documents(blocks: Sequence[Block], ids: Integers) -> tuple[CountMatrix, LabelSets]:
+    """Return the documents of some ids, in their order, with their labels."""
     starts = offsets_from_lengths(np.array([block.n_documents for block in blocks]))
     order = np.argsort(ids, kind="stable")
     bounds = np.searchsorted(ids[order], starts)
     counts: list[CountMatrix] = []
-    class_ids: list[Integers] = []
+    labels: list[LabelSets] = []
     for i, block in enumerate(blocks):
         rows = ids[order[bounds[i] : bounds[i + 1]]] - starts[i]
         if len(rows) or not counts:  # one at least, so that types are known
             counts.append(block.load().gather(rows))
-            class_ids.append(block.load_class_ids()[rows])
+            labels.append(block.load_labels().gather(rows))
     inverse = np.empty_like(order)
     inverse[order] = np.arange(len(order))
-    return stack_counts(counts).gather(inverse), np.concatenate(class_ids)[inverse]
+    return stack_counts(counts).gather(inverse), stack_sets(labels).gather(inverse)
 
 
 def stack_counts(parts: Sequence[CountMatrix]) -> CountMatrix:

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from longtail._labels import LabelSets, replicate
 from longtail._progress import OnStage, StageReporter
 from longtail.distributed.documents import (
     Block,
@@ -64,8 +65,8 @@ def fit_partitions(
         Is fitted in place. Its `n_jobs` is for tasks that run alone.
     partitions : path, Table, CountFile, callable, or a sequence of these
         The documents, in order: svmlight files by their path, tables of text as
-        `longtail.datasets.Table`, functions that return ``(X, y)`` or ``(texts, y)``. A path may be
-        a pattern or a folder.
+        `longtail.datasets.Table`, functions that return ``(X, y)`` or ``(texts, y)``; `y` as for
+        `fit`. A path may be a pattern or a folder.
     client : dask.distributed.Client, concurrent.futures.Executor or None, default=None
         Where tasks run; None is this process.
     scratch : path-like
@@ -107,11 +108,6 @@ def fit_partitions(
     inner = (
         estimator._classifier_of_counts() if isinstance(estimator, TextClassifier) else estimator
     )
-    if getattr(inner, "multilabel", "auto") is True:
-        raise ValueError(
-            "multilabel=True: over partitions one label per document is learned. Fit label sets in "
-            "memory with fit."
-        )
     if getattr(inner, "time_budget", None) is not None:
         raise ValueError("time_budget is for fit in memory; over partitions leave it at None.")
     listed = list_partitions(partitions)
@@ -129,7 +125,7 @@ def fit_partitions(
         _fit_texts(estimator, listed, stages, plan)
     else:
         estimator._check_parameters()
-        read = _read(listed, stages, plan, read_counts, block_size=plan.block_entries)
+        read = _read(estimator, listed, stages, read_counts, block_size=plan.block_entries)
         _fit_counts(estimator, _as_blocks(read), read, stages, plan)
     if clean:
         remove_results(stages)
@@ -156,7 +152,12 @@ def _fit_texts(
     options: TokenizerOptions = select_parameters(vectorizer, TokenizerOptions)
     selection: TermSelection = select_parameters(vectorizer, TermSelection)
     read = _read(
-        partitions, stages, plan, read_texts, block_size=plan.block_characters, options=options
+        classifier,
+        partitions,
+        stages,
+        read_texts,
+        block_size=plan.block_characters,
+        options=options,
     )
     tokenized = [f"{path}.{i}" for path in read for i in range(_n_blocks(path))]
     merged = stages.reduce("vocabulary", merge_terms, tokenized, options=options)
@@ -177,16 +178,21 @@ def _fit_texts(
     added = AddedDocuments.empty(complete=bool(estimator.remember_documents))
     if estimator.remember_documents:
         for block in blocks:
-            X = block.load().to_csr()
-            added = added.add(X, block.load_class_ids(), terms.n_terms)
+            X, class_ids = replicate(block.load().to_csr(), block.load_labels())
+            added = added.add(X, class_ids, terms.n_terms)
     with estimator._lock:
         estimator._state = TextState(terms, classifier, terms.n_terms, added)
 
 
 def _read(
-    partitions: list[Partition], stages: Stages, plan: Plan, function: Any, **arguments: Any
+    classifier: Any,
+    partitions: list[Partition],
+    stages: Stages,
+    function: Any,
+    **arguments: Any,
 ) -> list[str]:
     """Read all partitions; what their content decides is found by its hash."""
+    arguments["multilabel"] = getattr(classifier, "multilabel", "auto")
     hashes = stages.call("hashing", hash_partition, partitions)
     tasks = []
     for i, (partition, content) in enumerate(zip(partitions, hashes, strict=True)):
@@ -225,8 +231,11 @@ def _unify(files: Iterable[tuple[str, dict[str, Any]]]) -> list[Block]:
 def _fit_counts(
     classifier: Any, blocks: list[Block], read: list[str], stages: Stages, plan: Plan
 ) -> list[Block]:
-    """Fit a classifier of counts on blocks; return them with their class ids."""
+    """Fit a classifier of counts on blocks; return them with their labels."""
     classes = stages.run_one("classes", list_classes, paths=read)
+    known = read_labels(classes)
+    if not classifier._takes_label_sets:
+        classifier._check_takes(known)
     summed = stages.run(
         [
             stages.task(
@@ -240,18 +249,20 @@ def _fit_counts(
             for i, block in enumerate(blocks)
         ]
     )
-    blocks = [replace(block, class_ids=path) for block, path in zip(blocks, summed, strict=True)]
+    blocks = [replace(block, labels=path) for block, path in zip(blocks, summed, strict=True)]
     statistics = stages.reduce("statistics", add_statistics, summed)
     total = statistics[0]
     if len(statistics) > 1:
         total = stages.run_one("statistics", add_statistics, "sum", paths=statistics)
     plan.check(read_statistics(total), blocks)
-    labels = read_labels(read_result(classes))
     fit = (
         fit_long_tail_blocks
         if isinstance(classifier, LongTailClassifier)
         else fit_double_sampling_blocks
     )
-    state = fit(blocks, total, np.asarray(labels), classifier._config(), stages, plan)
+    names = np.asarray(known.classes if isinstance(known, LabelSets) else known)
+    state: Any = fit(blocks, total, names, classifier._config(), stages, plan)
+    if isinstance(known, LabelSets):
+        state = replace(state, label_form=known.form)
     classifier._adopt(state)
     return blocks

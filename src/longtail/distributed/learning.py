@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from longtail._labels import LabelSets
+from longtail._labels import stack_sets
 from longtail.distributed.documents import (
     STATISTICS,
     Block,
@@ -18,52 +18,55 @@ from longtail.distributed.documents import (
     read_statistics,
 )
 from longtail.distributed.results import Contents, read_part, read_result
-from longtail.distributed.scoring import read_scored, search_shards
+from longtail.distributed.scoring import read_index, read_pruning, read_scored, read_shared
 from longtail.distributed.tasks import Run
-from longtail.retrieval.pruning import QueryPruning
 from longtail.scoring.linear import ClassResiduals
-from longtail.scoring.weighting import weight_documents
-from longtail.sparse import Integers
-from longtail.statistics.corpus import Corpus
 from longtail.training.config import FitConfig
-from longtail.training.held_out import HeldOutTest, check_residuals, check_scorers
-from longtail.training.sampling import draw_labels, hold_out
+from longtail.training.held_out import (
+    HeldOutTest,
+    check_residuals,
+    check_scorers,
+    find_candidates,
+)
+from longtail.training.long_tail import draw_documents
 from longtail.training.scored_classes import sum_documents
 from longtail.training.self_check import SelfCheck
-from longtail.training.shared_weights import SampledLabels, SharedWeights, fit_shared_weights
+from longtail.training.shared_weights import SampledLabels, fit_shared_weights
 
 
-def draw(run: Run, blocks: list[Block], n_classes: int, config: FitConfig) -> Contents:
-    """Draw the documents to hold out, and those that the shared weights are learned on."""
-    class_ids = np.concatenate([block.load_class_ids() for block in blocks])
-    n_held_out = min(int(config.held_out_share * len(class_ids)), config.max_held_out)
-    labels = _single(class_ids, n_classes)
-    held_out = hold_out(labels, n_held_out * config.calibrate, config.seed)
-    sample = draw_labels(labels, config.n_sampled, config.seed, without=held_out)
-    return Contents({"n_held_out": len(held_out)}, {"held_out": held_out, "sample": sample})
+def draw(run: Run, blocks: list[Block], config: FitConfig) -> Contents:
+    """Draw the documents to hold out, and the pairs that the shared weights are learned on."""
+    labels = stack_sets([block.load_labels() for block in blocks])
+    held_out, sample = draw_documents(labels, config)
+    return Contents(
+        {"n_held_out": len(held_out), "several": labels.has_several},
+        {
+            "held_out": held_out,
+            "sample": sample,
+            "sampled_documents": labels.document_ids[sample],
+            "sampled_classes": labels.class_ids[sample],
+        },
+    )
 
 
 def learn_shared_weights(
     run: Run, blocks: list[Block], statistics: str, draws: str, config: FitConfig
 ) -> Contents:
     """Learn term and feature weights on the sample; the corpus is kept with them."""
-    sample = read_result(draws).arrays["sample"]
-    counts, class_ids = gather_documents(blocks, sample)
+    drawn = read_result(draws).arrays
+    counts, labels = gather_documents(blocks, drawn["sampled_documents"])
     sums = read_statistics(statistics)
-    config = replace(config, n_jobs=run.n_jobs)
-    pairs = SampledLabels(class_ids, _single(class_ids, sums.n_classes), sample)
-    shared = fit_shared_weights(counts, pairs, sums, config)
+    pairs = SampledLabels(drawn["sampled_classes"], labels, drawn["sample"])
+    shared = fit_shared_weights(counts, pairs, sums, replace(config, n_jobs=run.n_jobs))
     return Contents().add("shared", shared).add("corpus", sums.corpus).add("check", SelfCheck())
 
 
-def subtract_held_out(
-    run: Run, blocks: list[Block], statistics: str, draws: str, config: FitConfig
-) -> Contents:
+def subtract_held_out(run: Run, blocks: list[Block], statistics: str, draws: str) -> Contents:
     """Return the statistics without the held-out documents."""
-    sums = read_statistics(statistics)
-    counts, class_ids = gather_documents(blocks, read_result(draws).arrays["held_out"])
-    apart = sum_documents(counts, _single(class_ids, sums.n_classes), run.n_jobs)
-    return Contents().add(STATISTICS, sums - apart)
+    apart = gather_documents(blocks, read_result(draws).arrays["held_out"])
+    return Contents().add(
+        STATISTICS, read_statistics(statistics) - sum_documents(*apart, run.n_jobs)
+    )
 
 
 def check_scorer(
@@ -71,7 +74,7 @@ def check_scorer(
 ) -> Contents:
     """Choose the scorer and the posting budget on held-out documents, which `statistics` lack."""
     test = _read_test(run, blocks, statistics, draws, shared, config)
-    kept, check = check_scorers(test, read_part(SharedWeights, read_result(shared), "shared"))
+    kept, check = check_scorers(test, read_shared(shared)[0])
     return Contents().add("shared", kept).add("corpus", test.corpus).add("check", check)
 
 
@@ -88,17 +91,9 @@ def calibrate(
 ) -> Contents:
     """Learn on held-out documents how much the residuals count, and calibrate."""
     test = _read_test(run, blocks, statistics, draws, shared, config)
-    learned = read_part(SharedWeights, read_result(shared), "shared")
-    check = read_part(SelfCheck, read_result(shared), "check")
+    learned, _, check = read_shared(shared)
     scored = read_scored(statistics, shared, scorer)
-    candidates, _ = search_shards(
-        weight_documents(test.counts, test.corpus.idf * learned.term_weights, run.n_jobs),
-        scored.scorer,
-        index,
-        test.n_candidates,
-        QueryPruning.of(test.statistics, check.postings_per_class),
-        run.n_jobs,
-    )
+    candidates = find_candidates(test, learned, scored, read_index(index), read_pruning(scorer))
     check, calibrator = check_residuals(
         test, candidates, learned, scored.scorer, read_residuals(residuals), check
     )
@@ -118,21 +113,14 @@ def read_residuals(paths: list[str]) -> ClassResiduals:
     )
 
 
-def _single(class_ids: Integers, n_classes: int) -> LabelSets:
-    """Return class ids as label sets; blocks have one label for each document."""
-    return LabelSets.single(class_ids, np.arange(n_classes))
-
-
 def _read_test(
     run: Run, blocks: list[Block], statistics: str, draws: str, shared: str, config: FitConfig
 ) -> HeldOutTest:
     """Gather the held-out documents."""
-    counts, class_ids = gather_documents(blocks, read_result(draws).arrays["held_out"])
-    sums = read_statistics(statistics)
     return HeldOutTest(
-        counts,
-        _single(class_ids, sums.n_classes),
-        sums,
-        read_part(Corpus, read_result(shared), "corpus"),
+        *gather_documents(blocks, read_result(draws).arrays["held_out"]),
+        read_statistics(statistics),
+        read_shared(shared)[1],
         replace(config, n_jobs=run.n_jobs),
+        config.several,
     )

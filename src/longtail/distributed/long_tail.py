@@ -4,7 +4,7 @@
 stage             pure function of                      why any partitioning gives the same bits
 ================= ===================================== ===========================================
 statistics        one block, the classes                sums of integers
-draws             class ids of all blocks               keys are hashes of seed and document id
+draws             labels of all blocks                  keys are hashes of seed and document id
 shared weights    sampled documents, statistics         the sample, in the order of its keys
 self-check        held-out documents, statistics        likewise
 scorer, index     statistics, shared weights            one value for each (class, term)
@@ -41,6 +41,7 @@ from longtail.distributed.scoring import (
     mine_block,
     read_pruning,
     read_scored,
+    read_shared,
     solve_shard,
 )
 from longtail.distributed.stages import Stages
@@ -49,7 +50,6 @@ from longtail.training.calibration import Calibrator
 from longtail.training.config import FitConfig
 from longtail.training.long_tail import LongTailState, build_state
 from longtail.training.self_check import SelfCheck
-from longtail.training.shared_weights import SharedWeights
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,8 @@ def fit_long_tail_blocks(
         The bits of `fit_long_tail` on all documents; its arrays are maps of files.
     """
     config = replace(config, n_jobs=None)  # tasks are told by who runs them
-    draws = stages.run_one("draws", draw, blocks=blocks, n_classes=len(classes), config=config)
+    draws = stages.run_one("draws", draw, blocks=blocks, config=config)
+    config = config.for_labels(read_result(draws).parameters["several"])
     shared = stages.run_one(
         "shared weights",
         learn_shared_weights,
@@ -103,8 +104,9 @@ def fit_long_tail_blocks(
     )
     calibrated = shared
     if read_result(draws).parameters["n_held_out"]:
-        held: dict[str, Any] = {"blocks": blocks, "draws": draws, "config": config}
+        held: dict[str, Any] = {"blocks": blocks, "draws": draws}
         rest = stages.run_one("self-check", subtract_held_out, statistics=statistics, **held)
+        held["config"] = config
         shared = stages.run_one("self-check", check_scorer, statistics=rest, shared=shared, **held)
         learned = _learn(blocks, rest, shared, draws, config, stages, plan)
         calibrated = stages.run_one(
@@ -118,7 +120,24 @@ def fit_long_tail_blocks(
             **held,
         )
     learned = _learn(blocks, statistics, shared, None, config, stages, plan)
-    return _assemble(classes, statistics, shared, calibrated, learned, stages.n_jobs)
+    weights, _, check = read_shared(shared)
+    calibrator = Calibrator.identity(marginal=config.several)
+    if calibrated != shared:
+        found = read_result(calibrated)
+        check, calibrator = (
+            read_part(SelfCheck, found, "check"),
+            read_part(Calibrator, found, "calibrator"),
+        )
+    return build_state(
+        classes,
+        read_scored(statistics, shared, learned.scorer),
+        weights,
+        read_residuals(learned.residuals),
+        check,
+        calibrator,
+        read_pruning(learned.scorer),
+        stages.n_jobs,
+    )
 
 
 def _learn(
@@ -196,27 +215,3 @@ def _divide(work: NDArray[Any], n_parts: int, fewest: int) -> list[int]:
         lowest, highest = bounds[-1] + fewest, n_classes - (n_parts - i) * fewest
         bounds.append(min(max(bound, lowest), highest))
     return [*bounds, n_classes]
-
-
-def _assemble(
-    classes: NDArray[Any],
-    statistics: str,
-    shared: str,
-    calibrated: str,
-    learned: _Learned,
-    n_jobs: int | None,
-) -> LongTailState:
-    """Put the results together."""
-    weights = read_part(SharedWeights, read_result(shared), "shared")
-    found = read_result(calibrated)
-    was_calibrated = calibrated != shared
-    return build_state(
-        classes,
-        read_scored(statistics, shared, learned.scorer),
-        weights,
-        read_residuals(learned.residuals),
-        read_part(SelfCheck, found, "check"),
-        read_part(Calibrator, found, "calibrator") if was_calibrated else Calibrator.identity(),
-        read_pruning(learned.scorer),
-        n_jobs,
-    )

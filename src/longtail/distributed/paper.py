@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from longtail._labels import stack_sets
 from longtail.distributed.documents import Block, gather_documents, read_statistics
 from longtail.distributed.memory import Plan
 from longtail.distributed.results import Contents, read_part, read_result
@@ -59,7 +60,7 @@ def learn_pairwise_scorer(
 ) -> Contents:
     """Draw documents and adversaries, and learn the ten weights on the documents drawn."""
     sums = read_statistics(statistics)
-    class_ids = np.concatenate([block.load_class_ids() for block in blocks])
+    class_ids = stack_sets([block.load_labels() for block in blocks]).class_ids
     sample = draw_sample(class_ids, sums.n_classes, replace(config, n_jobs=run.n_jobs))
     counts, _ = gather_documents(blocks, sample.documents)
     gathered = PairSample(np.arange(len(sample)), sample.classes)

@@ -16,12 +16,13 @@ from hashlib import blake2b
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse, vstack
 
-from longtail._columns import as_labels, as_texts, join_labels
+from longtail._columns import as_texts
+from longtail._labels import Labels, LabelSets, Multilabel, join_sets, read_label_sets
 from longtail.datasets.count_chunks import read_count_chunks
 from longtail.datasets.limits import DEFAULT_LIMITS, Limits
+from longtail.datasets.records import make_label_sets
 from longtail.datasets.tables import COUNT_FORMATS, Table, find_format, read_text_chunks
 from longtail.distributed.results import hash_file
 from longtail.exceptions import PartitionError
@@ -42,8 +43,8 @@ class CountFile:
     format : {"svmlight", "lshtc", "xmc"}, optional
         By the ending of the file when left out.
     replicate : bool, default=False
-        Whether a document with several labels stands for one document of each; otherwise it is
-        refused.
+        Whether a document with several labels stands for one document of each; otherwise it has a
+        set of labels.
     """
 
     path: str | os.PathLike[str]
@@ -53,12 +54,7 @@ class CountFile:
     replicate: bool = False
 
 
-_SEVERAL = (
-    "documents have several labels; over partitions one label per document is learned. Fit them in "
-    "memory, or give each (document, label) pair as a document."
-)
-
-# What a function returns: counts or texts, and a label for each of them.
+# What a function returns: counts or texts, and a label or a set of labels for each of them.
 Source = Table | CountFile | Callable[[], tuple[Any, Any]]
 
 
@@ -93,7 +89,7 @@ class Chunk:
     """
 
     content: Any
-    labels: NDArray[Any]
+    labels: Labels
     lines: list[int]
 
     @property
@@ -193,7 +189,11 @@ def hash_partition(partition: Partition) -> str:
 
 
 def read_chunks(
-    partition: Partition, *, labelled: bool = True, n_terms: int | None = None
+    partition: Partition,
+    *,
+    labelled: bool = True,
+    n_terms: int | None = None,
+    multilabel: Multilabel = "auto",
 ) -> Iterator[Chunk]:
     """Read a partition in chunks.
 
@@ -205,6 +205,8 @@ def read_chunks(
         Whether labels are wanted.
     n_terms : int, optional
         Number of columns of a fitted model; terms beyond are left out.
+    multilabel : bool or "auto", default="auto"
+        Whether documents have label sets.
 
     Yields
     ------
@@ -221,9 +223,7 @@ def read_chunks(
         if isinstance(source, Table):
             table = source if labelled else replace(source, label=None)
             for texts in read_text_chunks(table):
-                if labelled and isinstance(texts.labels[0], list):
-                    raise ValueError(_SEVERAL)
-                labels = as_labels(texts.labels) if labelled else np.zeros(0)
+                labels = read_label_sets(texts.labels, multilabel) if labelled else np.zeros(0)
                 yield Chunk(texts.texts, labels, texts.lines)
         elif isinstance(source, CountFile):
             for counts in read_count_chunks(
@@ -235,30 +235,36 @@ def read_chunks(
                 n_terms=n_terms,
                 limits=source.limits,
             ):
-                if labelled and counts.label_counts is not None:
-                    raise ValueError(_SEVERAL)
-                yield Chunk(counts.X, counts.y, counts.lines)
+                sets = counts.label_counts
+                labels = counts.y if sets is None else make_label_sets(counts.y, sets)
+                if labelled:
+                    labels = read_label_sets(labels, multilabel)
+                yield Chunk(counts.X, labels, counts.lines)
         else:
-            yield from _call(source, labelled)
+            yield from _call(source, labelled, multilabel)
     except Exception as error:  # a function may raise anything
         reason = str(error) or type(error).__name__
         raise PartitionError(partition.name, reason) from error
 
 
-def _call(function: Callable[[], tuple[Any, Any]], labelled: bool) -> Iterator[Chunk]:
+def _call(
+    function: Callable[[], tuple[Any, Any]], labelled: bool, multilabel: Multilabel
+) -> Iterator[Chunk]:
     """Yield what a function returns."""
     returned = function()
     if not isinstance(returned, tuple | list) or len(returned) != 2:
         raise ValueError(f"it must return (X, y); got {type(returned).__name__}.")
-    content, labels = returned[0], as_labels(returned[1]) if labelled else np.zeros(0)
+    content = returned[0]
+    labels = read_label_sets(returned[1], multilabel) if labelled else np.zeros(0)
     is_nested = isinstance(content, list | tuple) and any(map(np.ndim, content[:1]))
     is_matrix = issparse(content) or is_nested or getattr(content, "ndim", 1) == 2
     content = csr_array(content) if is_matrix else as_texts(content)
     n_documents = content.shape[0] if isinstance(content, csr_array) else len(content)
-    if labelled and labels.shape != (n_documents,):
+    shape = (labels.n_documents,) if isinstance(labels, LabelSets) else labels.shape
+    if labelled and shape != (n_documents,):
         raise ValueError(
-            f"it must return one label for each document; got {n_documents} documents and labels "
-            f"of shape {labels.shape}."
+            "it must return one label, or one set of labels, for each document; got "
+            f"{n_documents} documents and labels of shape {shape}."
         )
     if n_documents:
         yield Chunk(content, labels, list(range(1, n_documents + 1)))
@@ -267,7 +273,7 @@ def _call(function: Callable[[], tuple[Any, Any]], labelled: bool) -> Iterator[C
 def join_chunks(chunks: Sequence[Chunk]) -> Chunk:
     """Return chunks as one; counts are as wide as the widest."""
     lines = [line for chunk in chunks for line in chunk.lines]
-    labels = join_labels([chunk.labels for chunk in chunks])
+    labels = join_sets([chunk.labels for chunk in chunks])
     if isinstance(chunks[0].content, list):
         return Chunk([text for chunk in chunks for text in chunk.content], labels, lines)
     n_terms = max(chunk.content.shape[1] for chunk in chunks)

@@ -7,15 +7,16 @@ the vocabulary of all texts is known.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 
-from longtail._columns import as_labels, join_labels
+from longtail._columns import as_labels
 from longtail._kernels.interning import TermIds
+from longtail._labels import Labels, LabelSets, Multilabel, join_sets
+from longtail._validation import check_enough_classes
 from longtail.distributed.partitions import Chunk, Partition, group_chunks, read_chunks
 from longtail.distributed.results import (
     Contents,
@@ -31,13 +32,20 @@ from longtail.text import TermSelection, TokenizerOptions, Vocabulary, Vocabular
 from longtail.text.builder import TermCounts, count_interned
 
 
-def read_counts(run: Run, partition: Partition, block_size: int) -> Contents:
+def read_counts(
+    run: Run, partition: Partition, block_size: int, multilabel: Multilabel
+) -> Contents:
     """Read a partition of counts into blocks of about `block_size` entries."""
-    return _write_blocks(run, partition, block_size, _count_block, texts=False)
+    chunks = group_chunks(read_chunks(partition, multilabel=multilabel), block_size)
+    return _write_blocks(run, partition, chunks, _count_block, texts=False)
 
 
 def read_texts(
-    run: Run, partition: Partition, block_size: int, options: TokenizerOptions
+    run: Run,
+    partition: Partition,
+    block_size: int,
+    multilabel: Multilabel,
+    options: TokenizerOptions,
 ) -> Contents:
     """Read a partition of texts into blocks of about `block_size` characters, tokenized."""
 
@@ -48,7 +56,8 @@ def read_texts(
         contents = Contents(arrays={"ids": ids, "indptr": indptr})
         return contents.add("terms", builder.term_counts())
 
-    return _write_blocks(run, partition, block_size, tokenize, texts=True)
+    chunks = group_chunks(read_chunks(partition, multilabel=multilabel), block_size)
+    return _write_blocks(run, partition, chunks, tokenize, texts=True)
 
 
 def merge_terms(run: Run, paths: list[str], options: TokenizerOptions) -> Contents:
@@ -92,20 +101,17 @@ def count_terms(run: Run, block: str, vocabulary: str, options: TokenizerOptions
         TermIds(file.arrays["ids"], file.arrays["indptr"]),
     )
     counts = CountMatrix.from_matrix(X)
-    return Contents(_sizes(counts)).add("counts", counts).add_labels(read_labels(file))
+    return Contents(_sizes(counts)).add("counts", counts).add_labels(read_labels(block))
 
 
 def list_classes(run: Run, paths: list[str]) -> Contents:
-    """Return the labels of all partitions, sorted, each once."""
-    classes = np.unique(join_labels([read_labels(read_result(path)) for path in paths]))
-    if classes.dtype.kind in "fc":
+    """Return the labels of all partitions, sorted, each once; of label sets with their form."""
+    known = _list_labels([read_labels(path) for path in paths])
+    classes = known.classes if isinstance(known, LabelSets) else known
+    if classes.dtype.kind in "fc" and classes is known:
         check_classification_targets(classes)
-    if len(classes) < 2:
-        raise ValueError(
-            f"y has only 1 class, {classes.tolist()[0]!r}; at least 2 classes are needed. Add "
-            "documents of another class."
-        )
-    return Contents({"n_classes": len(classes)}).add_labels(classes)
+    check_enough_classes(classes)
+    return Contents().add_labels(known)
 
 
 def _merge(paths: list[str], options: TokenizerOptions) -> VocabularyBuilder:
@@ -134,7 +140,7 @@ def _sizes(counts: CountMatrix) -> dict[str, Any]:
 def _write_blocks(
     run: Run,
     partition: Partition,
-    block_size: int,
+    chunks: Iterator[Chunk],
     make: Callable[[Chunk], Contents],
     *,
     texts: bool,
@@ -142,8 +148,8 @@ def _write_blocks(
     """Write a file for each block; the result lists them, with the distinct labels of all."""
     blocks: list[str] = []
     sizes: list[dict[str, Any]] = []
-    labels: list[NDArray[Any]] = []
-    for chunk in group_chunks(read_chunks(partition), block_size):
+    labels: list[Labels] = []
+    for chunk in chunks:
         if isinstance(chunk.content, list) != texts:
             expected = "texts, not counts" if texts else "counts, not texts (see TextClassifier)"
             raise PartitionError(partition.name, f"this estimator learns from {expected}.")
@@ -154,6 +160,16 @@ def _write_blocks(
         blocks.append(f"{run.target}.{len(blocks)}")
         write_result(blocks[-1], contents)
         sizes.append({**contents.values, "n_documents": len(chunk.lines)})
-        labels.append(np.unique(chunk.labels))
-    known = np.unique(join_labels(labels)) if labels else as_labels([])
-    return Contents({"n_blocks": len(blocks), "sizes": sizes}).add_labels(known)
+        labels.append(_list_labels([chunk.labels]))
+    return Contents({"n_blocks": len(blocks), "sizes": sizes}).add_labels(_list_labels(labels))
+
+
+def _list_labels(chunks: list[Labels]) -> Labels:
+    """Return the distinct labels of chunks, sorted; of label sets as the classes of no document."""
+    labels = join_sets(chunks) if chunks else as_labels([])
+    if not isinstance(labels, LabelSets):
+        return np.unique(labels)
+    if labels.n_documents:
+        labels = labels.drop_unused_classes()
+    nothing = np.zeros(0, np.int64)
+    return LabelSets(np.zeros(1, np.int64), nothing, labels.classes, labels.form)

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 import longtail
 from longtail._columns import as_labels
+from longtail._labels import LabelForm, Labels, LabelSets
 from longtail.store.container import ModelFile, open_model, write_model
 from longtail.store.texts import pack_texts
 
@@ -55,8 +56,12 @@ class Contents:
                 self.values[f"{name}.{entry.name}"] = value
         return self
 
-    def add_labels(self, labels: NDArray[Any]) -> Contents:
-        """Add labels: numbers as they are, strings of any length as UTF-8."""
+    def add_labels(self, labels: Labels) -> Contents:
+        """Add labels: numbers as they are, strings of any length as UTF-8; of sets the classes."""
+        if isinstance(labels, LabelSets):
+            self.add("form", labels.form)
+            self.arrays.update({"sets.indptr": labels.indptr, "sets.class_ids": labels.class_ids})
+            return self.add_labels(labels.classes)
         if labels.dtype.kind in "iufb":
             self.arrays[_LABELS] = labels
         else:
@@ -87,11 +92,15 @@ def read_part(kind: type[Section], file: ModelFile, name: str) -> Section:
     return kind(**values)
 
 
-def read_labels(file: ModelFile) -> NDArray[Any]:
-    """Return the labels that `Contents.add_labels` has added."""
-    if _LABELS in file.arrays:
-        return file.arrays[_LABELS]
-    return as_labels(file.texts(_LABELS))
+def read_labels(path: str) -> Labels:
+    """Return the labels that `Contents.add_labels` has added to a result."""
+    file = read_result(path)
+    known = _LABELS in file.arrays
+    labels = file.arrays[_LABELS] if known else as_labels(file.texts(_LABELS))
+    if "form.form" not in file.parameters:
+        return labels
+    indptr, class_ids = file.arrays["sets.indptr"], file.arrays["sets.class_ids"]
+    return LabelSets(indptr, class_ids, labels, read_part(LabelForm, file, "form"))
 
 
 @cache

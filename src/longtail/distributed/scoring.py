@@ -12,43 +12,39 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from longtail._labels import LabelSets
+from longtail._labels import stack_sets
 from longtail._parallel import release_memory
-from longtail._validation import cap_candidates
 from longtail.distributed.documents import Block, read_statistics, stack_counts
 from longtail.distributed.results import Contents, read_part, read_result
 from longtail.distributed.tasks import Run
-from longtail.retrieval.index import InvertedIndex, build_index
+from longtail.retrieval.index import AnyIndex, IndexShards, InvertedIndex, build_index
 from longtail.retrieval.pruning import QueryPruning
-from longtail.retrieval.search import rank_topk, search
-from longtail.scoring.linear import LinearScorer, build_scorer
-from longtail.scoring.weighting import Profile, WeightedDocuments, weight_documents
-from longtail.sparse import Floats, Integers, index_dtype, offsets_from_lengths
+from longtail.scoring.linear import LinearScorer
+from longtail.scoring.weighting import Profile, weight_documents
+from longtail.sparse import gather_rows, offsets_from_lengths
 from longtail.statistics.corpus import Corpus
 from longtail.training.config import FitConfig
-from longtail.training.negatives import MINING_BLOCK, MinedPairs
+from longtail.training.negatives import MinedPairs
 from longtail.training.residuals import is_hard, solve_residuals
-from longtail.training.scored_classes import ScoredClasses, mined_log_odds
+from longtail.training.scored_classes import ScoredClasses, mine_all, mined_log_odds
 from longtail.training.self_check import SelfCheck
 from longtail.training.shared_weights import SharedWeights
 
 
 def collapse(run: Run, statistics: str, shared: str) -> Contents:
     """Collapse statistics and shared weights into a scorer; count the classes of each term."""
-    profile, learned = _read_profile(statistics, shared)
-    scorer = build_scorer(profile, learned.feature_weights, run.n_jobs)
-    check = read_part(SelfCheck, read_result(shared), "check")
-    pruning = QueryPruning.of(profile.statistics, check.postings_per_class)
+    learned, corpus, check = read_shared(shared)
+    scored = ScoredClasses.of(read_statistics(statistics), corpus, learned, run.n_jobs)
+    pruning = QueryPruning.of(scored.profile.statistics, check.postings_per_class)
     return Contents(
         {"posting_budget": pruning.posting_budget},
         {
-            "weights": scorer.weights,
-            "length_weights": scorer.length_weights,
-            "biases": scorer.biases,
-            "squares": profile.squares,
-            "masses": profile.masses,
+            "weights": scored.scorer.weights,
+            "length_weights": scored.scorer.length_weights,
+            "biases": scored.scorer.biases,
+            "squares": scored.profile.squares,
+            "masses": scored.profile.masses,
             "class_frequencies": pruning.class_frequencies,
         },
     )
@@ -59,7 +55,7 @@ def index_shard(
 ) -> Contents:
     """Build the inverted index of a range of classes."""
     scored = read_scored(statistics, shared, scorer)
-    sliced = slice_scorer(scored.scorer, *bounds)
+    sliced = scored.scorer.slice_classes(*bounds)
     index = build_index(sliced, scored.profile.statistics.n_terms, run.n_jobs)
     return Contents({"bounds": list(bounds)}).add("index", index)
 
@@ -81,47 +77,32 @@ def mine_block(
     document; None for none.
     """
     config = replace(config, n_jobs=run.n_jobs)
-    scored, counts = read_scored(statistics, shared, scorer), block.load()
-    learned = read_part(SharedWeights, read_result(shared), "shared")
-    class_ids = block.load_class_ids()
-    idf = scored.profile.corpus.idf
-    documents = weight_documents(counts, idf * learned.term_weights, run.n_jobs)
-    n_negatives = min(cap_candidates(config.candidates, scored.n_classes), scored.n_classes - 1)
-    lists = np.empty((len(class_ids), 1 + n_negatives), index_dtype(scored.n_classes))
-    lists[:, 0] = class_ids
+    scored, labels = read_scored(statistics, shared, scorer), block.load_labels()
+    learned, corpus, _ = read_shared(shared)
+    documents = weight_documents(block.load(), corpus.idf * learned.term_weights, run.n_jobs)
     pruning = read_pruning(scorer)
-    for start in range(0, len(class_ids), MINING_BLOCK):
-        rows = slice(start, start + MINING_BLOCK)
-        lists[rows, 1:], _ = search_shards(
-            documents,
-            scored.scorer,
-            index,
-            n_negatives,
-            pruning,
-            run.n_jobs,
-            document_ids=np.arange(*rows.indices(len(class_ids))),
-            true_classes=class_ids[rows],
-        )
-    mined = MinedPairs.of_rows(lists, scored.n_classes)
+    mined = mine_all(documents, labels, scored, read_index(index), pruning, config)
     log_odds = mined_log_odds(documents, mined, scored, config)
-    used = np.ones(len(class_ids), np.bool_)
+    used = np.ones(labels.n_documents, np.bool_)
     if unused is not None:
         path, first = unused
         ids = read_result(path).arrays["held_out"] - first
         used[ids[(ids >= 0) & (ids < len(used))]] = False
-    hard = is_hard(mined, log_odds).reshape(lists.shape) & used[:, None]
-    shard_of = np.searchsorted(np.asarray(shards), lists, side="right") - 1
+    document_ids = mined.document_ids
+    hard = np.flatnonzero(is_hard(mined, log_odds) & used[document_ids])
+    shard_of = np.searchsorted(np.asarray(shards), mined.classes[hard], side="right") - 1
     rows_of = [
-        np.flatnonzero((hard & (shard_of == shard)).any(axis=1)).astype(np.int32)
+        np.unique(document_ids[hard[shard_of == shard]]).astype(np.int32)
         for shard in range(len(shards) - 1)
     ]
     return Contents(
-        arrays={
-            "lists": lists,
-            "log_odds": log_odds.reshape(lists.shape),
+        {"n_negatives": mined.n_negatives},
+        {
+            "classes": mined.classes,
+            "log_odds": log_odds,
             "rows": np.concatenate(rows_of),
             "starts": offsets_from_lengths(np.array([len(rows) for rows in rows_of])),
-        }
+        },
     )
 
 
@@ -136,15 +117,18 @@ def solve_shard(
 ) -> Contents:
     """Learn the residuals of the classes of one shard, on the rows of all blocks that they need."""
     first, last = shards[shard], shards[shard + 1]
-    counts, lists, log_odds = [], [], []
+    counts, pairs, log_odds = [], [], []
     for block, path in zip(blocks, mined, strict=True):
-        arrays = read_result(path).arrays
-        rows = arrays["rows"][arrays["starts"][shard] : arrays["starts"][shard + 1]]
-        counts.append(block.load().gather(rows.astype(np.int64)))
-        lists.append(arrays["lists"][rows])
-        log_odds.append(arrays["log_odds"][rows])
-    learned = read_part(SharedWeights, read_result(shared), "shared")
-    corpus = read_part(Corpus, read_result(shared), "corpus")
+        file = read_result(path)
+        start, end = file.arrays["starts"][shard : shard + 2]
+        rows = file.arrays["rows"][start:end].astype(np.int64)
+        found = MinedPairs(
+            block.load_labels(), file.parameters["n_negatives"], file.arrays["classes"]
+        )
+        counts.append(block.load().gather(rows))
+        pairs.append(found.gather(rows))
+        log_odds.append(file.arrays["log_odds"][gather_rows(found.indptr, rows)[1]])
+    learned, corpus, _ = read_shared(shared)
     documents = weight_documents(
         stack_counts(counts), corpus.idf * learned.term_weights, run.n_jobs
     )
@@ -154,8 +138,12 @@ def solve_shard(
     mask[first:last] = True
     residuals = solve_residuals(
         documents,
-        MinedPairs.of_rows(np.concatenate(lists), shards[-1]),
-        np.concatenate(log_odds).ravel(),
+        MinedPairs(
+            stack_sets([found.labels for found in pairs]),
+            pairs[0].n_negatives,
+            np.concatenate([found.classes for found in pairs]),
+        ),
+        np.concatenate(log_odds),
         shards[-1],
         config.residual_cost * config.C,
         mask,
@@ -167,67 +155,24 @@ def solve_shard(
     return Contents().add("residuals", residuals)
 
 
-def search_shards(
-    documents: WeightedDocuments,
-    scorer: LinearScorer,
-    index: list[str],
-    n_candidates: int,
-    pruning: QueryPruning,
-    n_jobs: int | None,
-    *,
-    document_ids: Integers | None = None,
-    true_classes: Integers | None = None,
-) -> tuple[NDArray[Any], Floats]:
-    """Return the classes of highest score over all shards of an index; exact.
-
-    Each shard gives its exact best; scores do not depend on the shard, so the best of all are
-    among them.
-    """
-    if document_ids is None:
-        document_ids = np.arange(documents.rows.n_documents)
-    found: list[NDArray[Any]] = []
-    scores: list[Floats] = []
-    for path in index:
-        file = read_result(path)
-        first, last = file.parameters["bounds"]
-        label_sets = None
-        if true_classes is not None:
-            inside = (true_classes >= first) & (true_classes < last)
-            label_sets = LabelSets(
-                offsets_from_lengths(inside), true_classes[inside] - first, np.arange(last - first)
-            )
-        classes, values = search(
-            documents,
-            slice_scorer(scorer, first, last),
-            read_part(InvertedIndex, file, "index"),
-            n_candidates,
-            document_ids=document_ids,
-            labels=label_sets,
-            pruning=pruning,
-            n_jobs=n_jobs,
-        )
-        if len(index) == 1:
-            return classes, values
-        found.append(classes.astype(index_dtype(len(scorer.biases))) + first)
-        scores.append(values)
-    return rank_topk(np.hstack(found), np.hstack(scores), n_candidates, n_jobs)
-
-
-def slice_scorer(scorer: LinearScorer, first: int, last: int) -> LinearScorer:
-    """Return a scorer of a range of classes, without copying its weights."""
-    start, end = scorer.indptr[first], scorer.indptr[last]
-    return LinearScorer(
-        scorer.indptr[first : last + 1] - start,
-        scorer.indices[start:end],
-        scorer.weights[start:end],
-        scorer.length_weights[first:last],
-        scorer.biases[first:last],
+def read_index(paths: list[str]) -> AnyIndex:
+    """Map an index, or its parts, each when it is searched."""
+    if len(paths) == 1:
+        return _read_shard(paths[0])
+    bounds = [read_result(path).parameters["bounds"] for path in paths]
+    return IndexShards(
+        [*(first for first, _ in bounds), bounds[-1][1]], lambda shard: _read_shard(paths[shard])
     )
+
+
+def _read_shard(path: str) -> InvertedIndex:
+    return read_part(InvertedIndex, read_result(path), "index")
 
 
 def read_scored(statistics: str, shared: str, scorer: str) -> ScoredClasses:
     """Map classes with their scorer."""
-    profile, learned = _read_profile(statistics, shared)
+    learned, corpus, _ = read_shared(shared)
+    profile = Profile.of(read_statistics(statistics), corpus, learned.collection_model)
     arrays = read_result(scorer).arrays
     # Where the cached properties look: they take a pass over all terms of all classes.
     profile.__dict__.update(squares=arrays["squares"], masses=arrays["masses"])
@@ -251,9 +196,11 @@ def read_pruning(scorer: str) -> QueryPruning:
     return QueryPruning(file.arrays["class_frequencies"], file.parameters["posting_budget"])
 
 
-def _read_profile(statistics: str, shared: str) -> tuple[Profile, SharedWeights]:
-    """Map statistics with the corpus of all documents and the learned weights."""
-    file = read_result(shared)
-    learned = read_part(SharedWeights, file, "shared")
-    corpus = read_part(Corpus, file, "corpus")
-    return Profile.of(read_statistics(statistics), corpus, learned.collection_model), learned
+def read_shared(path: str) -> tuple[SharedWeights, Corpus, SelfCheck]:
+    """Map the learned weights, the corpus of all documents and what the self-check has kept."""
+    file = read_result(path)
+    return (
+        read_part(SharedWeights, file, "shared"),
+        read_part(Corpus, file, "corpus"),
+        read_part(SelfCheck, file, "check"),
+    )

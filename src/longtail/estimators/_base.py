@@ -19,6 +19,7 @@ from sklearn.utils.validation import validate_data
 from longtail._labels import Labels, LabelSets, read_label_sets
 from longtail._progress import StageReporter
 from longtail._validation import (
+    check_enough_classes,
     check_k,
     check_not_texts,
     check_top_terms,
@@ -294,12 +295,7 @@ def _number_labels(y: Labels) -> LabelSets:
     else:
         classes, class_ids = np.unique(y, return_inverse=True)
         labels = LabelSets.single(class_ids, classes)
-    if len(labels.classes) < 2:
-        found = "".join(f", {label!r}" for label in labels.classes.tolist())
-        raise ValueError(
-            f"y has only {len(labels.classes)} class{found}; at least 2 classes are needed. "
-            "Add documents of another class."
-        )
+    check_enough_classes(labels.classes)
     return labels
 
 

@@ -5,6 +5,7 @@ In: a linear scorer, class by class. Out: the same numbers term by term, rounded
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -122,6 +123,26 @@ class InvertedIndex:
         )
         if not sound:
             raise ValueError("an index does not fit its classes and terms.")
+
+
+@dataclass(frozen=True, eq=False)
+class IndexShards:
+    """An inverted index in parts, each of classes that follow each other.
+
+    Attributes
+    ----------
+    bounds : list of int
+        Where each part begins, and the number of classes; a part has at least as many classes as
+        are searched for.
+    open : callable
+        Gives the index of a part, whose first class is number 0; called when the part is searched.
+    """
+
+    bounds: list[int]
+    open: Callable[[int], InvertedIndex]
+
+
+AnyIndex = InvertedIndex | IndexShards
 
 
 def build_index(scorer: LinearScorer, n_terms: int, n_jobs: int | None = None) -> InvertedIndex:

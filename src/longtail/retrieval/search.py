@@ -8,6 +8,7 @@ ever built: one row of accumulators serves each block of documents.
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -26,9 +27,7 @@ from longtail._kernels.types import (
 )
 from longtail._labels import LabelSets
 from longtail._parallel import parallel_for, uniform_work
-from longtail.retrieval.index import (
-    InvertedIndex,
-)
+from longtail.retrieval.index import AnyIndex, IndexShards, InvertedIndex
 from longtail.retrieval.pruning import QueryPruning
 from longtail.scoring.linear import LinearScorer, score_pairs
 from longtail.scoring.weighting import WeightedDocuments
@@ -45,7 +44,7 @@ Rank = Callable[[Integers, NDArray[Any]], tuple[NDArray[Any], Floats]]
 def search(
     documents: WeightedDocuments,
     scorer: LinearScorer,
-    index: InvertedIndex,
+    index: AnyIndex,
     n_candidates: int,
     *,
     document_ids: Integers | None = None,
@@ -61,7 +60,7 @@ def search(
         All documents; no weight is negative.
     scorer : LinearScorer
         Of the classes.
-    index : InvertedIndex
+    index : InvertedIndex or IndexShards
         Of that scorer.
     n_candidates : int
         q, at most the number of classes.
@@ -87,6 +86,8 @@ def search(
         shape = len(document_ids), n_candidates
         return np.empty(shape, index_dtype(len(scorer.biases))), np.empty(shape)
     pruned = documents if pruning is None else pruning.prune(documents, document_ids, n_jobs)
+    if isinstance(index, IndexShards):
+        return _search_shards(pruned, scorer, index, n_candidates, document_ids, labels, n_jobs)
 
     def rank(document_ids: Integers, shortlist: NDArray[Any]) -> tuple[NDArray[Any], Floats]:
         scores = score_pairs(pruned, shortlist, scorer, n_jobs, document_ids=document_ids)
@@ -94,6 +95,37 @@ def search(
 
     queries = make_queries(document_ids, labels)
     return search_batches(pruned, index, queries, n_candidates, rank, n_jobs)
+
+
+def _search_shards(
+    documents: WeightedDocuments,
+    scorer: LinearScorer,
+    index: IndexShards,
+    n_candidates: int,
+    document_ids: Integers,
+    labels: LabelSets | None,
+    n_jobs: int | None,
+) -> tuple[Integers, Floats]:
+    """Search part by part.
+
+    Each gives its exact best, and scores do not depend on the part, so the best are among them.
+    """
+    found: list[NDArray[Any]] = []
+    scores: list[Floats] = []
+    for shard, (first, last) in enumerate(pairwise(index.bounds)):
+        classes, values = search(
+            documents,
+            scorer.slice_classes(first, last),
+            index.open(shard),
+            n_candidates,
+            document_ids=document_ids,
+            labels=None if labels is None else labels.slice_classes(first, last),
+            n_jobs=n_jobs,
+        )
+        found.append(np.where(classes < 0, -1, classes.astype(np.int64) + first))
+        scores.append(values)
+    stacked = np.hstack(found).astype(index_dtype(len(scorer.biases)))
+    return rank_topk(stacked, np.hstack(scores), n_candidates, n_jobs)
 
 
 def search_batches(

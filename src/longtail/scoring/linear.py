@@ -60,6 +60,17 @@ class LinearScorer:
         """What kernels read."""
         return Scorer(self.indptr, self.indices, self.weights, self.length_weights, self.biases)
 
+    def slice_classes(self, first: int, last: int) -> LinearScorer:
+        """Return the scorer of a range of classes; its weights are not copied."""
+        start, end = self.indptr[first], self.indptr[last]
+        return LinearScorer(
+            self.indptr[first : last + 1] - start,
+            self.indices[start:end],
+            self.weights[start:end],
+            self.length_weights[first:last],
+            self.biases[first:last],
+        )
+
     @classmethod
     def without_bias(
         cls, indptr: Integers, indices: NDArray[Any], weights: NDArray[Any]

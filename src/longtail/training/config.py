@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from longtail._labels import LabelSets
-
 SEVERAL_CANDIDATES = 2  # times as many where documents have several labels
 
 
@@ -24,6 +22,8 @@ class FitConfig:
         Decides which documents are sampled and held out.
     n_jobs : int or None
         Number of threads.
+    several : bool
+        Whether documents have other than one label; a fit finds out.
     calibrate : bool
         Whether documents are held out to calibrate probabilities.
     time_budget : float or None
@@ -59,6 +59,7 @@ class FitConfig:
     C: float = 1.0
     seed: int = 0
     n_jobs: int | None = None
+    several: bool = False
     calibrate: bool = True
     time_budget: float | None = None
     features: Literal["learned", "default", "cosine"] = "learned"
@@ -78,9 +79,10 @@ class FitConfig:
     held_out_share: float = 0.15
     max_held_out: int = 15_000
 
-    def for_labels(self, labels: LabelSets) -> FitConfig:
-        """Return what a fit on such labels is told."""
-        return replace(self, candidates=count_candidates(self.candidates, labels.has_several))
+    def for_labels(self, several: bool) -> FitConfig:
+        """Return what a fit is told where documents have several labels, or not."""
+        candidates = count_candidates(self.candidates, several)
+        return replace(self, candidates=candidates, several=several)
 
     def within_budget(self, elapsed: float, expected: float) -> FitConfig:
         """Return the same without the stages that the time budget has no room for.

@@ -13,7 +13,7 @@ import numpy as np
 from longtail._constants import RESIDUALS
 from longtail._labels import LabelSets
 from longtail._validation import cap_candidates
-from longtail.retrieval.index import InvertedIndex
+from longtail.retrieval.index import AnyIndex
 from longtail.retrieval.pruning import QueryPruning
 from longtail.retrieval.search import rank_topk, search
 from longtail.scoring.features import (
@@ -116,7 +116,7 @@ def find_candidates(
     test: HeldOutTest,
     shared: SharedWeights,
     scored: ScoredClasses,
-    index: InvertedIndex,
+    index: AnyIndex,
     pruning: QueryPruning,
 ) -> Integers:
     """Return the candidates of each held-out document, best first."""

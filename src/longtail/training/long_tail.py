@@ -164,10 +164,8 @@ def fit_long_tail(
         The same bits for any `n_jobs`.
     """
     start = time.monotonic()
-    config, n_jobs = config.for_labels(labels), config.n_jobs
-    n_held_out = min(int(config.held_out_share * labels.n_documents), config.max_held_out)
-    held_out = hold_out(labels, n_held_out * config.calibrate, config.seed)
-    sample = draw_labels(labels, config.n_sampled, config.seed, without=held_out)
+    config, n_jobs = config.for_labels(labels.has_several), config.n_jobs
+    held_out, sample = draw_documents(labels, config)
     on_stage("statistics", 0, 0)
     statistics = sum_documents(counts, labels, n_jobs)
     corpus = statistics.corpus
@@ -184,7 +182,7 @@ def fit_long_tail(
     if config.time_budget is not None and not config.calibrate:
         left_out = "calibration" if config.residuals else "calibration and residuals"
         _LOGGER.warning("time_budget=%s: no time for %s", config.time_budget, left_out)
-    check, calibrator = SelfCheck(), Calibrator.identity(marginal=labels.has_several)
+    check, calibrator = SelfCheck(), Calibrator.identity(marginal=config.several)
     if len(held_out) and config.calibrate:
         on_stage("self-check", 0, 0)
         # Sums are exact: what is subtracted can be added again, so that statistics, scorer and
@@ -192,9 +190,7 @@ def fit_long_tail(
         counts_apart, labels_apart = counts.gather(held_out), labels.gather(held_out)
         apart = sum_documents(counts_apart, labels_apart, n_jobs)
         statistics = statistics - apart
-        test = HeldOutTest(
-            counts_apart, labels_apart, statistics, corpus, config, labels.has_several
-        )
+        test = HeldOutTest(counts_apart, labels_apart, statistics, corpus, config, config.several)
         shared, check = check_scorers(test, shared)
         on_stage("calibration", 0, 0)
         check, calibrator = _calibrate(test, counts, labels, held_out, shared, check)
@@ -215,6 +211,13 @@ def fit_long_tail(
         labels.classes, scored, shared, residuals, check, calibrator, pruning, n_jobs
     )
     return replace(state, label_form=labels.form)
+
+
+def draw_documents(labels: LabelSets, config: FitConfig) -> tuple[Integers, Integers]:
+    """Draw the documents to hold out, and the pairs that the shared weights are learned on."""
+    n_held_out = min(int(config.held_out_share * labels.n_documents), config.max_held_out)
+    held_out = hold_out(labels, n_held_out * config.calibrate, config.seed)
+    return held_out, draw_labels(labels, config.n_sampled, config.seed, without=held_out)
 
 
 def build_state(

@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 
 from longtail._labels import LabelSets
 from longtail._progress import advance
-from longtail.retrieval.index import InvertedIndex
+from longtail.retrieval.index import AnyIndex
 from longtail.retrieval.pruning import QueryPruning
 from longtail.retrieval.search import search
 from longtail.scoring.linear import LinearScorer
 from longtail.scoring.weighting import WeightedDocuments
-from longtail.sparse import Floats, Integers, index_dtype
+from longtail.sparse import Floats, Integers, gather_rows, index_dtype
 
 MINING_BLOCK = 8_192  # documents; the scores of their negatives are not kept
 
@@ -105,6 +105,11 @@ class MinedPairs:
         classes = self.classes[self.indptr[first] : self.indptr[last]]
         return MinedPairs(self.labels.slice_documents(documents), self.n_negatives, classes)
 
+    def gather(self, documents: Integers) -> MinedPairs:
+        """Return some documents, in the order given."""
+        _, entries = gather_rows(self.indptr, documents)
+        return replace(self, labels=self.labels.gather(documents), classes=self.classes[entries])
+
     @property
     def negatives(self) -> NDArray[Any]:
         """The negatives, a row for each document."""
@@ -139,7 +144,7 @@ def mine_pairs(
     documents: WeightedDocuments,
     labels: LabelSets,
     scorer: LinearScorer,
-    index: InvertedIndex,
+    index: AnyIndex,
     pruning: QueryPruning | None,
     n_negatives: int,
     n_jobs: int | None = None,
@@ -172,7 +177,7 @@ def mine_hard_negatives(
     document_ids: Integers,
     labels: LabelSets,
     scorer: LinearScorer,
-    index: InvertedIndex,
+    index: AnyIndex,
     pruning: QueryPruning | None,
     n_negatives: int,
     n_jobs: int | None = None,
@@ -189,7 +194,7 @@ def mine_hard_negatives(
         Of these M documents.
     scorer : LinearScorer
         Of all classes.
-    index : InvertedIndex
+    index : InvertedIndex or IndexShards
         Of that scorer.
     pruning : QueryPruning or None
         Which terms search; all where it is None.

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from longtail._labels import LabelSets
 from longtail._validation import cap_candidates
-from longtail.retrieval.index import InvertedIndex, build_index
+from longtail.retrieval.index import AnyIndex, InvertedIndex, build_index
 from longtail.retrieval.pruning import QueryPruning
 from longtail.scoring.features import leave_one_out_scores
 from longtail.scoring.linear import ClassResiduals, LinearScorer, build_scorer, score_pairs
@@ -65,7 +65,7 @@ def mine_all(
     documents: WeightedDocuments,
     labels: LabelSets,
     scored: ScoredClasses,
-    index: InvertedIndex,
+    index: AnyIndex,
     pruning: QueryPruning,
     config: FitConfig,
 ) -> MinedPairs:
@@ -137,7 +137,7 @@ def mined_log_odds(
             )[:, 0]
         return lists.join(of_labels, of_negatives)
 
-    return batch_log_odds(mined, score_block, config.n_jobs)
+    return batch_log_odds(mined, score_block, config.n_jobs, config.several)
 
 
 def sum_documents(counts: CountMatrix, labels: LabelSets, n_jobs: int | None) -> ClassStatistics:
