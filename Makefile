@@ -21,7 +21,7 @@ test: $(VENV)/dev browser ## every test
 neighbours: $(VENV)/dev ## tests with Annif and MLflow themselves, in environments of their own
 	[ -d $(VENV)-annif ] || { $(PYTHON) -m venv $(VENV)-annif && $(VENV)-annif/bin/pip install -q annif; }
 	[ -d $(VENV)-mlflow ] || { $(PYTHON) -m venv $(VENV)-mlflow && $(VENV)-mlflow/bin/pip install -q mlflow-skinny pandas pytest httpx2 -e '.[serve]'; }
-	LONGTAIL_ANNIF=$(VENV)-annif/bin/python $(BIN)/python -m pytest -n0 tests/serve/test_neighbours.py
+	LONGTAIL_ANNIF=$(VENV)-annif/bin/annif $(BIN)/python -m pytest -n0 tests/serve/test_neighbours.py
 	$(VENV)-mlflow/bin/python -m pytest tests/serve/test_neighbours.py -k mlflow
 
 fuzz: $(VENV)/dev ## a million hostile model files; goes on where it stopped
