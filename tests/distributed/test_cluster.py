@@ -17,10 +17,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 from longtail import LongTailClassifier
 from longtail.distributed import PartitionError, fit_partitions, predict_partitions
-from tests.conftest import load_shared
+from tests.conftest import SHARED_DATA, load_shared
 from tests.distributed import data
 from tests.distributed.cluster import ROOT, SOURCE, Cluster, Killer
 
@@ -180,17 +181,46 @@ def test_a_worker_over_its_memory_limit(plain, tmp_path):
     assert data.checksum(model, tmp_path) == plain
 
 
-def _wordnet_part(first, last):
-    X, y, _, _ = load_shared("wordnet-hypernym")
+@functools.cache
+def _shared(name, n_documents):
+    if name == "wordnet-hypernym":
+        X, y, _, _ = load_shared(name)
+        return X[:n_documents], y[:n_documents]
+    with np.load(SHARED_DATA / name / "counts.npz") as z:
+        indptr = z["train_label_indptr"]
+        labels = z["train_labels"]
+        y = [labels[a:b].tolist() for a, b in itertools.pairwise(indptr[: n_documents + 1])]
+        arrays = (z["train_data"], z["train_indices"], z["train_indptr"])
+        return csr_array(arrays, shape=(z["shape"][0], z["shape"][3]))[:n_documents], y
+
+
+def _shared_part(name, n_documents, first, last):
+    X, y = _shared(name, n_documents)
     return X[first:last], y[first:last]
 
 
 @long
-@pytest.mark.parametrize(("n_workers", "n_parts"), [(1, 7), (2, 64), (4, 7), (2, 1)])
-def test_wordnet(n_workers, n_parts, tmp_path):
-    X, y, _, _ = load_shared("wordnet-hypernym")
+@pytest.mark.parametrize(
+    ("name", "n_workers", "n_parts"),
+    [
+        ("wordnet-hypernym", 1, 7),
+        ("wordnet-hypernym", 2, 64),
+        ("wordnet-hypernym", 4, 7),
+        ("wordnet-hypernym", 2, 1),
+        ("tib-subjects", 1, 7),
+        ("tib-subjects", 2, 16),
+    ],
+)
+def test_a_shared_set(name, n_workers, n_parts, tmp_path):
+    if not (SHARED_DATA / name).exists():
+        pytest.skip(f"{name} is absent")
+    n_documents = None if name == "wordnet-hypernym" else 10_000
+    X, y = _shared(name, n_documents)
     edges = np.linspace(0, len(y), n_parts + 1).astype(int).tolist()
-    parts = [functools.partial(_wordnet_part, *pair) for pair in itertools.pairwise(edges)]
+    parts = [
+        functools.partial(_shared_part, name, n_documents, *pair)
+        for pair in itertools.pairwise(edges)
+    ]
     with Cluster(tmp_path) as cluster:
         for _ in range(n_workers):
             cluster.add_worker()

@@ -78,7 +78,7 @@ def test_svmlight(tmp_path):
 
 
 def test_texts(tmp_path):
-    """Of each text the hash is kept once for each label; `predict_partitions` ranks labels."""
+    """Of each text the hash is kept once for each label; predictions are rankings or sets."""
     X, y = data.label_sets()
     texts, files = data.spell(X), tmp_path / "files"
     labels = [labels or ["class 7"] for labels in y]
@@ -98,6 +98,9 @@ def test_texts(tmp_path):
     expected = whole.predict_proba_topk(texts[:1], 3)
     assert first["classes"] == expected.classes[0].tolist()
     assert first["probabilities"] == expected.scores[0].tolist()
+    files = predict_partitions(tmp_path / "model.longtail", table, tmp_path / "sets")
+    rows = [json.loads(line) for file in files for line in Path(file).read_text().splitlines()]
+    assert [row["classes"] for row in rows] == whole.predict(texts)
 
 
 def test_plain_labels_as_sets(tmp_path):

@@ -194,7 +194,13 @@ def fit_on(cluster: Cluster, estimator: Any, source: Source, update: Update) -> 
 
 
 def predict_on(
-    cluster: Cluster, model: Path, source: Source, out: Path, format: str, top: int, update: Update
+    cluster: Cluster,
+    model: Path,
+    source: Source,
+    out: Path,
+    format: str,
+    top: int | None,
+    update: Update,
 ) -> list[str]:
     """Predict the files of a source, each into a file of its own."""
     from longtail.distributed import predict_partitions

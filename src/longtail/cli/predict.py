@@ -130,9 +130,7 @@ def predict(
             check_kind(classifier, source)
             source = remembered_columns(source, classifier)
             with progress(quiet) as update:
-                files = predict_on(
-                    cluster, model, source, out, out_format or "jsonl", top or 1, update
-                )
+                files = predict_on(cluster, model, source, out, out_format or "jsonl", top, update)
             if not quiet:
                 print_note(f"the predictions of {count(len(files), 'file')} are in {out}.")
             return

@@ -161,9 +161,9 @@ def _learn(
             for first, last in itertools.pairwise(index_bounds)
         ]
     )
-    n_entries = _count_entries(blocks)
-    shards = _divide(sums.class_sizes, plan.count_residual_shards(n_entries), 1)
     starts = offsets_from_lengths(np.array([block.n_documents for block in blocks])).tolist()
+    n_shards = plan.count_residual_shards(_count_entries(blocks), starts[-1], n_candidates)
+    shards = _divide(sums.class_sizes, n_shards, 1)
     mined = stages.run(
         [
             stages.task(

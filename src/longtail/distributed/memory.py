@@ -21,6 +21,7 @@ ENTRY_BYTES = 16  # an entry of counts with 64 bits, its term and its weight
 READING_FACTOR = 6  # an entry while it is parsed, stacked and written, in copies of itself
 CHARACTER_BYTES = 24  # of text while it is tokenized: its tokens, their ids, their terms
 STATISTICS_BYTES = 20  # an entry of class statistics
+PAIR_BYTES = 24  # a mined pair of a document and a class, its log odds, and their groups
 INDEX_BYTES = 14  # an entry of the index, its scorer, and the quantization of both
 
 BLOCK_ENTRIES = 4_000_000  # 64 MB of counts
@@ -65,12 +66,19 @@ class Plan:
             return 1
         return max(1, int(-(-n_bytes // max(0.25 * self.worker_bytes, 1.0))))
 
-    def count_residual_shards(self, n_entries: int) -> int:
+    def count_residual_shards(self, n_entries: int, n_documents: int, n_candidates: int) -> int:
         """Return into how many parts the classes are divided when residuals are learned.
 
-        It does not depend on the number of workers, so that results are found again by any number.
+        Without a limit it does not depend on the number of workers, so that results are found again
+        by any number. With one, a part must hold its documents even where every candidate of a
+        document is a hard negative.
         """
-        return min(max(n_entries // SHARD_ENTRIES, FEWEST_SHARDS), MOST_SHARDS)
+        n_shards = min(max(n_entries // SHARD_ENTRIES, FEWEST_SHARDS), MOST_SHARDS)
+        if self.limit is None:
+            return n_shards
+        document = ENTRY_BYTES * n_entries / n_documents + PAIR_BYTES * (1 + n_candidates)
+        gathered = document * n_documents * (1 + n_candidates)
+        return max(n_shards, int(-(-gathered // max(0.5 * self.worker_bytes, 1.0))))
 
     def check(self, statistics: ClassStatistics, blocks: Sequence[Block]) -> None:
         """Refuse to go on where the classes alone take more than the limit.

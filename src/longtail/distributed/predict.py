@@ -14,8 +14,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from longtail._progress import OnStage
-from longtail._validation import check_k
+from longtail._validation import cap_candidates, check_k
 from longtail.distributed.partitions import Chunk, Partition, list_partitions, read_chunks
 from longtail.distributed.tasks import call_each, check_client
 from longtail.exceptions import PartitionError
@@ -23,6 +25,8 @@ from longtail.metrics.evaluation import knows_probabilities
 from longtail.store.container import read_checksum
 from longtail.store.files import sync_folder, temporary_path
 from longtail.teaching import load
+from longtail.training.calibration import choose_set_sizes
+from longtail.training.config import count_candidates
 
 FORMATS = ("jsonl", "parquet")
 
@@ -35,7 +39,7 @@ def predict_partitions(
     out: str | os.PathLike[str],
     *,
     client: Any = None,
-    k: int = 1,
+    k: int | None = None,
     format: str = "jsonl",
     on_stage: OnStage | None = None,
 ) -> list[str]:
@@ -51,8 +55,9 @@ def predict_partitions(
         A folder; is created. Partition i becomes ``part-0000i.jsonl`` there.
     client : dask.distributed.Client, concurrent.futures.Executor or None, default=None
         Where tasks run; None is this process.
-    k : int, default=1
-        Classes for each document, best first.
+    k : int, optional
+        Classes for each document, best first. When left out, the best one; of a model of label
+        sets the set that `predict` gives, most probable label first.
     format : {"jsonl", "parquet"}, default="jsonl"
         How predictions are written: the line of the document in its partition, its classes, and
         their probabilities, or scores where the model has no probabilities.
@@ -75,7 +80,7 @@ def predict_partitions(
     path, folder = os.path.abspath(model_path), os.path.abspath(out)
     checksum = read_checksum(path)
     model = _open(path, checksum)
-    k = check_k(k, len(model.classes_))
+    k = None if k is None else check_k(k, len(model.classes_))
     listed = list_partitions(partitions)
     Path(folder).mkdir(parents=True, exist_ok=True)
     n_digits = max(5, len(str(len(listed))))
@@ -94,7 +99,7 @@ def predict_partitions(
 
 
 def predict_partition(
-    path: str, checksum: str, partition: Partition, target: str, k: int, n_jobs: int | None
+    path: str, checksum: str, partition: Partition, target: str, k: int | None, n_jobs: int | None
 ) -> int:
     """Write the predictions of one partition; return how many documents it has."""
     model = _open(path, checksum)
@@ -110,7 +115,7 @@ def predict_partition(
                 raise PartitionError(partition.name, f"this model takes {wanted}.")
             classifier.n_jobs = n_jobs
             try:
-                write(_rank(model, chunk, k))
+                write(_rank(model, classifier, chunk, k))
             finally:
                 classifier.n_jobs = previous
             n_documents += len(chunk.lines)
@@ -123,20 +128,28 @@ def _open(path: str, checksum: str) -> Any:
     return load(path)
 
 
-def _rank(model: Any, chunk: Chunk, k: int) -> Rows:
+def _rank(model: Any, classifier: Any, chunk: Chunk, k: int | None) -> Rows:
     """Return the predictions of a chunk."""
     calibrated = knows_probabilities(model)
-    ranking = (model.predict_proba_topk if calibrated else model.predict_topk)(chunk.content, k)
+    is_set = k is None and getattr(classifier, "multilabel_", False)
+    if is_set:
+        candidates = count_candidates(classifier.candidates, classifier.state_.several)
+        k = cap_candidates(candidates, len(classifier.classes_))
+    rank = model.predict_proba_topk if calibrated else model.predict_topk
+    ranking = rank(chunk.content, k or 1)
+    n_shown = ranking.valid.sum(axis=1)
+    if is_set:
+        n_shown = np.minimum(n_shown, choose_set_sizes(ranking.scores))
     values = "probabilities" if calibrated else "scores"
     rows = []
-    for line, classes, scores, valid in zip(
+    for line, classes, scores, n in zip(
         chunk.lines,
         ranking.classes.tolist(),
         ranking.scores.tolist(),
-        ranking.valid.sum(axis=1).tolist(),
+        n_shown.tolist(),
         strict=True,
     ):
-        rows.append({"line": line, "classes": classes[:valid], values: scores[:valid]})
+        rows.append({"line": line, "classes": classes[:n], values: scores[:n]})
     return rows
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import glob
 import os
+import platform
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, as_completed
@@ -80,6 +81,8 @@ class TaskReport:
         Wall time, and CPU seconds of the process meanwhile.
     bytes_read, bytes_written : int
         Sizes of the files that it was given and that it has written.
+    worker : str
+        The process that ran it: its host and number.
     """
 
     stage: str
@@ -88,6 +91,7 @@ class TaskReport:
     cpu_seconds: float
     bytes_read: int
     bytes_written: int
+    worker: str = ""
 
 
 def make_task(
@@ -127,6 +131,7 @@ def run_task(task: Task, n_jobs: int | None = None) -> TaskReport:
         cpu_time() - cpu_start,
         sum(map(_size_of, _paths_in(task.arguments))),
         sum(map(_size_of, glob.glob(glob.escape(task.target) + "*"))),
+        f"{platform.node()}:{os.getpid()}",
     )
 
 
