@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import random
+import re
 import subprocess
 import sys
 from concurrent.futures import ProcessPoolExecutor
@@ -21,8 +22,12 @@ from longtail.distributed import (
     memory,
     stages,
 )
+from longtail.distributed.learning import read_residuals
 from longtail.distributed.memory import parse_bytes
+from longtail.distributed.results import Contents, write_result
+from longtail.scoring.linear import ClassResiduals
 from longtail.text import TextVectorizer
+from longtail.training.mixture import Mixture
 from tests.distributed import data
 
 
@@ -194,6 +199,38 @@ def test_a_memory_limit_is_refused_before_work(tmp_path):
     assert parse_bytes("6GB") == parse_bytes(6 * 10**9) == 6 * 10**9
     with pytest.raises(ValueError, match="such as '6GB'"):
         parse_bytes("six")
+
+
+def test_a_memory_limit_that_the_classes_exceed(plain, scratch, folder, monkeypatch):
+    """It is refused before anything is learned; the size that the message gives is enough."""
+    monkeypatch.setattr(memory, "CLASS_TERM_BYTES", 10**6)
+    reports = []
+    with pytest.raises(MemoryLimitError, match=r"0.60GB is too low for 58 classes") as refused:
+        fit(data.functions(4), scratch, memory_limit="600MB", on_task=reports.append)
+    assert {report.stage for report in reports} <= {"reading", "classes", "statistics"}
+    [needed] = re.findall(r"at least ([0-9.]+GB)", str(refused.value))
+    assert data.checksum(fit(data.functions(4), scratch, memory_limit=needed), folder) == plain
+
+
+@pytest.mark.parametrize("factors", [[0.8, 1.2], [0.0, 0.0]])
+def test_residuals_of_shards_as_a_mixture_has_them(factors, tmp_path):
+    rng = np.random.default_rng(0)
+    mixture = Mixture(residuals=np.array([factors, [-0.1 * factors[0], 0.0]]))
+    shards, paths = [], []
+    for i, lengths in enumerate([[2, 0, 3], [0], [4, 1]]):
+        indptr = np.cumsum([0, *lengths])
+        terms = np.concatenate([np.arange(n) for n in lengths]).astype(np.int32)
+        weights = rng.normal(size=len(terms)).astype(np.float32)
+        shards.append(ClassResiduals(indptr, terms, weights, rng.normal(size=len(lengths))))
+        paths.append(str(tmp_path / f"{i}.task"))
+        write_result(paths[-1], Contents().add("residuals", shards[-1]))
+    joined, class_sizes = read_residuals(paths), np.arange(1, 7)
+    assert joined.indptr.tolist() == [0, 2, 2, 5, 5, 9, 10]
+    assert np.array_equal(joined.weights, np.concatenate([rows.weights for rows in shards]))
+    expected = mixture.scale(joined, class_sizes)
+    found = read_residuals(paths, mixture, class_sizes)
+    for name in ("indptr", "indices", "weights", "biases"):
+        assert np.array_equal(getattr(found, name), getattr(expected, name)), name
 
 
 def test_what_is_no_partition(tmp_path):

@@ -111,7 +111,9 @@ def fit_partitions(
     if getattr(inner, "time_budget", None) is not None:
         raise ValueError("time_budget is for fit in memory; over partitions leave it at None.")
     listed = list_partitions(partitions)
-    plan = plan_memory(memory_limit, listed, count_workers(client))
+    n_workers = count_workers(client)
+    n_processes = 1 if client is None else n_workers + 1
+    plan = plan_memory(memory_limit, listed, n_workers, n_processes)
     folder = os.path.abspath(scratch)
     Path(folder).mkdir(parents=True, exist_ok=True)
     stages = Stages(

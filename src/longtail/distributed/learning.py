@@ -21,6 +21,7 @@ from longtail.distributed.results import Contents, read_part, read_result
 from longtail.distributed.scoring import read_index, read_pruning, read_scored, read_shared
 from longtail.distributed.tasks import Run
 from longtail.scoring.linear import ClassResiduals
+from longtail.sparse import Integers, offsets_from_lengths
 from longtail.training.config import FitConfig
 from longtail.training.held_out import (
     HeldOutTest,
@@ -29,6 +30,7 @@ from longtail.training.held_out import (
     find_candidates,
 )
 from longtail.training.long_tail import draw_documents
+from longtail.training.mixture import Mixture
 from longtail.training.scored_classes import sum_documents
 from longtail.training.self_check import SelfCheck
 from longtail.training.shared_weights import SampledLabels, fit_shared_weights
@@ -100,17 +102,34 @@ def calibrate(
     return Contents().add("check", check).add("calibrator", calibrator)
 
 
-def read_residuals(paths: list[str]) -> ClassResiduals:
-    """Put the residuals of class shards together."""
-    parts = [read_part(ClassResiduals, read_result(path), "residuals") for path in paths]
-    starts = np.cumsum([0, *(rows.indptr[-1] for rows in parts)])
-    bounds = [rows.indptr[:-1] + start for rows, start in zip(parts, starts, strict=False)]
-    return ClassResiduals(
-        np.concatenate([*bounds, starts[-1:]]),
-        np.concatenate([rows.indices for rows in parts]),
-        np.concatenate([rows.weights for rows in parts]),
-        np.concatenate([rows.biases for rows in parts]),
-    )
+def read_residuals(
+    paths: list[str], mixture: Mixture | None = None, class_sizes: Integers | None = None
+) -> ClassResiduals:
+    """Put the residuals of class shards together, as they were learned or as a mixture has them.
+
+    One shard after the other, so that the whole is in memory once.
+    """
+    sizes = [np.diff(_read_residuals(path).indptr) for path in paths]
+    whole = ClassResiduals.none(sum(map(len, sizes)))
+    if mixture is not None and not mixture.residuals.any():
+        return whole
+    indptr = offsets_from_lengths(np.concatenate(sizes))
+    indices, weights = np.empty(indptr[-1], np.int32), np.empty(indptr[-1], np.float32)
+    first = 0
+    for path in paths:
+        rows = _read_residuals(path)
+        last = first + len(rows.biases)
+        if mixture is not None and class_sizes is not None:
+            rows = mixture.scale(rows, class_sizes[first:last])
+        entries = slice(indptr[first], indptr[last])
+        indices[entries], weights[entries] = rows.indices, rows.weights
+        whole.biases[first:last] = rows.biases
+        first = last
+    return replace(whole, indptr=indptr, indices=indices, weights=weights)
+
+
+def _read_residuals(path: str) -> ClassResiduals:
+    return read_part(ClassResiduals, read_result(path), "residuals")
 
 
 def _read_test(

@@ -128,11 +128,13 @@ def fit_long_tail_blocks(
             read_part(SelfCheck, found, "check"),
             read_part(Calibrator, found, "calibrator"),
         )
+    scored = read_scored(statistics, shared, learned.scorer)
+    class_sizes = scored.profile.statistics.class_sizes
     return build_state(
         classes,
-        read_scored(statistics, shared, learned.scorer),
+        scored,
         weights,
-        read_residuals(learned.residuals),
+        read_residuals(learned.residuals, check.kept_mixture, class_sizes),
         check,
         calibrator,
         read_pruning(learned.scorer),

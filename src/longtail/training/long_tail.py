@@ -206,6 +206,7 @@ def fit_long_tail(
     on_stage("residuals", 0, 0)
     residuals = learn_residuals(documents, mined, scored, config)
     del documents, mined
+    residuals = check.kept_mixture.scale(residuals, statistics.class_sizes)
     on_stage("index", 0, 0)
     state = build_state(
         labels.classes, scored, shared, residuals, check, calibrator, pruning, n_jobs
@@ -241,7 +242,7 @@ def build_state(
     shared : SharedWeights
         What features and terms are worth.
     residuals : ClassResiduals
-        As they were learned.
+        As they count.
     check : SelfCheck
         Says how much features and residuals count.
     calibrator : Calibrator
@@ -256,8 +257,9 @@ def build_state(
     LongTailState
         For one label per document.
     """
-    mixture, profile = check.kept_mixture, scored.profile
-    ranking = scored.reweight(mixture.ranking_weights(shared.feature_weights), n_jobs)
+    profile = scored.profile
+    feature_weights = check.kept_mixture.ranking_weights(shared.feature_weights)
+    ranking = scored.reweight(feature_weights, n_jobs)
     return LongTailState(
         classes=classes,
         statistics=profile.statistics,
@@ -266,7 +268,7 @@ def build_state(
         collection_model=shared.collection_model,
         term_weights=shared.term_weights,
         feature_weights=shared.feature_weights,
-        residuals=mixture.scale(residuals, profile.statistics.class_sizes),
+        residuals=residuals,
         calibrator=calibrator,
         pruning=pruning,
         stale=np.zeros(len(classes), np.bool_),
