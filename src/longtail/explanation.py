@@ -79,7 +79,7 @@ def split_linear_scores(
             documents, class_ids, state.profile(), state.ranking_weights, state, n_jobs
         )
     parts: list[ScoreParts | None] = [None] * len(class_ids)
-    profile = Profile.of(delta.statistics, delta.corpus, state.collection_model)
+    profile = Profile(delta.statistics, delta.corpus, delta.collection_model)
     segments = (
         (delta.find_in_main()[class_ids], state.profile(), state),
         (delta.find_in_delta()[class_ids], profile, delta),

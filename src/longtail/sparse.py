@@ -7,6 +7,7 @@ where these hold every count exactly.
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -180,6 +181,62 @@ def count_terms(indices: NDArray[Any], n_terms: int) -> Integers:
     return counts
 
 
+class _Buffer(np.ndarray[Any, Any]):
+    """Memory with capacity behind what is used; arrays are views of its beginning."""
+
+    used: int
+
+    def claim(self, array: NDArray[Any], n_after: int) -> bool:
+        """Take the capacity behind an array of this buffer; return whether it was free."""
+        with _CLAIM:
+            free = (
+                self.used == len(array)
+                and n_after <= len(self)
+                and array.dtype == self.dtype
+                and array.ctypes.data == self.ctypes.data
+            )
+            if free:
+                self.used = n_after
+        return free
+
+
+_CLAIM = threading.Lock()
+
+
+def append(array: NDArray[Any], tail: NDArray[Any]) -> NDArray[Any]:
+    """Return an array followed by another; the one given stays as it is.
+
+    Costs what the tail costs: the result is a view of memory with free capacity, which the next
+    call fills further. An array that was appended to before is copied instead, so that no two
+    results share what follows it.
+    """
+    n_before, n_after = len(array), len(array) + len(tail)
+    buffer = array.base
+    if not isinstance(buffer, _Buffer) or not buffer.claim(array, n_after):
+        return append(copy_with_capacity(array, n_after), tail)
+    buffer[n_before:n_after] = tail
+    return _view(buffer, n_after)
+
+
+def copy_with_capacity(array: NDArray[Any], capacity: int = 0) -> NDArray[Any]:
+    """Return a copy that `append` can append to without another."""
+    capacity = max(len(array), capacity)
+    buffer = _Buffer((capacity + capacity // 8 + 16,), array.dtype)
+    buffer.used = len(array)
+    buffer[: len(array)] = array
+    return _view(buffer, len(array))
+
+
+def _view(buffer: _Buffer, n_used: int) -> NDArray[Any]:
+    """Return the beginning of a buffer; given as `buffer`, it is the view's base itself."""
+    return np.ndarray((n_used,), buffer.dtype, buffer=buffer)
+
+
+def append_constant(array: NDArray[Any], n_new: int, value: float = 0) -> NDArray[Any]:
+    """Return an array followed by so many times a value; see `append`."""
+    return append(array, np.full(n_new, value, array.dtype)) if n_new else array
+
+
 def offsets_from_lengths(sizes: NDArray[Any]) -> Integers:
     """Return where each row begins when rows have these sizes."""
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)])
@@ -187,7 +244,7 @@ def offsets_from_lengths(sizes: NDArray[Any]) -> Integers:
 
 def gather_rows(indptr: Integers, sources: Integers) -> tuple[Integers, Integers]:
     """Return where rows begin when gathered from sources, and their entries; -1 is empty."""
-    sizes = np.append(np.diff(indptr), 0)[sources]  # -1 is the last, which is none
+    sizes = np.where(sources < 0, 0, indptr[sources + 1] - indptr[sources])
     starts = offsets_from_lengths(sizes)
     return starts, np.repeat(indptr[sources] - starts[:-1], sizes) + np.arange(starts[-1])
 

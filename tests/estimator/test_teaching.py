@@ -186,6 +186,35 @@ def test_undo_is_exact(path):
     ]
 
 
+def test_undo_of_the_last_change_needs_no_replay(path, monkeypatch):
+    before, teacher = load(path), Teacher(path)
+    teacher.teach(NEW[:1], ["class 1"])
+    held = teacher.model
+    teacher.teach(NEW[1:2], ["new"])
+    held.partial_fit(NEW[2:4], ["other", "other"])  # the caller's own: the teacher keeps a copy
+    if isinstance(before, LongTailClassifier):
+        monkeypatch.setattr("longtail.teaching.teacher.replay", None)
+    teacher.undo()
+    monkeypatch.undo()
+    before.partial_fit(NEW[:1], ["class 1"])
+    assert_same_model(teacher.model, before)
+    assert_reopens(teacher, path)
+
+
+def test_undo_after_another_teacher(path):
+    teacher, other, direct = Teacher(path), Teacher(path), load(path)
+    teacher.teach(NEW[:1], ["new"])
+    other.teach(NEW[1:2], ["newer"])
+    teacher.undo()  # of the other's
+    direct.partial_fit(NEW[:1], ["new"])
+    assert_same_model(teacher.model, direct)
+    teacher.teach(NEW[1:2], ["newer"])
+    other.undo()
+    teacher.refresh()
+    assert_same_model(teacher.model, direct)
+    assert_reopens(other, path)
+
+
 def test_undo_of_several_and_of_an_undo(path):
     before, teacher = load(path), Teacher(path)
     for i in range(3):

@@ -1,11 +1,13 @@
 """Count matrices: a damaged one is an error, whatever scipy lets through."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 from longtail import DoubleSamplingClassifier, LongTailClassifier
-from longtail.sparse import CountMatrix
+from longtail.sparse import CountMatrix, append, append_constant, copy_with_capacity
 from tests.conftest import make_problem
 
 WRAPPED = np.array([0, 2**63 - 1, -(2**63) + 5, 4, 4, 6], np.int64)  # differences overflow
@@ -83,3 +85,32 @@ def test_entries_behind_the_last_row_do_not_count():
     rows, whole = CountMatrix.from_matrix(matrix), CountMatrix.from_matrix(X)
     assert np.array_equal(rows.indices, whole.indices)
     assert np.array_equal(rows.data, whole.data)
+
+
+def test_appending_shares_memory_and_changes_nothing_before():
+    first = append(np.arange(5), np.arange(5, 8))
+    second = append(first, np.array([8, 9]))
+    assert np.shares_memory(first, second)
+    other = append(first, np.array([-1]))  # what follows `first` belongs to `second`
+    assert not np.shares_memory(first, other)
+    third = append_constant(second, 1000, 7)
+    assert np.array_equal(first, np.arange(8))
+    assert np.array_equal(second, np.arange(10))
+    assert np.array_equal(other, [*range(8), -1])
+    assert np.array_equal(third, [*range(10), *[7] * 1000])
+    assert np.array_equal(append(second[:3], np.array([4])), [0, 1, 2, 4])
+    assert np.array_equal(append(second[2:], np.array([4])), [*range(2, 10), 4])
+    assert append_constant(first, 0) is first
+    kept = copy_with_capacity(second)
+    kept[0] = 99
+    assert second[0] == 0
+    assert np.shares_memory(kept, append(kept, np.array([1])))
+
+
+def test_only_one_of_many_threads_appends_in_place():
+    array = append(np.arange(3), np.arange(3, 6))
+    with ThreadPoolExecutor(8) as pool:
+        results = list(pool.map(lambda i: append(array, np.full(2, i)), range(64)))
+    for i, result in enumerate(results):
+        assert result.tolist() == [0, 1, 2, 3, 4, 5, i, i]
+    assert sum(np.shares_memory(array, result) for result in results) == 1

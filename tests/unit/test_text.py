@@ -14,7 +14,13 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.neighbors import NearestCentroid
 from sklearn.pipeline import make_pipeline
 
-from longtail.text import TextVectorizer, TokenizerOptions, Vocabulary, VocabularyBuilder
+from longtail.text import (
+    TextVectorizer,
+    TokenizerOptions,
+    Vocabulary,
+    VocabularyBuilder,
+    extend_vocabulary,
+)
 from longtail.text.interning import InternTable, new_tables
 from longtail.text.tokenizer import character_kinds, normalise
 from tests.conftest import SHARED_DATA
@@ -415,3 +421,33 @@ def test_hostile_arrays(found, message):
 def test_normalise():
     assert normalise("Ångström, ﬁne, Straße, 5 km²") == "angstrom, fine, strasse, 5 km2"
     assert normalise("Й", strip_accents=None) == "й"
+
+
+def test_vocabularies_that_grow_from_one_another_do_not_disturb_each_other():
+    texts = ["red fox", "red fox runs", "the owl hoots", "the owl hoots at a red fox"]
+    root = TextVectorizer(ngram_min_df=1).fit(["red fox"]).vocabulary_
+    before = root.count(texts).toarray()
+    left = extend_vocabulary(root, ["the owl hoots"])
+    right = extend_vocabulary(root, ["fox runs", "a red owl"])  # root was extended already
+    longer = extend_vocabulary(left, ["owl hoots at"])
+    assert left.shared_tables is root.shared_tables is longer.shared_tables
+    assert right.shared_tables is not root.shared_tables
+    assert np.array_equal(root.count(texts).toarray(), before)
+    assert "owl" not in root
+    for grown in (root, left, right, longer):
+        rebuilt = Vocabulary(
+            grown.utf8.copy(), grown.offsets.copy(), grown.document_frequencies, grown.options
+        )
+        rebuilt.validate()
+        assert np.array_equal(grown.weights, rebuilt.weights)
+        assert (grown.count(texts) != rebuilt.count(texts)).nnz == 0
+        assert list(grown)[: len(root)] == list(root)
+
+
+def test_a_vocabulary_grows_beyond_its_tables():
+    grown = root = TextVectorizer().fit(["one word"]).vocabulary_
+    for i in range(40):
+        grown = extend_vocabulary(grown, [" ".join(f"w{i}x{j}" for j in range(40))])
+    assert grown.shared_tables is not root.shared_tables
+    assert grown.n_terms == root.n_terms + 40 * (40 + 39)
+    assert all(grown[term] == i for i, term in enumerate(grown.terms))

@@ -74,8 +74,9 @@ def find_word(utf8, start, end, tag, slots, terms):
     mask = np.uint64(len(slots) - 1)
     slot = tag & mask
     while slots[slot] != _FREE:
-        if slots[slot] >> _HALF == tag:
-            term = id_in(slots[slot])
+        term = id_in(slots[slot])
+        # A table may hold terms of a vocabulary that grew out of this one.
+        if slots[slot] >> _HALF == tag and term < len(terms.lefts):
             first = terms.lefts[term]
             if end - start == terms.rights[term] - first:
                 step = 0

@@ -26,9 +26,18 @@ def _last_space(utf8, start, end):
 
 @subroutine
 def _look_up_word(utf8, start, end, tables, terms):
-    """Return the id of a word or character n-gram; -1 if the table lacks it."""
+    """Return the id of a word or character n-gram; -1 if the vocabulary lacks it."""
     tag = hash_word(utf8, start, end, tables.seed)
-    return id_in(tables.slots[find_word(utf8, start, end, tag, tables.slots, terms)])
+    term = id_in(tables.slots[find_word(utf8, start, end, tag, tables.slots, terms)])
+    # The free slot may have been filled just now by a vocabulary that grew out of this one.
+    return term if term < len(terms.lefts) else np.int64(-1)
+
+
+@subroutine
+def _look_up_ngram(left, word, ngrams, seed, n_terms):
+    """Return the id of an n-gram of words; -1 if the vocabulary lacks it."""
+    term = ngrams[find_ngram(left << 32 | word, ngrams, seed), 1]  # -1 in a free row
+    return term if term < n_terms else np.int64(-1)
 
 
 @subroutine
@@ -44,8 +53,7 @@ def _look_up(utf8, start, end, tables, terms):
         if word < 0 or first == start:
             term = word
         else:
-            row = find_ngram(term << 32 | word, tables.ngrams, tables.seed)
-            term = tables.ngrams[row, 1]  # -1 in a free row
+            term = _look_up_ngram(term, word, tables.ngrams, tables.seed, len(terms.lefts))
         if term < 0:
             return term
         first = at + 1
@@ -153,7 +161,7 @@ def find_terms(tokens, largest, tables, terms, term_ids):
         With capacity for `largest * n_tokens`; what the vocabulary lacks is left out.
     """
     utf8, starts, ends, indptr = tokens
-    slots, ngrams, seed = tables
+    ngrams, seed = tables.ngrams, tables.seed
     ids, n_ids = term_ids.ids, 0
     open_ngrams = np.empty(largest, np.int64)  # those of 1, 2, ... words that end here; -1 if none
     for document in range(len(indptr) - 1):
@@ -161,8 +169,7 @@ def find_terms(tokens, largest, tables, terms, term_ids):
         open_ngrams[:] = -1
         for token in range(indptr[document], indptr[document + 1]):
             start, end = starts[token], ends[token]
-            tag = hash_word(utf8, start, end, seed)
-            word = id_in(slots[find_word(utf8, start, end, tag, slots, terms)])
+            word = _look_up_word(utf8, start, end, tables, terms)
             if word >= 0:
                 ids[n_ids] = word
                 n_ids += 1
@@ -171,7 +178,7 @@ def find_terms(tokens, largest, tables, terms, term_ids):
             for n in range(largest - 1, 0, -1):
                 left, ngram = open_ngrams[n - 1], np.int64(-1)
                 if left >= 0 and word >= 0:
-                    ngram = ngrams[find_ngram(left << 32 | word, ngrams, seed), 1]
+                    ngram = _look_up_ngram(left, word, ngrams, seed, len(terms.lefts))
                     if ngram >= 0:
                         ids[n_ids] = ngram
                         n_ids += 1

@@ -98,14 +98,16 @@ class AddedDocuments:
         renamed : tuple of two labels, optional
             A class of `before` whose documents are now those of a class of `after`.
         """
-        if not len(self.class_ids):
+        if not len(self.class_ids) or before is after:
             return self
-        target = np.searchsorted(after, before)
+        used, entries = np.unique(self.class_ids, return_inverse=True)
+        labels = before[used]  # comparing the labels of all classes takes milliseconds
+        target = np.searchsorted(after, labels)
         target[target == len(after)] = 0
-        target[after[target] != before] = -1
+        target[after[target] != labels] = -1
         if renamed is not None:
-            target[before == renamed[0]] = np.searchsorted(after, renamed[1])
-        ids = target[self.class_ids]
+            target[labels == renamed[0]] = np.searchsorted(after, renamed[1])
+        ids = target[entries]
         return AddedDocuments(self.hashes[ids >= 0], ids[ids >= 0], self.complete)
 
 

@@ -19,7 +19,7 @@ from longtail.retrieval.index import InvertedIndex
 from longtail.retrieval.search import make_queries, rerank, search_batches
 from longtail.scoring.linear import ClassResiduals, LinearScorer, score_pairs_with_residuals
 from longtail.scoring.weighting import WeightedDocuments
-from longtail.sparse import Floats, Integers
+from longtail.sparse import Floats, Integers, append_constant
 from longtail.statistics.classes import ClassStatistics
 from longtail.statistics.corpus import Corpus
 from longtail.statistics.editing import grow_terms
@@ -35,12 +35,16 @@ class DeltaSegment:
         Their labels, sorted.
     statistics : ClassStatistics
         Their sums; the document frequencies are those of all documents of the model.
-    term_counts : ndarray of shape (n_terms,), float64
-        F_t of all documents of the model.
+    n_occurrences : float
+        Sum of all counts of the model.
     residuals : ClassResiduals
         Of these classes.
     corpus : Corpus
-        The quantities of the last fit, with the terms seen since.
+        The quantities of the last fit, with the document frequencies of the terms seen since.
+    collection_model : ndarray of shape (n_terms,), float64
+        P_t; terms that the last fit lacked have its smallest share.
+    smallest_share : float
+        That one.
     scorer : LinearScorer
         Of these classes.
     tombstones : ndarray of shape (n_main,), bool
@@ -53,9 +57,11 @@ class DeltaSegment:
 
     classes: NDArray[Any]
     statistics: ClassStatistics
-    term_counts: Floats
+    n_occurrences: float
     residuals: ClassResiduals
     corpus: Corpus
+    collection_model: Floats
+    smallest_share: float
     scorer: LinearScorer
     tombstones: NDArray[np.bool_]
     all_classes: NDArray[Any]
@@ -64,12 +70,12 @@ class DeltaSegment:
 
     def grow_terms(self, n_terms: int) -> DeltaSegment:
         """Add terms that no document has."""
-        n_new = n_terms - len(self.term_counts)
+        shares = self.collection_model
         return replace(
             self,
             statistics=grow_terms(self.statistics, n_terms),
-            term_counts=np.pad(self.term_counts, (0, n_new)),
             corpus=self.corpus.grow_terms(n_terms),
+            collection_model=append_constant(shares, n_terms - len(shares), self.smallest_share),
         )
 
     def find_in_main(self) -> Integers:

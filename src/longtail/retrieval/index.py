@@ -21,6 +21,7 @@ from longtail.scoring.linear import LinearScorer
 from longtail.sparse import (
     Floats,
     Integers,
+    append_constant,
     check_csr,
     count_terms,
     index_dtype,
@@ -92,13 +93,13 @@ class InvertedIndex:
 
     def grow_terms(self, n_terms: int) -> InvertedIndex:
         """Make room for terms that no class has."""
-        new = (0, n_terms - len(self.dense_row_ids))
+        n_new = n_terms - len(self.dense_row_ids)
         return replace(
             self,
-            indptr=np.pad(self.indptr, new, mode="edge"),
-            dense_row_ids=np.pad(self.dense_row_ids, new, constant_values=-1),
-            zero_points=np.pad(self.zero_points, new),
-            scales=np.pad(self.scales, new),
+            indptr=append_constant(self.indptr, n_new, self.indptr[-1]),
+            dense_row_ids=append_constant(self.dense_row_ids, n_new, -1),
+            zero_points=append_constant(self.zero_points, n_new),
+            scales=append_constant(self.scales, n_new),
         )
 
     def validate(self, n_terms: int) -> None:

@@ -12,7 +12,7 @@ from longtail._constants import WHOLE_QUERY
 from longtail._kernels import weighting as kernels
 from longtail._parallel import parallel_for, uniform_work
 from longtail.scoring.weighting import WeightedDocuments
-from longtail.sparse import Integers, count_terms, index_dtype
+from longtail.sparse import Integers, append_constant, count_terms, index_dtype
 from longtail.statistics.classes import ClassStatistics
 
 
@@ -73,7 +73,7 @@ class QueryPruning:
         """Make room for terms that no class has."""
         return replace(
             self,
-            class_frequencies=np.pad(
-                self.class_frequencies, (0, n_terms - len(self.class_frequencies))
+            class_frequencies=append_constant(
+                self.class_frequencies, n_terms - len(self.class_frequencies)
             ),
         )

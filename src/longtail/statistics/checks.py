@@ -60,12 +60,14 @@ def check_sum(a: ClassStatistics, b: ClassStatistics, count_bits: int) -> None:
     )
     if sum(float(s.centroid_sums.sum(dtype=np.float64)) for s in (a, b)) <= _LARGEST_SUM:
         return
-    by_class, by_term = np.zeros(a.n_classes), np.zeros(a.n_terms)
+    # Statistics may come without document frequencies, which say how many terms there are.
+    n_terms = 1 + max(int(s.indices.max(initial=-1)) for s in (a, b))
+    by_class, by_term = np.zeros(a.n_classes), np.zeros(n_terms)
     for s in (a, b):
         rows = np.repeat(np.arange(s.n_classes), np.diff(s.indptr))
         by_class += np.bincount(rows, s.centroid_sums, s.n_classes)
-        by_term += np.bincount(s.indices, s.centroid_sums, s.n_terms)
-    if max(by_class.max(), by_term.max()) > _LARGEST_SUM:
+        by_term += np.bincount(s.indices, s.centroid_sums, n_terms)
+    if max(by_class.max(), by_term.max(initial=0.0)) > _LARGEST_SUM:
         raise ValueError(
             f"a class or a term has too many documents, {a.n_documents + b.n_documents} in all, to "
             "be summed exactly. Split the class, or leave out the most frequent term."

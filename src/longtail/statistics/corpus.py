@@ -10,6 +10,9 @@ import numpy as np
 from longtail.sparse import (
     Floats,
     Integers,
+    append,
+    append_constant,
+    copy_with_capacity,
 )
 
 
@@ -42,8 +45,11 @@ class Corpus:
         """I_t = ln((1 + m) / (1 + df_t)) + 1."""
         # A term taught after the last fit may have a df above the frozen m; its idf then stays
         # above zero.
-        documents = np.maximum(self.n_documents, self.document_frequencies)
-        return np.asarray(np.log((1.0 + documents) / (1.0 + self.document_frequencies)) + 1.0)
+        return self._idf_of(self.document_frequencies)
+
+    def _idf_of(self, frequencies: Integers) -> Floats:
+        documents = np.maximum(self.n_documents, frequencies)
+        return np.asarray(np.log((1.0 + documents) / (1.0 + frequencies)) + 1.0)
 
     @cached_property
     def rarity(self) -> Floats:
@@ -57,12 +63,25 @@ class Corpus:
 
     def grow_terms(self, n_terms: int) -> Corpus:
         """Make room for terms that no document has."""
-        new = (0, n_terms - len(self.term_counts))
-        return replace(
+        n_new = n_terms - len(self.term_counts)
+        grown = replace(
             self,
-            document_frequencies=np.pad(self.document_frequencies, new),
-            term_counts=np.pad(self.term_counts, new),
+            document_frequencies=append_constant(self.document_frequencies, n_new),
+            term_counts=append_constant(self.term_counts, n_new),
         )
+        if n_new and "idf" in self.__dict__:
+            grown.__dict__["idf"] = append(self.idf, self._idf_of(np.zeros(n_new, np.int64)))
+        return grown
+
+    def with_frequencies_at(self, terms: Integers, frequencies: Integers) -> Corpus:
+        """Return the corpus with other document frequencies of a few terms; their idf follows."""
+        document_frequencies = copy_with_capacity(self.document_frequencies)
+        idf = copy_with_capacity(self.idf)
+        document_frequencies[terms] = frequencies
+        idf[terms] = self._idf_of(frequencies)
+        changed = replace(self, document_frequencies=document_frequencies)
+        changed.__dict__["idf"] = idf  # where the cached property looks
+        return changed
 
     def with_new_terms(self, document_frequencies: Integers, term_counts: Floats) -> Corpus:
         """Take the frequencies of terms that are unknown here from the current ones.

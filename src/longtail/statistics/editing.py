@@ -9,7 +9,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from longtail.sparse import Integers, gather_rows, index_dtype, offsets_from_lengths
+from longtail.sparse import (
+    Integers,
+    append_constant,
+    gather_rows,
+    index_dtype,
+    offsets_from_lengths,
+)
 from longtail.statistics.classes import ClassStatistics
 
 
@@ -74,13 +80,18 @@ def with_frequencies(
     return replace(statistics, document_frequencies=document_frequencies)
 
 
+def without_frequencies(statistics: ClassStatistics) -> ClassStatistics:
+    """Return the same sums without document frequencies, which have the vocabulary's length."""
+    return with_frequencies(statistics, np.zeros(0, np.int64))
+
+
 def grow_terms(statistics: ClassStatistics, n_terms: int) -> ClassStatistics:
     """Make room for terms that no document has."""
     n_new = n_terms - statistics.n_terms
     return replace(
         statistics,
         indices=statistics.indices.astype(index_dtype(n_terms), copy=False),
-        document_frequencies=np.pad(statistics.document_frequencies, (0, n_new)),
+        document_frequencies=append_constant(statistics.document_frequencies, n_new),
     )
 
 

@@ -43,6 +43,13 @@ def copy_model(model: Any) -> Any:
     return copy.copy(model)
 
 
+def shares_segment(model: Any, other: Any) -> bool:
+    """Return whether two models share the sums of their main segment: keeping both costs little."""
+    states = [getattr(m, "classifier_", m)._state for m in (model, other)]
+    first, second = (state.statistics.indices for state in states)
+    return first is second
+
+
 def apply(model: Any, action: str, contents: Sequence[Batches]) -> None:
     """Do to the model what changes say; several are teach or forget changes in a row.
 

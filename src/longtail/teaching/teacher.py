@@ -14,16 +14,23 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from longtail.estimators.loading import load as load_file
 from longtail.store.changes import Change, mark_undone
 from longtail.store.container import read_checksum
 from longtail.store.journal import Journal
+from longtail.store.journal_rows import Header
 from longtail.store.overview import waiting_changes
 from longtail.teaching.documents import pack, plain_label
 from longtail.teaching.opening import State, attach, catch_up, load_base, open_state
-from longtail.teaching.replay import ReplayError, apply_new, copy_model, replay
+from longtail.teaching.replay import (
+    ReplayError,
+    apply_new,
+    copy_model,
+    replay,
+    shares_segment,
+)
 
 __all__ = ["Teacher"]
 
@@ -76,6 +83,7 @@ class Teacher:
         self._journal = Journal(path)
         weakref.finalize(self, self._journal.close)
         self._state = open_state(path, verify)
+        self._before: _Before | None = None
 
     @property
     def model(self) -> Any:
@@ -174,6 +182,10 @@ class Teacher:
         """
 
         def attempt(state: State) -> tuple[Any, Batches]:
+            before = self._before
+            if n == 1 and numbers is None and before is not None and before.is_of(state):
+                self._journal.read(before.header)  # refuses a record that is damaged
+                return before.model, [{"changes": [before.header.next_number]}]
             contents = self._journal.read() if state.is_attached else None
             changes = mark_undone(contents.changes if contents else [])
             next_number = state.header.next_number if state.header else 1
@@ -224,8 +236,12 @@ class Teacher:
             attempt(self._state)  # an error must not create a journal
         with self._locked() as state:
             model, batches = attempt(state)
-            header = attach(self._journal, state)
-            header = self._journal.append(header, action, batches, by)
+            before = attach(self._journal, state)
+            header = self._journal.append(before, action, batches, by)
+            self._before = None
+            if action != "undo" and shares_segment(model, state.model):
+                kept = copy_model(state.model)  # the caller may change the other
+                self._before = _Before(kept, state.checksum, before)
             self._state = State(model, state.checksum, header)
             return header.next_number - 1
 
@@ -260,6 +276,24 @@ class Teacher:
         with self._turn, self._journal.locked():
             self._state = catch_up(self._path, self._journal, self._state)
             yield self._state
+
+
+class _Before(NamedTuple):
+    """The model before the last change, where it shares nearly all with the one after it."""
+
+    model: Any
+    checksum: str  # of the model file
+    header: Header  # of the journal before the change
+
+    def is_of(self, state: State) -> bool:
+        """Return whether the change is the last one of a state."""
+        header = state.header
+        return (
+            state.checksum == self.checksum
+            and state.is_attached
+            and header is not None
+            and header.next_number == self.header.next_number + 1
+        )
 
 
 def _attempt(action: str, content: Callable[[Any], Batches]) -> Attempt:

@@ -11,18 +11,17 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from longtail._columns import as_texts
-from longtail._kernels.interning import HashTables, TermIds, Terms, intern_block
+from longtail._kernels.interning import TermIds, Terms, intern_block
 from longtail._kernels.vocabulary import look_up_terms
 from longtail._parallel import parallel_for, uniform_work
 from longtail.sparse import Integers, offsets_from_lengths
-from longtail.text.interning import Bytes, InternTable, grow_tables, new_seed, with_capacity
+from longtail.text.interning import Bytes, InternTable, new_seed, with_capacity
 from longtail.text.options import TokenizerOptions
 from longtail.text.tokenizer import Tokenizer
 from longtail.text.vocabulary import (
     Vocabulary,
     allocate_ids,
     count_rows,
-    intern,
     map_blocks,
     stack_rows,
 )
@@ -337,16 +336,6 @@ def extend_vocabulary(vocabulary: Vocabulary, texts: Any, n_jobs: int | None = N
     new, lengths = ids < 0, np.diff(found.offsets)
     if not new.any():
         return vocabulary
-    offsets = vocabulary.offsets
-    grown = Vocabulary(
-        np.append(vocabulary.utf8, found.utf8[np.repeat(new, lengths)]),
-        np.append(offsets, offsets[-1] + np.cumsum(lengths[new])),
-        np.append(vocabulary.document_frequencies, found.document_frequencies[new]),
-        vocabulary.options,
+    return vocabulary.extend(
+        found.utf8[np.repeat(new, lengths)], lengths[new], found.document_frequencies[new]
     )
-    slots, ngrams, seed = vocabulary.tables
-    tables = grow_tables(HashTables(slots.copy(), ngrams.copy(), seed), grown.n_terms)
-    intern(grown, vocabulary.n_terms, tables)
-    # Where the cached properties look.
-    grown.__dict__.update(tables=tables, tokenizer=vocabulary.tokenizer)
-    return grown

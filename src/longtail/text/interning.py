@@ -126,6 +126,20 @@ def grow_tables(tables: HashTables, n_terms: int) -> HashTables:
     return larger
 
 
+def has_capacity(tables: HashTables, n_terms: int) -> bool:
+    """Return whether tables have capacity for so many terms."""
+    return len(tables.slots) >= _n_slots(n_terms)
+
+
+def copy_tables(tables: HashTables, n_kept: int, n_terms: int) -> HashTables:
+    """Return tables with the first terms of these, and capacity for so many."""
+    slots, ngrams, seed = tables
+    copied = new_tables(n_terms)._replace(seed=seed)
+    kernels.grow_words(slots[(slots & np.uint64(0xFFFFFFFF)) <= np.uint64(n_kept)], copied.slots)
+    kernels.grow_ngrams(ngrams[ngrams[:, 1] < n_kept], copied.ngrams, seed)
+    return copied
+
+
 def with_capacity(array: NDArray[Any], capacity: int) -> NDArray[Any]:
     """Return the array, or a longer copy with zeros behind it, with at least a capacity."""
     if len(array) >= capacity:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -18,8 +19,8 @@ from longtail._kernels import vocabulary as kernels
 from longtail._kernels.interning import HashTables, TermIds, Terms
 from longtail._kernels.text import CHAR_NGRAM, SPACE, Tokens
 from longtail._parallel import parallel_for
-from longtail.sparse import Integers, offsets_from_lengths
-from longtail.text.interning import Bytes, new_tables
+from longtail.sparse import Integers, append, offsets_from_lengths
+from longtail.text.interning import Bytes, copy_tables, has_capacity, new_tables
 from longtail.text.options import TokenizerOptions
 from longtail.text.tokenizer import Tokenizer
 
@@ -90,11 +91,16 @@ class Vocabulary(Mapping[str, int]):
         return self.utf8[start:end].tobytes().decode("utf-8")
 
     @cached_property
-    def tables(self) -> HashTables:
+    def shared_tables(self) -> SharedTables:
         """The hash tables: derived, so no file is trusted with them."""
         tables = new_tables(self.n_terms)
         intern(self, 0, tables)
-        return tables
+        return SharedTables(tables, self.n_terms)
+
+    @property
+    def tables(self) -> HashTables:
+        """The hash tables as kernels read them; ids from `n_terms` on are of later terms."""
+        return self.shared_tables.tables
 
     @cached_property
     def tokenizer(self) -> Tokenizer:
@@ -104,10 +110,31 @@ class Vocabulary(Mapping[str, int]):
     @cached_property
     def weights(self) -> NDArray[np.float64]:
         """What an occurrence of each term counts."""
-        is_word = self.utf8[self.offsets[:-1]] != CHAR_NGRAM
-        spaces = np.flatnonzero(self.utf8 == SPACE)
-        is_word[np.searchsorted(self.offsets, spaces, side="right") - 1] = False
-        return np.where(is_word, 1.0, self.options.ngram_weight)
+        return _weights_from(self, 0)
+
+    def extend(self, utf8: Bytes, lengths: Integers, frequencies: Integers) -> Vocabulary:
+        """Return a vocabulary with more terms at its end; costs what they cost.
+
+        Parameters
+        ----------
+        utf8, lengths : ndarrays
+            The bytes of the new terms, and how many each has.
+        frequencies : ndarray of int64
+            How many documents have each.
+        """
+        grown = Vocabulary(
+            append(self.utf8, utf8),
+            append(self.offsets, self.offsets[-1] + np.cumsum(lengths)),
+            append(self.document_frequencies, frequencies),
+            self.options,
+        )
+        # Where the cached properties look.
+        grown.__dict__.update(
+            tokenizer=self.tokenizer,
+            shared_tables=self.shared_tables.extend(self.n_terms, grown),
+            weights=append(self.weights, _weights_from(grown, self.n_terms)),
+        )
+        return grown
 
     @property
     def slices(self) -> Terms:
@@ -168,6 +195,50 @@ class Vocabulary(Mapping[str, int]):
         if np.any(self.utf8[self.offsets[:-1]] & 0xC0 == 0x80):
             raise ValueError("a term begins inside a character")
         _ = self.tables  # refuses what cannot be interned
+
+
+def _weights_from(vocabulary: Vocabulary, first: int) -> NDArray[np.float64]:
+    """Return what an occurrence of each term from an id on counts."""
+    offsets = vocabulary.offsets[first:] - vocabulary.offsets[first]
+    utf8 = vocabulary.utf8[vocabulary.offsets[first] :]
+    is_word = utf8[offsets[:-1]] != CHAR_NGRAM
+    spaces = np.flatnonzero(utf8 == SPACE)
+    is_word[np.searchsorted(offsets, spaces, side="right") - 1] = False
+    return np.where(is_word, 1.0, vocabulary.options.ngram_weight)
+
+
+class SharedTables:
+    """Hash tables of a vocabulary and of those it grew out of.
+
+    A term that a later vocabulary has interned is passed over by the earlier ones, whose ids end
+    before it, so that growing copies nothing.
+
+    Attributes
+    ----------
+    tables : HashTables
+        All terms interned so far.
+    """
+
+    def __init__(self, tables: HashTables, n_terms: int) -> None:
+        self.tables = tables
+        self._n_terms = n_terms
+        self._lock = threading.Lock()
+
+    def extend(self, n_before: int, grown: Vocabulary) -> SharedTables:
+        """Return tables with the terms of a grown vocabulary, of which `n_before` are here.
+
+        These tables, if nothing else was interned here since; otherwise others.
+        """
+        with self._lock:
+            fits = self._n_terms == n_before and has_capacity(self.tables, grown.n_terms)
+            if fits:
+                self._n_terms = grown.n_terms
+        if fits:
+            intern(grown, n_before, self.tables)
+            return self
+        tables = copy_tables(self.tables, n_before, grown.n_terms)
+        intern(grown, n_before, tables)
+        return SharedTables(tables, grown.n_terms)
 
 
 def intern(vocabulary: Vocabulary, n_interned: int, tables: HashTables) -> None:

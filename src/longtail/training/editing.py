@@ -6,6 +6,7 @@ of the result inherits. Everything here is exact and pure; estimators derive the
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -55,6 +56,45 @@ def sum_labelled(
     class_ids = np.searchsorted(classes, y)
     return ClassStatistics.from_counts(
         counts, class_ids, len(classes), sublinear=sublinear, n_jobs=n_jobs
+    )
+
+
+class TaughtSums(NamedTuple):
+    """Sums of some documents; nothing in it has the length of the vocabulary.
+
+    Attributes
+    ----------
+    statistics : ClassStatistics
+        Of each label, without document frequencies.
+    terms : ndarray of int64
+        The terms of the documents, ascending.
+    frequencies : ndarray of int64
+        In how many of the documents each of these is.
+    n_occurrences : float
+        Sum of all counts.
+    """
+
+    statistics: ClassStatistics
+    terms: Integers
+    frequencies: Integers
+    n_occurrences: float
+
+
+def sum_compactly(
+    counts: CountMatrix, y: NDArray[Any], classes: NDArray[Any], *, sublinear: bool
+) -> TaughtSums:
+    """Sum documents whose labels are all among sorted classes, at a cost of their own terms."""
+    terms, entries = np.unique(counts.indices, return_inverse=True)
+    compact = CountMatrix(
+        counts.indptr, entries.astype(counts.indices.dtype), counts.data, len(terms)
+    )
+    sums = sum_labelled(compact, y, classes, sublinear=sublinear)
+    expanded = replace(sums, indices=terms[sums.indices])
+    return TaughtSums(
+        statistics_editing.without_frequencies(expanded),
+        terms.astype(np.int64),
+        sums.document_frequencies,
+        float(counts.data.sum(dtype=np.float64)),
     )
 
 

@@ -19,13 +19,20 @@ from longtail.retrieval.index import build_index
 from longtail.retrieval.pruning import QueryPruning
 from longtail.scoring.linear import ClassResiduals, build_scorer
 from longtail.scoring.weighting import Profile, estimate_collection_model, weight_documents
-from longtail.sparse import CountMatrix, Integers
+from longtail.sparse import (
+    CountMatrix,
+    Integers,
+    append_constant,
+    copy_with_capacity,
+    gather_rows,
+)
 from longtail.statistics import editing as statistics_editing
 from longtail.statistics.checks import check_total
 from longtail.statistics.classes import ClassStatistics
-from longtail.statistics.editing import gather_classes, with_frequencies
+from longtail.statistics.corpus import Corpus
+from longtail.statistics.editing import gather_classes, with_frequencies, without_frequencies
 from longtail.training.config import FitConfig, count_candidates
-from longtail.training.editing import ClassEdit, edit_documents, sum_labelled
+from longtail.training.editing import ClassEdit, TaughtSums, edit_documents, sum_compactly
 from longtail.training.long_tail import LongTailState
 from longtail.training.negatives import mine_pairs
 from longtail.training.scored_classes import ScoredClasses, learn_residuals, sum_documents
@@ -49,6 +56,11 @@ def derive(state: LongTailState, n_jobs: int | None = None) -> LongTailState:
 
 def merge_segments(state: LongTailState, n_jobs: int | None = None) -> LongTailState:
     """Return the same model in one segment."""
+    return state if state.delta is None else derive(_merge_learned(state), n_jobs)
+
+
+def _merge_learned(state: LongTailState) -> LongTailState:
+    """Return one segment with scorer and index out of date: `derive` brings them up to date."""
     if state.delta is None:
         return state
     statistics, sources = merged_statistics(state)
@@ -56,7 +68,7 @@ def merge_segments(state: LongTailState, n_jobs: int | None = None) -> LongTailS
     residuals = state.residuals.gather_classes(sources).replace_classes(
         state.delta.residuals.gather_classes(in_delta), in_delta >= 0
     )
-    merged = replace(
+    return replace(
         state,
         classes=state.delta.all_classes,
         statistics=statistics,
@@ -64,7 +76,6 @@ def merge_segments(state: LongTailState, n_jobs: int | None = None) -> LongTailS
         stale=(sources < 0) | state.stale[sources],
         delta=None,
     )
-    return derive(merged, n_jobs)
 
 
 def merged_statistics(state: LongTailState) -> tuple[ClassStatistics, Integers]:
@@ -109,7 +120,7 @@ def change_documents(
     labels = np.unique(y)
     n_delta = 0 if state.delta is None else len(state.delta.classes)
     if n_delta + len(labels) > DELTA_CAPACITY:
-        state = merge_segments(state, n_jobs)
+        state = _merge_learned(state)
         edit = edit_documents(state.classes, state.statistics, counts, y, direction, n_jobs)
         return apply_edit(state, edit, n_jobs)
     delta = _change_delta(state, labels, counts, y, direction)
@@ -126,8 +137,8 @@ def grow_terms(state: LongTailState, n_terms: int) -> LongTailState:
         state,
         statistics=statistics_editing.grow_terms(state.statistics, n_terms),
         current_corpus=state.current_corpus.grow_terms(n_terms),
-        collection_model=np.pad(state.collection_model, (0, n_new)),
-        term_weights=np.pad(state.term_weights, (0, n_new), constant_values=1.0),
+        collection_model=append_constant(state.collection_model, n_new),
+        term_weights=append_constant(state.term_weights, n_new, 1.0),
         pruning=state.pruning.grow_terms(n_terms),
         index=state.index.grow_terms(n_terms),
         delta=None if state.delta is None else state.delta.grow_terms(n_terms),
@@ -189,36 +200,39 @@ def _change_delta(
 ) -> DeltaSegment:
     """Add documents to some classes of the delta segment, or subtract them."""
     before = state.delta
-    taught = sum_labelled(counts, y, labels, sublinear=True)
-    labels = np.union1d(labels, _main_classes_with_terms(state, _unseen_terms(state, taught)))
-    if before is not None:
-        labels = np.union1d(labels, before.classes)
-    taught = sum_labelled(counts, y, labels, sublinear=True)
-    sums, residuals, in_main = _gather_classes(state, labels)
-    sums = sums + taught if direction > 0 else sums - taught
+    taught = sum_compactly(counts, y, labels, sublinear=True)
+    unseen = _unseen_terms(state, taught.terms)
+    known = labels[:0] if before is None else before.classes
+    rows = np.union1d(np.union1d(labels, known), _main_classes_with_terms(state, unseen))
+    sums, residuals, in_main = _gather_classes(state, rows)
+    change = gather_classes(taught.statistics, look_up(labels, rows))
+    sums = sums + change if direction > 0 else sums - change
     tombstones = np.zeros(len(state.classes), np.bool_)
     if before is not None:
         tombstones |= before.tombstones
     tombstones[in_main[in_main >= 0]] = True
-    n_documents = state.statistics.class_sizes[~tombstones].sum() + sums.n_documents
-    sums = with_frequencies(sums, np.minimum(sums.document_frequencies, n_documents))
-    counts_before = state.statistics.corpus.term_counts if before is None else before.term_counts
-    term_counts = counts_before + direction * taught.corpus.term_counts
+    n_documents = int(state.statistics.class_sizes[~tombstones].sum()) + sums.n_documents
+    n_occurrences = _count_occurrences(state) + direction * taught.n_occurrences
     # The segments are summed up only when they are merged; that must not be refused then.
-    bits = max(state.statistics.count_bits, sums.count_bits)
-    check_total(float(term_counts.sum()), bits)
-    corpus = state.corpus.with_new_terms(sums.document_frequencies, term_counts)
+    check_total(n_occurrences, max(state.statistics.count_bits, sums.count_bits))
+    frequencies, corpus = _change_frequencies(state, taught, unseen, direction, n_documents)
     kept = np.flatnonzero(sums.class_sizes > 0)
-    labels, sums = labels[kept], gather_classes(sums, kept)
-    all_classes, main_ids, delta_ids = _merge_labels(state.classes, tombstones, labels)
-    profile = Profile.of(sums, corpus, state.collection_model)
+    rows, sums = rows[kept], with_frequencies(gather_classes(sums, kept), frequencies)
+    all_classes, main_ids, delta_ids = _merge_labels(state, tombstones, rows)
+    if before is None:
+        shares = state.profile().collection_model
+        smallest = float(shares.min(initial=1.0))
+    else:
+        shares, smallest = before.collection_model, before.smallest_share
     return DeltaSegment(
-        classes=labels,
+        classes=rows,
         statistics=sums,
-        term_counts=term_counts,
+        n_occurrences=n_occurrences,
         residuals=residuals.gather_classes(kept),
         corpus=corpus,
-        scorer=build_scorer(profile, state.ranking_weights),
+        collection_model=shares,
+        smallest_share=smallest,
+        scorer=build_scorer(Profile(sums, corpus, shares), state.ranking_weights),
         tombstones=tombstones,
         all_classes=all_classes,
         main_ids=main_ids,
@@ -226,68 +240,100 @@ def _change_delta(
     )
 
 
+def _count_occurrences(state: LongTailState) -> float:
+    """Return the sum of all counts of the model."""
+    if state.delta is not None:
+        return state.delta.n_occurrences
+    return float(state.statistics.class_lengths.sum())
+
+
+def _change_frequencies(
+    state: LongTailState, taught: TaughtSums, unseen: Integers, direction: int, n_documents: int
+) -> tuple[Integers, Corpus]:
+    """Return the document frequencies of all documents, and the corpus that follows from them."""
+    delta, terms = state.delta, taught.terms
+    segment = state.statistics if delta is None else delta.statistics
+    frequencies = copy_with_capacity(segment.document_frequencies)
+    frequencies[terms] += direction * taught.frequencies
+    if np.any(frequencies[terms] < 0):
+        raise ValueError(
+            "cannot subtract documents that were never added. "
+            "Give the same documents with the same labels as when they were added."
+        )
+    corpus = state.current_corpus if delta is None else delta.corpus
+    # A removed class leaves its document frequencies behind; see `statistics.editing`. They are
+    # clipped when documents go: when documents come, no term is in more of them than before.
+    if direction < 0 and np.any(frequencies > n_documents):
+        frequencies = np.minimum(frequencies, n_documents)
+        changed = np.flatnonzero(frequencies != segment.document_frequencies)
+        unseen = _unseen_terms(state, changed)
+    if not len(unseen):
+        return frequencies, corpus
+    return frequencies, corpus.with_frequencies_at(unseen, frequencies[unseen])
+
+
 def _gather_classes(
     state: LongTailState, labels: NDArray[Any]
 ) -> tuple[ClassStatistics, ClassResiduals, Integers]:
-    """Return sums and residuals of classes as they are now, and their rows in the main segment."""
+    """Return sums (without frequencies) and residuals of classes as they are now.
+
+    And their rows in the main segment.
+    """
     in_main = look_up(state.classes, labels)
-    delta = state.delta
+    delta, main = state.delta, without_frequencies(state.statistics)
     if delta is None:
-        return (
-            gather_classes(state.statistics, in_main),
-            state.residuals.gather_classes(in_main),
-            in_main,
-        )
+        return gather_classes(main, in_main), state.residuals.gather_classes(in_main), in_main
     in_delta = look_up(delta.classes, labels)
     gone = (in_main >= 0) & delta.tombstones[in_main]
     in_main = np.where(gone, -1, in_main)
-    nothing = np.zeros_like(delta.statistics.document_frequencies)
-    sums = gather_classes(delta.statistics, in_delta)
-    sums = sums + with_frequencies(gather_classes(state.statistics, in_main), nothing)
+    sums = gather_classes(without_frequencies(delta.statistics), in_delta)
+    sums = sums + gather_classes(main, in_main)
     residuals = state.residuals.gather_classes(in_main).replace_classes(
         delta.residuals.gather_classes(in_delta), in_delta >= 0
     )
     return sums, residuals, in_main
 
 
-def _unseen_terms(state: LongTailState, taught: ClassStatistics) -> Integers:
-    """Return the taught terms that the last fit had not seen: their idf is about to change."""
-    terms = np.asarray(np.unique(taught.indices), np.int64)
-    n_new = taught.n_terms - len(state.corpus.document_frequencies)
-    frequencies = np.pad(state.corpus.document_frequencies, (0, n_new))
-    unseen: Integers = terms[frequencies[terms] == 0]
-    return unseen
+def _unseen_terms(state: LongTailState, terms: Integers) -> Integers:
+    """Return the terms that the last fit had not seen: their idf is about to change."""
+    fitted = state.corpus.document_frequencies
+    late = terms >= len(fitted)
+    late[~late] = fitted[terms[~late]] == 0
+    return terms[late]
 
 
 def _main_classes_with_terms(state: LongTailState, terms: Integers) -> NDArray[Any]:
-    """Return the labels of main classes that have one of the unseen terms.
-
-    Only a class that is stale can have one.
-    """
-    if not len(terms):
-        return state.classes[:0]
-    stale = np.flatnonzero(state.stale)
-    sums = gather_classes(state.statistics, stale)
-    owners = np.repeat(stale, np.diff(sums.indptr))
-    rows = np.unique(owners[np.isin(sums.indices, terms)])
+    """Return the labels of main classes that have one of the unseen terms, by their postings."""
+    index = state.index
+    if np.any(index.dense_row_ids[terms] >= 0):  # only a class that is stale can have one
+        stale = np.flatnonzero(state.stale)
+        sums = gather_classes(without_frequencies(state.statistics), stale)
+        owners = np.repeat(stale, np.diff(sums.indptr))
+        rows = np.unique(owners[np.isin(sums.indices, terms)])
+    else:
+        _, entries = gather_rows(index.indptr, terms)
+        rows = np.unique(index.classes[entries]).astype(np.int64)
     if state.delta is not None:
         rows = rows[~state.delta.tombstones[rows]]
     return state.classes[rows]
 
 
 def _merge_labels(
-    main: NDArray[Any], tombstones: NDArray[np.bool_], delta: NDArray[Any]
+    state: LongTailState, tombstones: NDArray[np.bool_], labels: NDArray[Any]
 ) -> tuple[NDArray[Any], Integers, Integers]:
     """Return all labels, sorted, and the class ids of the main and of the delta classes."""
-    if np.array_equal(main[tombstones], delta):  # known classes only: no label comes or goes
-        class_ids = np.arange(len(main))
-        return main, np.where(tombstones, -1, class_ids), class_ids[tombstones]
+    main, before = state.classes, state.all_classes
+    n_alive = len(main) - int(np.count_nonzero(tombstones))
+    class_ids = look_up(before, labels)
+    if n_alive + len(labels) == len(before) and np.all(class_ids >= 0):  # no label comes or goes
+        main_ids = np.arange(len(main)) if state.delta is None else state.delta.main_ids
+        return before, np.where(tombstones, -1, main_ids), class_ids
     alive = main[~tombstones]
-    delta_ids = np.searchsorted(alive, delta) + np.arange(len(delta))
-    is_delta = np.zeros(len(alive) + len(delta), np.bool_)
+    delta_ids = np.searchsorted(alive, labels) + np.arange(len(labels))
+    is_delta = np.zeros(len(alive) + len(labels), np.bool_)
     is_delta[delta_ids] = True
-    all_classes = np.empty(len(is_delta), np.result_type(alive, delta))
-    all_classes[delta_ids], all_classes[~is_delta] = delta, alive
+    all_classes = np.empty(len(is_delta), np.result_type(alive, labels))
+    all_classes[delta_ids], all_classes[~is_delta] = labels, alive
     main_ids = np.full(len(main), -1)
     main_ids[~tombstones] = np.flatnonzero(~is_delta)
     return all_classes, main_ids, delta_ids
