@@ -242,10 +242,13 @@ def offsets_from_lengths(sizes: NDArray[Any]) -> Integers:
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)])
 
 
-def gather_rows(indptr: Integers, sources: Integers) -> tuple[Integers, Integers]:
+def gather_rows(indptr: Integers, sources: Integers) -> tuple[Integers, Integers | slice]:
     """Return where rows begin when gathered from sources, and their entries; -1 is empty."""
     sizes = np.where(sources < 0, 0, indptr[sources + 1] - indptr[sources])
     starts = offsets_from_lengths(sizes)
+    n_rows = len(indptr) - 1
+    if len(sources) >= n_rows and np.array_equal(sources[sources >= 0], np.arange(n_rows)):
+        return starts, slice(None)  # all rows in their order: no entry moves
     return starts, np.repeat(indptr[sources] - starts[:-1], sizes) + np.arange(starts[-1])
 
 

@@ -1,5 +1,6 @@
 """Count matrices: a damaged one is an error, whatever scipy lets through."""
 
+import itertools
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -7,7 +8,13 @@ import pytest
 import scipy.sparse as sp
 
 from longtail import DoubleSamplingClassifier, LongTailClassifier
-from longtail.sparse import CountMatrix, append, append_constant, copy_with_capacity
+from longtail.sparse import (
+    CountMatrix,
+    append,
+    append_constant,
+    copy_with_capacity,
+    gather_rows,
+)
 from tests.conftest import make_problem
 
 WRAPPED = np.array([0, 2**63 - 1, -(2**63) + 5, 4, 4, 6], np.int64)  # differences overflow
@@ -114,3 +121,15 @@ def test_only_one_of_many_threads_appends_in_place():
     for i, result in enumerate(results):
         assert result.tolist() == [0, 1, 2, 3, 4, 5, i, i]
     assert sum(np.shares_memory(array, result) for result in results) == 1
+
+
+@pytest.mark.parametrize(
+    "sources", [[0, 1, 2], [-1, 0, 1, -1, 2, -1], [2, -1, 0], [1, 1], [0, 1], [], [0, 1, 2, 0]]
+)
+def test_rows_are_gathered(sources):
+    indptr, values = np.array([0, 2, 2, 5]), np.arange(10, 15)
+    starts, entries = gather_rows(indptr, np.array(sources, np.int64))
+    expected = [values[indptr[s] : indptr[s + 1]].tolist() if s >= 0 else [] for s in sources]
+    gathered = values[entries]
+    found = [gathered[a:b].tolist() for a, b in itertools.pairwise(starts.tolist())]
+    assert found == expected
