@@ -15,6 +15,8 @@ from longtail_bench.scale import (
     relative_error,
 )
 
+from longtail.distributed import TaskReport
+
 TRUE = {stage: 1e-6 * np.arange(1, 4) for stage in TERMS}
 
 
@@ -48,3 +50,13 @@ def test_partitions_have_every_class():
     X, y = draw_partition(50, 20, *(0, 16), seed=1)
     assert (drawn[0][0] != X).nnz == 0
     assert np.array_equal(y, drawn[0][1])
+
+
+def test_the_speedup_is_that_of_the_busiest_workers():
+    stage = Stage()
+    for worker, seconds in (("a", 2.0), ("b", 1.0), ("a", 1.0)):
+        stage = stage.add(TaskReport("mining", "0", 9.0, seconds, 5, 7, worker))
+    assert (stage.cpu_seconds, stage.longest, stage.n_tasks) == (4.0, 3.0, 3)
+    alone = Stage().add(TaskReport("draws", "all", 9.0, 2.0, 0, 0, "b"))
+    row = ScaleRow(Configuration(9, 3, 2, 2), 1.0, {"mining": stage, "draws": alone})
+    assert row.speedup == pytest.approx(6.0 / 5.0)

@@ -50,6 +50,12 @@ class Stage:
     bytes_read: float = 0.0
     bytes_written: float = 0.0
     n_tasks: int = 0
+    by_worker: dict[str, float] = field(default_factory=dict)  # CPU seconds
+
+    @property
+    def longest(self) -> float:
+        """CPU seconds of the worker that had most to do: the wall time of idle machines."""
+        return max(self.by_worker.values(), default=0.0)
 
     def add(self, report: TaskReport) -> Stage:
         """Return the costs with those of one more task."""
@@ -58,6 +64,8 @@ class Stage:
             self.bytes_read + report.bytes_read,
             self.bytes_written + report.bytes_written,
             self.n_tasks + 1,
+            self.by_worker
+            | {report.worker: self.by_worker.get(report.worker, 0.0) + report.cpu_seconds},
         )
 
 
@@ -68,6 +76,12 @@ class ScaleRow:
     configuration: Configuration
     seconds: float
     stages: dict[str, Stage] = field(default_factory=dict)
+
+    @property
+    def speedup(self) -> float:
+        """CPU seconds of all tasks by those of the busiest worker of each stage."""
+        costs = self.stages.values()
+        return sum(cost.cpu_seconds for cost in costs) / sum(cost.longest for cost in costs)
 
     def as_json(self) -> dict[str, Any]:
         """Return plain values."""

@@ -27,6 +27,14 @@ def scale(
             help="A configuration to measure that the model is not fitted on.",
         ),
     ] = None,
+    expect: Annotated[
+        str | None,
+        typer.Option(
+            "--expect",
+            metavar="DOCUMENTS,CLASSES,PARTITIONS",
+            help="A configuration to say the costs of, without measuring it.",
+        ),
+    ] = None,
     memory_limit: Annotated[
         str | None, typer.Option("--memory-limit", help="As for fit, such as 6GB.")
     ] = None,
@@ -55,6 +63,7 @@ def scale(
             for n_partitions in parse_integers("--partitions", partitions)
             for n_workers in parse_integers("--workers", workers)
         ]
+        wanted = Configuration(*parse_integers("--expect", expect)) if expect else None
         asked = [Configuration(*parse_integers("--check", check))] if check else []
         rows = []
         with progress() as update:
@@ -71,6 +80,7 @@ def scale(
                     with open(out, "a", encoding="utf-8") as file:
                         file.write(json.dumps(row.as_json()) + "\n")
         model = fit_cost_model(rows[: len(grid)])
+        expected = model.predict(wanted) if wanted else {}
         errors = [relative_error(model, row) for row in rows[len(grid) :]]
         if as_json:
             print_json(
@@ -79,22 +89,37 @@ def scale(
                     "model": model.coefficients,
                     "mean_relative_error": model.error,
                     "relative_error_of_check": errors[0] if errors else None,
+                    "expected": expected,
                 }
             )
             return
         for row in rows:
             print_table(
-                f"{row.configuration}: {row.seconds:.1f} s",
-                ("stage", "tasks", "CPU s", "CPU s by the model", "MB written"),
+                f"{row.configuration}: {row.seconds:.1f} s, speed-up {row.speedup:.2f}",
+                ("stage", "tasks", "CPU s", "busiest", "CPU s by the model", "MB written"),
                 [
                     (
                         stage,
                         str(cost.n_tasks),
                         f"{cost.cpu_seconds:.2f}",
+                        f"{cost.longest:.2f}",
                         f"{model.predict(row.configuration)[stage]['cpu_seconds']:.2f}",
                         f"{cost.bytes_written / 1e6:.1f}",
                     )
                     for stage, cost in row.stages.items()
+                ],
+            )
+        if expected:
+            print_table(
+                f"{wanted}, by the model",
+                ("stage", "CPU hours", "GB written"),
+                [
+                    (
+                        stage,
+                        f"{costs['cpu_seconds'] / 3600:,.1f}",
+                        f"{costs['bytes_written'] / 1e9:,.1f}",
+                    )
+                    for stage, costs in expected.items()
                 ],
             )
         print_table(
