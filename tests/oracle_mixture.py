@@ -30,42 +30,52 @@ class Part:
 class Mixture:
     """Added to each feature's weight, and factors of the residual's weights and bias.
 
-    The first row for a class of one document, the second per unit of ln n_c.
+    The first row for a class of one document, the second per unit of ln n_c, the others per unit
+    beyond a class of 2, 5 and 20 documents.
     """
 
-    features: list[list[float]] = field(default_factory=lambda: [[0.0] * 6, [0.0] * 6])
-    residuals: list[list[float]] = field(default_factory=lambda: [[1.0, 1.0], [0.0, 0.0]])
+    features: list[list[float]] = field(default_factory=lambda: [[0.0] * 6 for _ in range(5)])
+    residuals: list[list[float]] = field(
+        default_factory=lambda: [[1.0, 1.0], *([0.0, 0.0] for _ in range(4))]
+    )
 
     def mix(self, part: Part) -> float:
         """The final score."""
-        first, slopes = (a + b for a, b in zip(self.features, self.residuals, strict=True))
-        return part.score + math.fsum(
-            v * (f + s * part.log_size) for v, f, s in zip(part.values, first, slopes, strict=True)
-        )
+        factors = self.factors(part.log_size)
+        return part.score + math.fsum(v * f for v, f in zip(part.values, factors, strict=True))
+
+    def factors(self, log_size: float) -> list[float]:
+        """What counts for a class of this size: six changes, and two factors."""
+        table = [a + b for a, b in zip(self.features, self.residuals, strict=True)]
+        basis = size_basis(log_size)
+        return [dot(basis, column) for column in zip(*table, strict=True)]
 
     def scale(self, residuals: Scorer, log_sizes: Sequence[float]) -> Scorer:
         """The residual of each class as it counts; nothing stays where no factor is left."""
         if not any(any(row) for row in self.residuals):
             return Scorer([{} for _ in log_sizes], [0.0] * len(log_sizes), [0.0] * len(log_sizes))
-        (weight, bias), (weight_slope, bias_slope) = self.residuals
+        factors = [self.factors(size)[N_FEATURES:] for size in log_sizes]
         return Scorer(
             [
-                {t: single(w * single(weight + weight_slope * size)) for t, w in row.items()}
-                for row, size in zip(residuals.weights, log_sizes, strict=True)
+                {t: single(w * single(weight)) for t, w in row.items()}
+                for row, (weight, _) in zip(residuals.weights, factors, strict=True)
             ],
             residuals.length_weights,
-            [
-                b * (bias + bias_slope * size)
-                for b, size in zip(residuals.biases, log_sizes, strict=True)
-            ],
+            [b * bias for b, (_, bias) in zip(residuals.biases, factors, strict=True)],
         )
 
     def feature_weights(self, learned: Sequence[float], log_size: float) -> list[float]:
         """Of the final ranking, for a class of this size."""
-        return [w + f + s * log_size for w, f, s in zip(learned, *self.features, strict=True)]
+        changes = self.factors(log_size)[:N_FEATURES]
+        return [w + change for w, change in zip(learned, changes, strict=True)]
 
 
-NO_RESIDUALS = Mixture(residuals=[[0.0, 0.0], [0.0, 0.0]])
+def size_basis(log_size: float) -> list[float]:
+    """What the five rows of a mixture are multiplied by."""
+    return [1.0, log_size, *(max(log_size - math.log(n), 0.0) for n in (2, 5, 20))]
+
+
+NO_RESIDUALS = Mixture(residuals=[[0.0, 0.0] for _ in range(5)])
 
 
 def fit_mixture(
@@ -93,29 +103,29 @@ def fit_mixture(
                 classes.append(c)
     if len(lists) < settings.fewest_mixed or n_others < 1:
         return Mixture()
-    columns = [(part, by_size) for by_size in (0, 1) for part in range(N_PARTS)]
+    columns = [(part, row) for row in range(5) for part in range(N_PARTS)]
     columns.remove((SIZE, 1))
     if deviation([part.log_size for part in listed]) < settings.smallest_spread:
         columns = [(part, 0) for part in range(N_PARTS) if part != SIZE]
     scales = [deviation([part.values[k] for part in listed]) + 1e-9 for k in range(N_PARTS)]
     values = [
         [
-            [p.values[k] / scales[k] * (p.log_size if by_size else 1.0) for k, by_size in columns]
-            for p in row
+            [p.values[k] / scales[k] * size_basis(p.log_size)[row] for k, row in columns]
+            for p in candidates_of
         ]
-        for row in lists
+        for candidates_of in lists
     ]
     scores = [[p.score + p.values[6] + p.values[7] for p in row] for row in lists]
     once = [1.0 / classes.count(c) for c in classes]
     share = settings.macro_share
     weights = [(1 - share) / len(lists) + share * v / math.fsum(once) for v in once]
     changes = minimise(values, scores, weights, settings.mixture_prior / len(lists))
-    table = [[0.0] * N_PARTS, [0.0] * N_PARTS]
-    for (k, by_size), change in zip(columns, changes, strict=True):
-        table[by_size][k] = change / scales[k]
+    table = [[0.0] * N_PARTS for _ in range(5)]
+    for (k, row), change in zip(columns, changes, strict=True):
+        table[row][k] = change / scales[k]
     return Mixture(
         [row[:N_FEATURES] for row in table],
-        [[1.0 + table[0][6], 1.0 + table[0][7]], table[1][N_FEATURES:]],
+        [[1.0 + table[0][6], 1.0 + table[0][7]], *(row[N_FEATURES:] for row in table[1:])],
     )
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from longtail.results import Explanation
 from longtail.retrieval.delta import DeltaSegment
-from longtail.scoring.features import SIZE, score_features
+from longtail.scoring.features import SIZE, score_features, weigh_by_size
 from longtail.scoring.linear import LinearScorer
 from longtail.scoring.paper import CENTROID_DISTANCE, pair_features
 from longtail.scoring.weighting import Profile, WeightedDocuments
@@ -118,7 +118,8 @@ def _split_in_segment(
         profile,
         n_jobs,
     )[:, 0]
-    parts = features * (feature_weights[0] + features[:, SIZE : SIZE + 1] * feature_weights[1])
+    of_class = [weigh_by_size(rows, features[:, SIZE]) for rows in feature_weights.T]
+    parts = features * np.column_stack(of_class)
     residual = segment.residuals.as_scorer
     return [
         _split_one(

@@ -172,10 +172,10 @@ CASES = {
     "label sets 2": lambda: of_label_sets(2, first_candidates=4, n_uniform=2),
     "label sets of nearly all": lambda: of_label_sets(3, n_classes=5, most=5, empty=False),
     "label sets of one": lambda: replace(
-        plain(4, "as learned"), y=[[int(c)] for c in make_problem(4).y]
+        plain(4, "mixture"), y=[[int(c)] for c in make_problem(4).y]
     ),
     "seed 2": lambda: plain(2, "none"),
-    "seed 4": lambda: plain(4, "as learned"),
+    "seed 4": lambda: plain(4, "mixture"),
     "seed 5": lambda: plain(5, "nearest centroid", "mixture"),
     "seed 10": lambda: plain(10, "mixture"),
     "crowded 4": lambda: crowded(4, "no term weights", "mixture", "uniform"),

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from longtail import LongTailClassifier
+from longtail.scoring.features import weigh_by_size
 from longtail.scoring.linear import ClassResiduals
 from longtail.training.mixture import (
     MIN_MIXED,
@@ -44,19 +45,21 @@ def share_correct(mixture, parts, correct, candidates):
 
 def test_what_counts_depends_on_the_size():
     learned = fit_mixture(*make_parts())
-    assert learned.residuals[0, 0] > learned.residuals[0, 0] + 5 * learned.residuals[1, 0]
-    assert learned.features[1, 0] > 0
+    of_residual = weigh_by_size(learned.residuals[:, 0], np.log([1, 1000]))
+    of_feature = weigh_by_size(learned.features[:, 0], np.log([1, 1000]))
+    assert of_residual[0] > of_residual[1]
+    assert of_feature[0] < of_feature[1]
     assert learned.features[1, 2] == 0
     plain = fit_mixture(*make_parts(), by_size=False)
-    assert not plain.features[1].any()
-    assert not plain.residuals[1].any()
+    assert not plain.features[1:].any()
+    assert not plain.residuals[1:].any()
     shares = [share_correct(m, *make_parts(seed=1)) for m in (Mixture(), plain, learned)]
     assert shares[0] < shares[1] < shares[2]
 
 
 def test_classes_of_one_size_say_nothing_about_the_size():
     learned = fit_mixture(*make_parts(largest=2))
-    assert not learned.features[1].any()
+    assert not learned.features[1:].any()
     assert learned.features[0, 2] == 0
     assert learned.features[0, 0] != 0
 
@@ -64,7 +67,7 @@ def test_classes_of_one_size_say_nothing_about_the_size():
 def test_too_few_documents_change_nothing():
     mixture = fit_mixture(*make_parts(MIN_MIXED - 1))
     assert not mixture.features.any()
-    assert mixture.residuals.tolist() == [[1, 1], [0, 0]]
+    assert mixture.residuals.tolist() == [[1, 1], *[[0, 0]] * 4]
 
 
 def test_documents_without_their_class_change_nothing():
@@ -79,16 +82,14 @@ def test_residuals_as_they_count():
     residuals = ClassResiduals(
         np.array([0, 1, 2]), np.array([3, 4], np.int32), np.array([2, 4], np.float32), np.ones(2)
     )
-    sizes = np.array([1, np.e**2])
-    mixture = Mixture(residuals=np.array([[0.5, 0.25], [0.125, 0.5]]))
+    sizes = np.array([1, 20])
+    rows = [[0.5, 0.25], [0.125, 0.5], [1, 0], [0, 1], [5, 5]]
+    mixture = Mixture(residuals=np.array(rows, float))
     scaled = mixture.scale(residuals, sizes)
-    assert scaled.weights.tolist() == [1, 3]
-    assert scaled.biases.tolist() == [0.25, 1.25]
+    assert scaled.weights == pytest.approx([1, 4 * (0.5 + 0.125 * np.log(20) + np.log(10))])
+    assert scaled.biases == pytest.approx([0.25, 0.25 + 0.5 * np.log(20) + np.log(4)])
     assert len(Mixture.without_residuals().scale(residuals, sizes).weights) == 0
-    assert SelfCheck().with_mixture(mixture).kept_mixture.residuals.tolist() == [
-        [0.5, 0.25],
-        [0.125, 0.5],
-    ]
+    assert SelfCheck().with_mixture(mixture).kept_mixture.residuals.tolist() == rows
 
 
 @pytest.mark.parametrize("n_documents", [1, 3])

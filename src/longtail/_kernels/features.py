@@ -44,6 +44,11 @@ HALF_SATURATION = 0.3  # h: sum of a term in a class at which saturation is one 
 PRIOR_MASS = 100.0  # mu, in documents: mass of the collection model in each class's likelihood
 
 SMALLEST_SQUARE = 1e-6  # a centroid is never shorter than its root: a class may have lost all terms
+# Sizes of a class at which the slope of a weight over ln n_c may change. On held-out documents of
+# five sets these gain 0.0 to 0.4 points of accuracy and 0.0 to 0.6 of macro F1 over a straight
+# line; bends at 3, 10 and 30 half of that, and four bends nothing more.
+BENDS = (math.log(2.0), math.log(5.0), math.log(20.0))
+
 SMALLEST_SIZE = 0.5  # documents of a class that has lost its only one; the logarithm stays finite
 
 
@@ -85,6 +90,14 @@ def log_size(size):
 
 
 @subroutine
+def bend(log_size, row):
+    """Return what row `row` of the feature weights is multiplied by for a class of this size."""
+    if row == 0:
+        return 1.0
+    return log_size if row == 1 else max(log_size - BENDS[row - 2], 0.0)
+
+
+@subroutine
 def term_weight(s, idf, share, cosine_weight, weights):
     """Return what a unit of a term's weight adds to the score of a class that has the term."""
     return (
@@ -107,13 +120,15 @@ def scorer_weights(size, squared_norm, mass, weights):
 def collapse_features(profile, feature_weights, block, weights, length_weights, biases):
     """Collapse the six features: a weight per (class, term), length weight and bias per class.
 
-    Row 1 of `feature_weights` is added to row 0 per unit of ln n_c.
+    Rows of `feature_weights` count by the size of the class, as `bend` says.
     """
     sums, of_class = profile.centroid_sums, np.empty(N_SCORE_FEATURES)
     for c in range(block.first, block.last):
-        for feature in range(N_SCORE_FEATURES):
-            slope = feature_weights[1, feature] * log_size(profile.sizes[c])
-            of_class[feature] = feature_weights[0, feature] + slope
+        of_class[:] = feature_weights[0]
+        for row in range(1, len(feature_weights)):
+            factor = bend(log_size(profile.sizes[c]), row)
+            for feature in range(N_SCORE_FEATURES):
+                of_class[feature] += feature_weights[row, feature] * factor
         cosine_weight, length_weight, bias = scorer_weights(
             profile.sizes[c], profile.squared_norms[c], profile.masses[c], of_class
         )

@@ -175,7 +175,7 @@ class LongTailClassifier(_LongTailChecks):
         The sums of the documents of each class.
     weights_ : dict of str to float
         Weight of each feature of the shared scorer, for a class of one document;
-        `self_check_.feature_shifts[1]` is added per unit of ln n_c.
+        `self_check_` says what is added with the size of the class.
     term_weights_ : ndarray of shape (n_terms,)
         Learned factor of each term.
     self_check_ : SelfCheck

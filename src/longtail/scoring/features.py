@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from longtail._kernels import features as kernels
 from longtail._kernels import sorting
+from longtail._kernels.sizes import N_BENDS
 from longtail._kernels.types import Block, Contributions, Pairs, Queries
 from longtail._parallel import parallel_for
 from longtail.scoring.weighting import (
@@ -49,6 +50,7 @@ SCORE_FEATURES: tuple[Feature, ...] = (
 )
 
 SIZE = kernels.SIZE  # column of that feature
+N_BY_SIZE = 2 + N_BENDS  # rows of weights that depend on the size of the class
 
 SCORE_FEATURE_NAMES: tuple[str, ...] = tuple(feature.name for feature in SCORE_FEATURES)
 
@@ -170,6 +172,20 @@ def leave_one_out_scores(
     for column, weight in zip(features.T, feature_weights, strict=True):
         scores += column * weight
     return scores
+
+
+def weigh_by_size(rows: Floats, log_sizes: NDArray[Any]) -> Floats:
+    """Return one column of weights, shape (n_rows,), for classes of these sizes: ln n_c.
+
+    Row 0 holds for a class of one document, row 1 is added per unit of ln n_c, and each further
+    one per unit beyond its bend.
+    """
+    log_sizes = np.asarray(log_sizes, np.float64)
+    weights = np.full(log_sizes.shape, rows[0], np.float64)
+    for row, bend in zip(rows[1:].tolist(), (-np.inf, *kernels.BENDS), strict=False):
+        if row != 0.0:
+            weights += row * (log_sizes if bend == -np.inf else np.maximum(log_sizes - bend, 0.0))
+    return weights
 
 
 def group_by_class(classes: NDArray[Any], n_classes: int) -> Pairs:

@@ -85,12 +85,12 @@ def build_scorer(
 ) -> LinearScorer:
     """Collapse statistics and feature weights into weights, length weights and biases.
 
-    Feature weights have shape (6,), or (2, 6): of a class of one document, and what is added per
-    unit of ln n_c.
+    Feature weights have shape (6,), or (5, 6) where they depend on the size of the class
+    (`weigh_by_size`).
     """
     statistics = profile.statistics
     if feature_weights.ndim == 1:
-        feature_weights = np.stack([feature_weights, np.zeros_like(feature_weights)])
+        feature_weights = feature_weights[None]
     weights = np.empty(len(statistics.indices), np.float32)
     length_weights, biases = np.empty(statistics.n_classes), np.empty(statistics.n_classes)
     parallel_for(

@@ -23,7 +23,7 @@ from longtail._constants import (
     SCORERS,
     WHOLE_QUERY,
 )
-from longtail._kernels.sizes import BYTE_LEVELS, N_PAPER_FEATURES, N_SCORE_FEATURES
+from longtail._kernels.sizes import BYTE_LEVELS, N_BENDS, N_PAPER_FEATURES, N_SCORE_FEATURES
 from longtail.store.specs import (
     LARGEST_COUNT,
     LARGEST_SIZE,
@@ -152,6 +152,8 @@ LONG_TAIL = (
               optional=True),
     ArraySpec("check/feature_shifts", "f8", f"2, {N_SCORE_FEATURES}",
               "what ranking adds to the feature weights, and per unit of ln n_c", optional=True),
+    ArraySpec("check/mixture_bends", "f8", f"{N_BENDS}, {N_SCORE_FEATURES + 2}",
+              "what is added to both per unit of ln n_c beyond each bend", optional=True),
 )  # fmt: skip
 
 DOUBLE_SAMPLING = (

@@ -131,7 +131,7 @@ class LongTailState:
 
     @property
     def ranking_weights(self) -> Floats:
-        """Feature weights of the scorer, shape (2, 6): of one document, and per unit of ln n_c."""
+        """Feature weights of the scorer by the size of the class, shape (5, 6)."""
         return self.check.kept_mixture.ranking_weights(self.feature_weights)
 
     def profile(self) -> Profile:

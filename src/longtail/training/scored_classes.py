@@ -29,7 +29,7 @@ from longtail.training.shared_weights import SharedWeights
 
 @dataclass(frozen=True, eq=False)
 class ScoredClasses:
-    """Classes with their scorer; feature weights of shape (6,), or (2, 6) by class size."""
+    """Classes with their scorer; feature weights of shape (6,), or (5, 6) by class size."""
 
     profile: Profile
     feature_weights: Floats

@@ -23,9 +23,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from longtail._constants import FIGURES, FREQUENCY_BANDS, RESIDUALS, SCORERS, WHOLE_QUERY
+from longtail._kernels.sizes import N_BENDS
 from longtail._labels import LabelSets
 from longtail.sparse import Floats, Integers
-from longtail.training.mixture import Mixture
+from longtail.training.mixture import N_FEATURES, N_PARTS, Mixture
 
 BUDGETS = (1, 4, 16)  # postings per class, beside the whole query
 MAX_LOST_RECALL = 0.01  # as a share of what the whole query finds
@@ -69,6 +70,8 @@ class SelfCheck:
         is added per unit of ln n_c.
     feature_shifts : ndarray of shape (2, 6), float64
         What the final ranking adds to the feature weights, in the same way.
+    mixture_bends : ndarray of shape (3, 8), float64
+        What is added to feature weights and residuals per unit of ln n_c beyond each bend.
     scorer, residuals : int
         Rows of `SCORERS` and `RESIDUALS` that were kept.
     postings_per_class : int
@@ -80,7 +83,8 @@ class SelfCheck:
     residual_figures: Floats = field(default_factory=_no_figures)
     mixture: Floats = field(default_factory=lambda: np.ones(2))
     mixture_slopes: Floats = field(default_factory=lambda: np.zeros(2))
-    feature_shifts: Floats = field(default_factory=lambda: Mixture().features)
+    feature_shifts: Floats = field(default_factory=lambda: Mixture().features[:2])
+    mixture_bends: Floats = field(default_factory=lambda: np.zeros((N_BENDS, N_PARTS)))
     scorer: int = len(SCORERS) - 1
     residuals: int = 1
     postings_per_class: int = WHOLE_QUERY
@@ -88,7 +92,11 @@ class SelfCheck:
     @property
     def kept_mixture(self) -> Mixture:
         """How much features and residuals count."""
-        return Mixture(self.feature_shifts, np.stack([self.mixture, self.mixture_slopes]))
+        bends = self.mixture_bends
+        return Mixture(
+            np.concatenate([self.feature_shifts, bends[:, :N_FEATURES]]),
+            np.concatenate([[self.mixture, self.mixture_slopes], bends[:, N_FEATURES:]]),
+        )
 
     def with_mixture(self, mixture: Mixture) -> SelfCheck:
         """Return the same check with another mixture kept."""
@@ -96,7 +104,8 @@ class SelfCheck:
             self,
             mixture=mixture.residuals[0],
             mixture_slopes=mixture.residuals[1],
-            feature_shifts=mixture.features,
+            feature_shifts=mixture.features[:2],
+            mixture_bends=np.concatenate([mixture.features, mixture.residuals], axis=1)[2:],
         )
 
     def summary(self) -> dict[str, float | str]:
