@@ -87,6 +87,34 @@ def test_a_taught_class_is_refined_and_saved_with_the_others(tmp_path):
     assert not taught._state.stale.any()
 
 
+def test_refining_without_documents_follows_the_sums_however_they_came():
+    X, y = make_documents()
+    rng = np.random.default_rng(3)
+    more = [draw_documents(rng) for _ in range(4)]
+    together = LongTailClassifier(candidates=6, random_state=0).fit(X, y)
+    single = LongTailClassifier(candidates=6, random_state=0).fit(X, y)
+    together.partial_fit(np.vstack([d for d, _ in more]), np.concatenate([c for _, c in more]))
+    for documents, labels in more[::-1]:
+        single.partial_fit(documents, labels)
+    stale = together.classes_[long_tail_editing.merge_segments(together._state).stale].tolist()
+    frozen = together._state.corpus.n_documents
+    for classifier in (together, single):
+        assert classifier.refine() is classifier
+    state = together._state
+    assert (frozen, state.corpus.n_documents) == (len(y), len(y) + sum(len(c) for _, c in more))
+    frequencies = (X > 0).sum(axis=0) + sum((d > 0).sum(axis=0) for d, _ in more)
+    expected = np.log((1 + state.corpus.n_documents) / (1 + frequencies)) + 1
+    assert state.corpus.idf == pytest.approx(expected)
+    assert state.collection_model.sum() == pytest.approx(1)
+    assert together.classes_[state.stale].tolist() == stale  # residuals are as they were
+    mine, theirs = together.predict_topk(X, 5), single.predict_topk(X, 5)
+    assert np.array_equal(mine.scores, theirs.scores)
+    together.partial_fit(*more[0]).forget(*more[0])
+    assert np.array_equal(together.predict_topk(X, 5).scores, theirs.scores)
+    with pytest.raises(ValueError, match="y"):
+        together.refine(X)
+
+
 def test_everything_forgotten_but_what_is_recent():
     X, y = make_documents(n_classes=2)
     classifier = LongTailClassifier(random_state=0).fit(X, y)

@@ -215,6 +215,27 @@ def test_undo_after_another_teacher(path):
     assert_reopens(other, path)
 
 
+def test_a_refinement_is_a_change_like_any_other(path):
+    teacher, direct = Teacher(path), load(path)
+    if not isinstance(direct, LongTailClassifier):
+        with pytest.raises(ValueError, match="DoubleSamplingClassifier has nothing to refine"):
+            teacher.refine()
+        assert not journal_path(path).exists()
+        return
+    teacher.teach(NEW[:3], ["a", "b", "class 1"])
+    assert teacher.refine(by="ann") == 2
+    teacher.teach(NEW[3:4], ["c"])
+    direct.partial_fit(NEW[:3], ["a", "b", "class 1"]).refine().partial_fit(NEW[3:4], ["c"])
+    assert_same_model(teacher.model, direct)
+    assert_reopens(teacher, path)
+    teacher.undo(numbers=[2])
+    direct = load(shutil.copy(path, f"{path} alone"))
+    direct.partial_fit(NEW[:4], ["a", "b", "class 1", "c"])
+    assert_same_model(teacher.model, direct)
+    assert_reopens(teacher, path)
+    assert [(c.action, c.in_effect, c.by) for c in teacher.changes()][1] == ("refine", False, "ann")
+
+
 def test_undo_of_several_and_of_an_undo(path):
     before, teacher = load(path), Teacher(path)
     for i in range(3):

@@ -1,4 +1,4 @@
-"""Systems that learn from a stream: ours in four ways, simple ones, and online learners.
+"""Systems that learn from a stream: ours in five ways, simple ones, and online learners.
 
 Ours and the simple ones read words and bigrams; the online learners hash them.
 """
@@ -22,6 +22,7 @@ from longtail_bench.baselines.neighbours import count_votes
 from longtail_bench.stream import Floats, StreamSystem
 
 HASH_BITS = 20  # of the columns that simple systems hash terms to
+REFINE_EVERY = 250  # documents taught before what all classes share is brought up to date
 WINDOW = 1000  # documents that the most frequent class and river's neighbours look back on
 
 Labels = NDArray[Any]
@@ -35,6 +36,8 @@ class TaughtModel:
     ----------
     teach : bool
         Whether each batch is taught with `partial_fit`.
+    refine_every : int or None
+        Call `refine()`, without documents, after this many.
     refit_every : int or None
         Fit again on everything after this many documents.
     refit_by_period : bool
@@ -42,14 +45,20 @@ class TaughtModel:
     """
 
     def __init__(
-        self, *, teach: bool, refit_every: int | None = None, refit_by_period: bool = False
+        self,
+        *,
+        teach: bool,
+        refine_every: int | None = None,
+        refit_every: int | None = None,
+        refit_by_period: bool = False,
     ) -> None:
         self.teach = teach
+        self.refine_every = refine_every
         self.refit_every = refit_every
         self.refit_by_period = refit_by_period
         self._texts: list[str] = []
         self._labels: list[Any] = []
-        self._n_since = 0
+        self._n_since = self._n_taught = 0
 
     def start(self, texts: list[str], labels: Labels) -> None:
         """Fit on the documents before the first prediction."""
@@ -72,9 +81,13 @@ class TaughtModel:
             self._fit()
         elif self.teach:
             self._model.partial_fit(texts, labels)
+            self._n_taught += len(texts)
+            if self.refine_every is not None and self._n_taught >= self.refine_every:
+                self._model.refine()
+                self._n_taught = 0
 
     def _fit(self) -> None:
-        self._n_since = 0
+        self._n_since = self._n_taught = 0
         model = TextClassifier(random_state=0, n_jobs=1)
         self._model = model.fit(self._texts, np.array(self._labels))
 
@@ -280,8 +293,9 @@ def make_systems(n_classes: int, refit_every: int) -> dict[str, Callable[[], Str
         "longtail, frozen": lambda: TaughtModel(teach=False),
         "longtail, refitted every period": lambda: TaughtModel(teach=False, refit_by_period=True),
         "longtail, taught": lambda: TaughtModel(teach=True),
-        f"longtail, taught, refitted every {refit_every:,}": lambda: TaughtModel(
-            teach=True, refit_every=refit_every
+        "longtail, taught and refined": lambda: TaughtModel(teach=True, refine_every=REFINE_EVERY),
+        f"longtail, taught and refined, refitted every {refit_every:,}": lambda: TaughtModel(
+            teach=True, refine_every=REFINE_EVERY, refit_every=refit_every
         ),
         "nearest centroid": lambda: RowsSeen(by_class=True),
         "nearest documents": lambda: RowsSeen(by_class=False),

@@ -9,7 +9,7 @@ These are imported when a command runs, so that `longtail --help` answers at onc
 `predict`  the classes of new documents
 `explain`  why a document gets its class
 `teach`    change a model; `forget` is there too
-`edit`     rename, merge and remove classes, undo, compact
+`edit`     rename, merge and remove classes, refine, undo, compact
 `serve`    a model as a service, with a page
 `info`     what is in a model
 `warmup`   compile ahead
@@ -32,7 +32,7 @@ import typer
 
 from longtail.cli.check import check
 from longtail.cli.demo import demo
-from longtail.cli.edit import compact, merge, remove, rename, undo
+from longtail.cli.edit import compact, merge, refine, remove, rename, undo
 from longtail.cli.evaluate import evaluate
 from longtail.cli.explain import explain
 from longtail.cli.fit import fit
@@ -72,7 +72,7 @@ def _options(
 
 for command in (
     *(demo, check, fit, evaluate, predict, explain),
-    *(teach, forget, rename, merge, remove, undo, compact),
+    *(teach, forget, rename, merge, remove, refine, undo, compact),
     *(serve, info, warmup),
 ):
     app.command()(command)

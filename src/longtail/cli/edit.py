@@ -1,4 +1,4 @@
-"""`longtail rename | merge | remove | undo | compact`: change the classes of a model."""
+"""`longtail rename | merge | remove | refine | undo | compact`: change a model's classes."""
 
 from __future__ import annotations
 
@@ -63,6 +63,13 @@ def remove(
         return f"{found} is removed.", teacher.remove_class(found, by=by)
 
     _edit(model, change, as_json, quiet)
+
+
+def refine(model: ModelPath, by: By = None, as_json: AsJson = False, quiet: Quiet = False) -> None:
+    """Bring document frequencies and what else all classes share up to date."""
+    _edit(
+        model, lambda teacher: ("The model is up to date.", teacher.refine(by=by)), as_json, quiet
+    )
 
 
 def undo(

@@ -106,20 +106,24 @@ class TextEditing(StatefulEstimator):
         return self._swap(lambda state: states.forget_documents(state, texts, labels, self.n_jobs))
 
     @if_classifier_has("refine")
-    def refine(self, texts: Any, y: Any) -> Self:
-        """Learn the weights of the classes changed since the last fit or refine anew.
+    def refine(self, texts: Any = None, y: Any = None) -> Self:
+        """Bring what all classes share up to date; with documents, learn residuals anew as well.
+
+        See the classifier of counts.
 
         Parameters
         ----------
-        texts : sequence of str
+        texts : sequence of str, optional
             Documents of the model: those of the changed classes, and as many others as there are.
-        y : array-like of shape (n_documents,)
+        y : array-like of shape (n_documents,), optional
             Their labels.
 
         Returns
         -------
         self
         """
+        if texts is None and y is None:
+            return self._swap(lambda state: states.edit_classifier(state, lambda c: c.refine()))
         texts, labels = as_texts(texts), self._read_labels(y)
 
         def refined(state: states.TextState) -> states.TextState:

@@ -296,18 +296,20 @@ class LongTailClassifier(_LongTailChecks):
         decisions = scatter_rows(class_ids, scores, n_classes, missing=-np.inf)
         return decisions[:, 1] - decisions[:, 0] if n_classes == 2 else decisions
 
-    def refine(self, X: Any, y: Any) -> Self:
-        """Learn the residuals of the classes that are stale since the last fit or refine.
+    def refine(self, X: Any = None, y: Any = None) -> Self:
+        """Bring what all classes share up to date; with documents, learn residuals anew as well.
 
-        The global quantities (number of documents, document frequencies) are brought up to date for
-        all classes.
+        What all classes share: number of documents, document frequencies, collection model. They
+        follow from the sums, so no document is needed. On a stream, calling this after every few
+        hundred documents taught is worth more than a fit (docs/teaching.md). With documents, the
+        residuals of the classes that are stale since the last fit or refine are learned.
 
         Parameters
         ----------
-        X : sparse or dense matrix of shape (n_documents, n_terms)
+        X : sparse or dense matrix of shape (n_documents, n_terms), optional
             Documents that the model has been taught: those of the stale classes, and as many others
             as there are, for these are what the stale classes must be told from.
-        y : array-like of shape (n_documents,), or label sets
+        y : array-like of shape (n_documents,), or label sets, optional
             Their labels.
 
         Returns
@@ -320,6 +322,10 @@ class LongTailClassifier(_LongTailChecks):
             If the sums of the model cannot contain a document; the model then stays as it is.
         """
         self._fitted()
+        if X is None and y is None:
+            with self._lock:
+                self._state = long_tail_editing.refresh_corpus(self._fitted(), self.n_jobs)
+            return self
         X, y = self._check_input(X, y, reset=False)
         counts, flat = CountMatrix.from_matrix(X), flat_labels(y)
         with self._lock:

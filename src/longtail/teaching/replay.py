@@ -67,6 +67,8 @@ def apply(model: Any, action: str, contents: Sequence[Batches]) -> None:
         model.rename_class(content["old"], content["new"])
     elif action == "merge":
         model.merge_classes(content["source"], content["into"])
+    elif action == "refine":
+        model.refine()
     elif action == "remove":
         model.remove_class(content["label"])
     else:

@@ -139,7 +139,7 @@ class Teacher:
             Which of several documents was never added, as far as that can be noticed.
         """
         attempt = _attempt("forget", lambda model: pack(model, documents, labels))
-        return self._fold(attempt) if erase else self._record("forget", attempt, by)
+        return _fold(self, attempt) if erase else self._record("forget", attempt, by)
 
     def rename_class(self, old: Any, new: Any, by: str | None = None) -> int:
         """Give a class another label, which no class has; return the number of the change."""
@@ -155,6 +155,22 @@ class Teacher:
         """Forget a class with all its documents; return the number of the change."""
         content = {"label": plain_label(label)}
         return self._record("remove", _attempt("remove", lambda _: [content]), by)
+
+    def refine(self, by: str | None = None) -> int:
+        """Bring what all classes share up to date; return the number of the change.
+
+        As the model's own `refine` without documents: document frequencies and collection model
+        follow from the sums. It takes as long as rebuilding the index; call it after every few
+        hundred documents taught.
+
+        Raises
+        ------
+        ValueError
+            If the model has nothing of the kind (`DoubleSamplingClassifier`).
+        """
+        if not hasattr(self.model, "refine"):
+            raise ValueError(f"{type(self.model).__name__} has nothing to refine.")
+        return self._record("refine", _attempt("refine", lambda _: [{}]), by)
 
     def undo(
         self, n: int = 1, by: str | None = None, *, numbers: Sequence[int] | None = None
@@ -222,7 +238,7 @@ class Teacher:
         or the new one, which has them.
         """
         if self._journal.exists():
-            self._fold(None)
+            _fold(self, None)
 
     def close(self) -> None:
         """Close the journal, as the end of the process does; another call opens it again."""
@@ -245,37 +261,38 @@ class Teacher:
             self._state = State(model, state.checksum, header)
             return header.next_number - 1
 
-    def _fold(self, attempt: Attempt | None) -> int:
-        """Write a model with all changes, and one more, as the model file; empty the journal."""
-        if attempt is not None and not self._journal.exists():
-            attempt(self._state)
-        with self._turn:
-            header = None
-            while header is None:
-                with self._locked() as state, self._journal.new_file() as beside:
-                    if attempt is None and not state.is_attached:
-                        return 0
-                    model = state.model if attempt is None else attempt(state)[0]
-                    before = attach(self._journal, state)
-                    model.save(beside)
-                    model = load_file(beside)  # a file that does not open must not replace one
-                    n_used = int(attempt is not None)
-                    header = self._journal.replace_model(beside, before, n_used)
-                    if header is not None:
-                        self._state = State(model, header.model, header)
-            if not self._journal.erase() and attempt is not None:
-                raise TimeoutError(
-                    "the documents are forgotten, but their text is still in the journal, which "
-                    "another process is reading; call compact() when it has ended."
-                )
-            return header.next_number - 1
-
     @contextmanager
     def _locked(self) -> Iterator[State]:
         """Hold the journal, alone among threads and processes, with the state up to date."""
         with self._turn, self._journal.locked():
             self._state = catch_up(self._path, self._journal, self._state)
             yield self._state
+
+
+def _fold(teacher: Teacher, attempt: Attempt | None) -> int:
+    """Write a model with all changes, and one more, as the model file; empty the journal."""
+    if attempt is not None and not teacher._journal.exists():
+        attempt(teacher._state)
+    with teacher._turn:
+        header = None
+        while header is None:
+            with teacher._locked() as state, teacher._journal.new_file() as beside:
+                if attempt is None and not state.is_attached:
+                    return 0
+                model = state.model if attempt is None else attempt(state)[0]
+                before = attach(teacher._journal, state)
+                model.save(beside)
+                model = load_file(beside)  # a file that does not open must not replace one
+                n_used = int(attempt is not None)
+                header = teacher._journal.replace_model(beside, before, n_used)
+                if header is not None:
+                    teacher._state = State(model, header.model, header)
+        if not teacher._journal.erase() and attempt is not None:
+            raise TimeoutError(
+                "the documents are forgotten, but their text is still in the journal, which "
+                "another process is reading; call compact() when it has ended."
+            )
+        return header.next_number - 1
 
 
 class _Before(NamedTuple):

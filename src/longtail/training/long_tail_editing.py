@@ -145,6 +145,18 @@ def grow_terms(state: LongTailState, n_terms: int) -> LongTailState:
     )
 
 
+def refresh_corpus(state: LongTailState, n_jobs: int | None = None) -> LongTailState:
+    """Bring the global quantities up to date: a function of the sums alone, however they came."""
+    state = _merge_learned(state)
+    refreshed = replace(
+        state,
+        corpus=state.statistics.corpus,
+        collection_model=estimate_collection_model(state.statistics),
+        pruning=QueryPruning.of(state.statistics, state.check.postings_per_class),
+    )
+    return derive(refreshed, n_jobs)
+
+
 def refine(
     state: LongTailState, counts: CountMatrix, labels: LabelSets, config: FitConfig
 ) -> LongTailState:
@@ -158,18 +170,10 @@ def refine(
         If the sums show that a document was never added.
     """
     n_jobs = config.n_jobs
-    state = merge_segments(state, n_jobs)
+    state = _merge_learned(state)
     # Refuses documents that the sums cannot contain.
     _ = state.statistics - sum_documents(counts, labels, n_jobs)
-    state = derive(
-        replace(
-            state,
-            corpus=state.statistics.corpus,
-            collection_model=estimate_collection_model(state.statistics),
-            pruning=QueryPruning.of(state.statistics, state.check.postings_per_class),
-        ),
-        n_jobs,
-    )
+    state = refresh_corpus(state, n_jobs)
     if len(state.classes) > 1:  # a class alone has nothing to be told from
         documents = weight_documents(counts, state.document_weights, n_jobs)
         candidates = count_candidates(config.candidates, state.several)
