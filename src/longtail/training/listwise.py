@@ -79,7 +79,10 @@ def fit_term_weights(
 ) -> Floats:
     """Learn a factor for each term so that the first class of each row wins a softmax over its row.
 
-    The factors are exponentials, so they stay positive; a term that is never seen keeps 1.
+    The factors are exponentials, so they stay positive; a term that is never seen keeps 1. All
+    passes over a block of documents come before the next block: what terms add to scores takes
+    longer to compute than a pass, and that of all documents would be the largest array of a fit.
+    On held-out documents of four sets this is as good as passing over all documents each time.
 
     Parameters
     ----------
@@ -89,8 +92,7 @@ def fit_term_weights(
         Document ids, in the order of the gradient steps.
     contributions_of : callable
         Gives, for a slice of `documents`, what each term adds to each score at factor 1; true class
-        in column 0. Where there is more than one slice it is asked again in every pass: all at once
-        would be the largest array of a fit.
+        in column 0.
     learning_rate, decay, n_epochs : float, float, int
         Of the adaptive gradient method; the penalty pulls logarithms to 0 each time a term is seen.
     block : int, optional
@@ -104,24 +106,23 @@ def fit_term_weights(
     optimizer = AdaGrad(learning_rate, decay, np.full(rows.n_terms, FIRST_SQUARED_GRADIENT))
     factors = np.empty(int(np.diff(rows.indptr).max(initial=0)))
     block = block or _documents_in_block(rows, documents)
-    batches = [slice(start, start + block) for start in range(0, len(documents), block)]
-    contributions = contributions_of(batches[0]) if len(batches) == 1 else None
 
     def step(batch: slice, terms: Contributions) -> None:
-        kernels.step_term_weights(
-            rows.indptr,
-            rows.indices,
-            documents[batch],
-            terms,
-            optimizer,
-            ListScratch(np.empty(terms.biases.shape[1]), factors),
-            log_weights,
-        )
+        for _ in range(n_epochs):
+            kernels.step_term_weights(
+                rows.indptr,
+                rows.indices,
+                documents[batch],
+                terms,
+                optimizer,
+                ListScratch(np.empty(terms.biases.shape[1]), factors),
+                log_weights,
+            )
 
-    for epoch in range(n_epochs):
-        advance("term weights", epoch * len(documents), n_epochs * len(documents))
-        for batch in batches:  # no name for what is made here: it would live on beside the next
-            step(batch, contributions or contributions_of(batch))
+    for start in range(0, len(documents), block):
+        advance("term weights", start, len(documents))
+        batch = slice(start, start + block)
+        step(batch, contributions_of(batch))  # without a name: it would live on beside the next
     return np.exp(log_weights)
 
 
