@@ -36,7 +36,7 @@ SMALLEST_SPREAD = 0.5  # standard deviation of ln n_c from which on the size cou
 
 BLOCK = 1_024  # documents
 MAX_STEPS = 50  # of Newton's method; ten are the rule
-LAST_STEP = 1e-7  # the error after it is about its square
+LAST_STEP = 1e-5  # the error after it is about its square
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,38 +201,46 @@ class _Softmax:
     scales: Floats
     used: Integers
 
-    def blocks(self) -> Iterator[tuple[Floats, Floats, Floats]]:
-        """Give, for each block, scores as they are, scaled parts, and what each list counts."""
+    def blocks(self, changes: Floats) -> Iterator[tuple[Floats, Floats, Floats, Floats]]:
+        """Give, for each block, changed scores, scaled parts, the rows of sizes, list weights."""
+        table = np.zeros(N_BY_SIZE * N_PARTS)
+        table[self.used] = changes
         for start in range(0, len(self.rows), BLOCK):
             block = slice(start, start + BLOCK)
             parts = self.parts[self.rows[block, None], self.columns[block]]
-            values = parts.values / self.scales
-            by_size = [weigh_by_size(row, parts.log_sizes) for row in np.eye(N_BY_SIZE)]
-            values = np.concatenate([values * factor[:, :, None] for factor in by_size], axis=2)
             # The residual counts once before anything is learned.
             scores = parts.scores + parts.values[:, :, N_FEATURES:].sum(axis=2)
-            yield scores, values[:, :, self.used], self.weights[block]
+            values = parts.values / self.scales
+            by_size = np.stack(
+                [weigh_by_size(row, parts.log_sizes) for row in np.eye(N_BY_SIZE)], axis=2
+            )
+            factors = by_size @ table.reshape(N_BY_SIZE, N_PARTS)
+            scores += np.einsum("nqp,nqp->nq", values, factors)
+            yield scores, values, by_size, self.weights[block]
 
     def loss(self, changes: Floats) -> float:
         """Return the penalised loss."""
         total = self.decay * float(changes @ changes)
-        for scores, values, weights in self.blocks():
-            _, losses = _softmax(scores + values @ changes)
-            total += float(weights @ losses)
+        for scores, _, _, weights in self.blocks(changes):
+            total += float(weights @ _softmax(scores)[1])
         return total
 
     def newton_step(self, changes: Floats) -> Floats:
         """Return the gradient divided by the Hessian matrix."""
-        gradient = 2.0 * self.decay * changes
-        hessian = 2.0 * self.decay * np.eye(len(changes))
-        for scores, values, weights in self.blocks():
-            shares, _ = _softmax(scores + values @ changes)
-            means = np.matmul(shares[:, None], values)[:, 0]
-            gradient += weights @ (means - values[:, 0])
-            flat = values.reshape(-1, len(changes))
+        n = N_BY_SIZE * N_PARTS
+        gradient, hessian = np.zeros(n), np.zeros((n, n))
+        for scores, values, by_size, weights in self.blocks(changes):
+            shares, _ = _softmax(scores)
+            crossed = by_size[:, :, :, None] * values[:, :, None]
+            crossed = crossed.reshape(*shares.shape, n)
+            means = np.matmul(shares[:, None], crossed)[:, 0]
+            gradient += weights @ (means - crossed[:, 0])
+            flat = crossed.reshape(-1, n)
             hessian += (flat * (shares * weights[:, None]).reshape(-1, 1)).T @ flat
             hessian -= (means * weights[:, None]).T @ means
-        return np.asarray(cho_solve(cho_factor(hessian), gradient))
+        used = hessian[np.ix_(self.used, self.used)] + 2.0 * self.decay * np.eye(len(changes))
+        right = gradient[self.used] + 2.0 * self.decay * changes
+        return np.asarray(cho_solve(cho_factor(used), right))
 
 
 def _softmax(scores: Floats) -> tuple[Floats, Floats]:
