@@ -239,8 +239,8 @@ class _Softmax:
             hessian += (flat * (shares * weights[:, None]).reshape(-1, 1)).T @ flat
             hessian -= (means * weights[:, None]).T @ means
         used = hessian[np.ix_(self.used, self.used)] + 2.0 * self.decay * np.eye(len(changes))
-        right = gradient[self.used] + 2.0 * self.decay * changes
-        return np.asarray(cho_solve(cho_factor(used), right))
+        slope = gradient[self.used] + 2.0 * self.decay * changes
+        return np.asarray(cho_solve(cho_factor(used), slope))
 
 
 def _softmax(scores: Floats) -> tuple[Floats, Floats]:
