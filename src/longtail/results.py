@@ -25,11 +25,15 @@ class TopK:
         Their scores, -inf where there was no candidate; or probabilities, then 0.
     valid : ndarray of shape (n_documents, k), bool
         Whether there was a candidate.
+    none : ndarray of shape (n_documents,), float64, or None
+        Probability that no candidate is the class, whether the model has it or not; None where
+        `scores` are not probabilities of which one at most is true.
     """
 
     classes: NDArray[Any]
     scores: Floats
     valid: NDArray[np.bool_] = field(default_factory=lambda: np.zeros((0, 0), np.bool_))
+    none: Floats | None = None
 
     def __post_init__(self) -> None:
         """Take every score above -inf for a candidate where nothing else is said."""

@@ -334,3 +334,33 @@ def test_a_small_new_class_among_classes_of_equal_size_does_not_win_everywhere()
     assert classifier.score(X_test, y) > before - 0.1
     classifier.refine(np.vstack([X, new]), np.append(y, [6] * 3))
     assert classifier.score(X_test, y) > before - 0.1
+
+
+def test_recalibration_with_classes_that_the_model_lacks(tmp_path):
+    rng = np.random.default_rng(0)
+    topics = rng.dirichlet(np.full(60, 0.08), 30)
+    y = rng.integers(0, 30, 1500)
+    X = np.array([rng.multinomial(8, topics[c]) for c in y])
+    fitted, new = (y < 20) & (np.arange(1500) < 900), np.arange(1500) >= 900
+    classifier = LongTailClassifier(candidates=6, random_state=0).fit(X[fitted], y[fitted])
+    before = classifier.predict_proba_topk(X[new], 3)
+    later = np.flatnonzero(new)
+    first, rest = later[:400], later[400:]
+    assert classifier.recalibrate(X[first], y[first]) is classifier
+    after = classifier.predict_proba_topk(X[new], 3)
+    assert np.array_equal(before.classes, after.classes)
+    correct = (after.classes[:, 0] == y[new])[400:]
+    errors = [
+        metrics.expected_calibration_error(found.scores[400:, 0], correct)
+        for found in (before, after)
+    ]
+    assert errors[1] < errors[0] - 0.05
+    assert after.none is not None
+    assert np.all(after.none <= 1 - after.scores.sum(axis=1) + 1e-12)
+    unknown = y[rest] >= 20
+    assert after.none[400:][unknown].mean() > after.none[400:][~unknown].mean() + 0.1
+    classifier.save(tmp_path / "model")
+    loaded = longtail.load(tmp_path / "model").predict_proba_topk(X[new], 3)
+    assert np.array_equal(loaded.scores, after.scores)
+    with pytest.raises(ValueError, match="one label for each document"):
+        classifier.recalibrate(X[:2], [[1, 2], [3]])

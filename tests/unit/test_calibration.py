@@ -13,6 +13,8 @@ from longtail.training.calibration import (
     estimate_calibration_error,
     find_threshold,
     fit_calibrator,
+    probability_of_none,
+    recalibrate,
 )
 
 
@@ -176,3 +178,57 @@ def test_the_calibration_error_is_estimated():
     measured = expected_calibration_error(calibrate(fresh, calibrator)[:, 0], hits[:, 0])
     assert estimate_calibration_error(calibrator) == pytest.approx(measured, abs=0.02)
     assert math.isnan(estimate_calibration_error(Calibrator.identity()))
+
+
+def test_recalibration_follows_what_happens():
+    """After the fit half of the documents belong to no candidate: probabilities must halve."""
+    calibrator = fit_calibrator(*draw(0, 3000))
+    scores, correct = draw(1, 4000)
+    correct[::2] = False
+    before = calibrate(scores, calibrator)
+    for rows in np.array_split(np.arange(2000), 8):
+        calibrator = recalibrate(calibrator, scores[rows], correct[rows])
+    assert len(calibrator.held_out_correct) == 1000
+    assert np.all(np.diff(calibrator.held_out_log_odds) <= 0)
+    after = calibrate(scores[2000:], calibrator)
+    assert expected_calibration_error(before[2000:, 0], correct[2000:, 0]) > 0.15
+    assert expected_calibration_error(after[:, 0], correct[2000:, 0]) < 0.05
+    assert calibrator.calibration_error < 0.06
+    others = correct[2000:, 1:].sum()
+    assert after[:, 1:].sum() == pytest.approx(others, rel=0.35)
+    assert abs(after[:, 1:].sum() - others) < abs(before[2000:, 1:].sum() - others)
+    none = probability_of_none(after)
+    assert none.mean() == pytest.approx(1 - correct[2000:].any(axis=1).mean(), abs=0.06)
+
+
+def test_recalibration_by_hand():
+    """Every second of the old outcomes stays, highest and lowest among them."""
+    scores, correct = draw(0, 1200)
+    old = fit_calibrator(scores, correct)
+    new_scores, new_correct = draw(1, 601)
+    changed = recalibrate(old, new_scores, new_correct)
+    kept = np.round(np.arange(399) * 1199 / 398).astype(int)
+    expected = sorted(
+        [
+            *zip(old.held_out_log_odds[kept], old.held_out_correct[kept], strict=True),
+            *zip(candidate_log_odds(new_scores)[:, 0], new_correct[:, 0], strict=True),
+        ],
+        key=lambda pair: -pair[0],
+    )
+    assert changed.held_out_log_odds.tolist() == [pair[0] for pair in expected]
+    assert changed.held_out_correct.tolist() == [pair[1] for pair in expected]
+    assert np.all(np.diff(changed.top_log_odds) > 0)
+    assert np.all(np.diff(changed.top_probabilities) > 0)
+
+
+def test_recalibration_of_what_was_never_calibrated():
+    scores, correct = draw(0, 300)
+    nothing = Calibrator.identity()
+    assert recalibrate(nothing, scores[:49], correct[:49]) is nothing
+    changed = recalibrate(nothing, scores, correct)
+    assert changed.is_calibrated
+    assert calibrate(scores, changed) == pytest.approx(
+        calibrate(scores, fit_calibrator(scores, correct))
+    )
+    single = recalibrate(changed, scores[:, :1], correct[:, :1])
+    assert len(single.held_out_correct) == 600

@@ -37,7 +37,8 @@ class TaughtModel:
     teach : bool
         Whether each batch is taught with `partial_fit`.
     refine_every : int or None
-        Call `refine()`, without documents, after this many.
+        Call `refine()`, without documents, after this many; each batch then also corrects the
+        probabilities (`recalibrate`) before it is taught.
     refit_every : int or None
         Fit again on everything after this many documents.
     refit_by_period : bool
@@ -80,6 +81,8 @@ class TaughtModel:
         if due or (self.refit_by_period and new_period):
             self._fit()
         elif self.teach:
+            if self.refine_every is not None:
+                self._model.recalibrate(texts, labels)
             self._model.partial_fit(texts, labels)
             self._n_taught += len(texts)
             if self.refine_every is not None and self._n_taught >= self.refine_every:

@@ -132,6 +132,32 @@ class TextEditing(StatefulEstimator):
 
         return self._swap(refined)
 
+    @if_classifier_has("recalibrate")
+    def recalibrate(self, texts: Any, y: Any) -> Self:
+        """Correct the probabilities by texts that the model has not been taught yet.
+
+        See the classifier of counts. Call it before `partial_fit` with the same texts.
+
+        Parameters
+        ----------
+        texts : sequence of str
+            Documents.
+        y : array-like of shape (n_documents,)
+            Their labels; the model need not have them.
+
+        Returns
+        -------
+        self
+        """
+        texts, labels = as_texts(texts), self._read_labels(y)
+        states.check_lengths(texts, labels, "y")
+
+        def recalibrated(state: states.TextState) -> states.TextState:
+            X = states.count_texts(state, texts, self.n_jobs)
+            return states.edit_classifier(state, lambda inner: inner.recalibrate(X, labels))
+
+        return self._swap(recalibrated)
+
     def rename_class(self, old: Any, new: Any) -> Self:
         """Give a class another label; see the classifier of counts."""
         return self._swap(

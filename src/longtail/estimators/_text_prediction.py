@@ -82,8 +82,8 @@ class TextPrediction(TextEditing):
         Returns
         -------
         TopK
-            `scores` holds probabilities; they add up to at most 1, the rest is for other classes.
-            With several labels they are marginal.
+            `scores` holds probabilities, a row sums to at most 1; `none` that no candidate is the
+            class. With several labels they are marginal.
         """
         top: TopK = self._delegate("predict_proba_topk", texts, k)
         return top

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -18,7 +19,7 @@ from longtail._validation import (
     check_same_kind,
 )
 from longtail.estimators._base import label_topk
-from longtail.estimators._label_sets import LabelSetPrediction
+from longtail.estimators._outcomes import OutcomeCalibration
 from longtail.exceptions import UncalibratedWarning
 from longtail.explanation import ScoreParts, split_linear_scores
 from longtail.results import Threshold, TopK
@@ -34,6 +35,7 @@ from longtail.training.calibration import (
     calibrate,
     estimate_calibration_error,
     find_threshold,
+    probability_of_none,
 )
 from longtail.training.config import FitConfig, count_candidates
 from longtail.training.editing import ClassEdit
@@ -45,7 +47,7 @@ RESIDUAL = "residual"  # the last feature of an explanation: what the class has 
 DENSE_CLASSES = 1_000  # up to here probabilities and decisions are dense arrays
 
 
-class _LongTailEdits(LabelSetPrediction):
+class _LongTailEdits(OutcomeCalibration):
     """How the classes of a `LongTailState` are edited."""
 
     def _all_classes(self, state: LongTailState) -> NDArray[Any]:
@@ -237,20 +239,20 @@ class LongTailClassifier(_LongTailChecks):
         X : sparse or dense matrix of shape (n_documents, n_terms)
             Counts.
         k : int, default=5
-            How many; where there are fewer candidates the rest is not `valid`.
+            How many; with fewer candidates the rest is not `valid`.
 
         Returns
         -------
         TopK
-            `scores` holds probabilities. A row sums to at most 1; the rest is the probability of
-            all other classes together. With several labels they are marginal: each is the
-            probability that the document has this label.
+            `scores` holds probabilities, a row sums to at most 1; `none` that no candidate is the
+            class. With several labels they are marginal: each is that of one label.
         """
         state = self._fitted()
         classes = self._all_classes(state)
         k = check_k(k, len(classes))
         class_ids, probabilities = self._rank_calibrated(state, X)
-        return label_topk(classes, class_ids[:, :k], probabilities[:, :k], k, missing=0.0)
+        top = label_topk(classes, class_ids[:, :k], probabilities[:, :k], k, missing=0.0)
+        return top if state.several else replace(top, none=probability_of_none(probabilities))
 
     def predict_proba(self, X: Any) -> Any:
         """Return the calibrated probabilities of each document's candidates.
@@ -299,10 +301,9 @@ class LongTailClassifier(_LongTailChecks):
     def refine(self, X: Any = None, y: Any = None) -> Self:
         """Bring what all classes share up to date; with documents, learn residuals anew as well.
 
-        What all classes share: number of documents, document frequencies, collection model. They
-        follow from the sums, so no document is needed. On a stream, calling this after every few
-        hundred documents taught is worth more than a fit (docs/teaching.md). With documents, the
-        residuals of the classes that are stale since the last fit or refine are learned.
+        Document frequencies and collection model follow from the sums, so no document is needed:
+        call this after every few hundred documents taught. With documents, the residuals of the
+        classes that are stale since the last fit or refine are learned.
 
         Parameters
         ----------
