@@ -7,6 +7,7 @@ without the capabilities that make it so.
 from __future__ import annotations
 
 import ctypes
+import gc
 import json
 import os
 import shutil
@@ -14,9 +15,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numba
 import pytest
 
 import longtail
+from longtail._kernels import jit
 
 SCRIPT = """
 import json, warnings
@@ -24,13 +27,13 @@ import numpy as np
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     from longtail._kernels import sorting, statistics
-    keys = np.array([30, 10, 20])
-    sorting.sort_keys(keys, 3)
+    starts, order = np.zeros(4, np.int64), np.zeros(3, np.int64)
+    sorting.group_by_class(np.array([2, 0, 1]), 3, np.zeros(3, np.int64), starts, order)
     norms = np.zeros(2)
     sums = np.array([3, 4, 5])
     statistics.norm_of_classes(np.array([0, 2, 3]), np.array([0, 1, 0]), sums, np.ones(2), norms)
-assert keys.tolist() == [10, 20, 30] and norms.tolist() == [5.0, 5.0]
-misses = (k.stats.cache_misses for k in (sorting.sort_keys, statistics.norm_of_classes))
+assert order.tolist() == [1, 2, 0] and norms.tolist() == [5.0, 5.0]
+misses = (k.stats.cache_misses for k in (sorting.group_by_class, statistics.norm_of_classes))
 print(json.dumps([sum(sum(m.values()) for m in misses), [str(w.message) for w in caught]]))
 """
 KERNELS = 2
@@ -144,3 +147,21 @@ def test_processes_may_start_together_on_an_empty_cache(installation):
     assert [warned for _, warned in map(finish, processes)] == [[]] * 4
     assert len(installation.kept_in(installation.kernels)) == KERNELS  # nothing half-written
     assert installation.run() == (0, [])
+
+
+def test_the_collector_is_paused_while_a_kernel_compiles_and_goes_on_after_an_error():
+    states = []
+
+    @jit.kernel
+    def double(value):
+        return value * 2
+
+    compile_signature = double.compile.__wrapped__
+    double.compile = jit._without_collector(
+        lambda signature: (states.append(gc.isenabled()), compile_signature(signature))[1]
+    )
+    assert double(21) == 42
+    with pytest.raises(numba.TypingError):
+        double({})
+    assert states == [False, False]
+    assert gc.isenabled()

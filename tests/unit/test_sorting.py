@@ -5,9 +5,20 @@ from numba import njit
 from longtail._kernels.sorting import nth_largest, sort_keys, sort_together
 
 
+# Subroutines: compiled code alone can call them.
 @njit
 def sort_both(keys, values, start, stop):
-    sort_together(keys, values, start, stop)  # a subroutine: compiled code alone can call it
+    sort_together(keys, values, start, stop)
+
+
+@njit
+def sort(keys, start, stop):
+    sort_keys(keys, start, stop)
+
+
+@njit
+def select(values, n, nth):
+    return nth_largest(values, n, nth)
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 10, 257, 3000, 70_000])
@@ -17,9 +28,9 @@ def test_sorts_and_selects_like_numpy(size, n_values):
     values = rng.integers(-n_values, n_values, size).astype(np.int32)
     for n in {1, size, (size + 1) // 2, min(20, size)}:
         words = np.append(values % 65536, 65535).astype(np.uint16)
-        assert nth_largest(words, size, n) == np.sort(words[:size])[-n]
+        assert select(words, size, n) == np.sort(words[:size])[-n]
     keys = np.append(values, np.int32(-(2**31)))  # beyond the end: stays where it is
-    sort_keys(keys, size)
+    sort(keys, 0, size)
     assert np.array_equal(keys[:size], np.sort(values))
     assert keys[size] == -(2**31)
     terms, numbers = rng.permutation(size).astype(np.int32), np.arange(size, dtype=np.float32)

@@ -32,7 +32,7 @@ import math
 
 import numpy as np
 
-from longtail._kernels.jit import allocating_kernel, kernel, subroutine
+from longtail._kernels.jit import kernel, subroutine
 from longtail._kernels.sizes import N_SCORE_FEATURES
 from longtail._kernels.statistics import fixed_point_scale, term_frequency
 
@@ -86,7 +86,7 @@ def centroid_norms(squared_norm):
 @subroutine
 def log_size(size):
     """Return the logarithm of a number of documents."""
-    return math.log(max(size, SMALLEST_SIZE))
+    return math.log(max(np.float64(size), SMALLEST_SIZE))
 
 
 @subroutine
@@ -116,15 +116,17 @@ def scorer_weights(size, squared_norm, mass, weights):
     return cosine_weight, length_weight, weights[SIZE] * log_size(size)
 
 
-@allocating_kernel
-def collapse_features(profile, feature_weights, block, weights, length_weights, biases):
+@kernel
+def collapse_features(profile, feature_weights, block, of_class, weights, length_weights, biases):
     """Collapse the six features: a weight per (class, term), length weight and bias per class.
 
-    Rows of `feature_weights` count by the size of the class, as `bend` says.
+    Rows of `feature_weights` count by the size of the class, as `bend` says; `of_class` (6,) is
+    scratch.
     """
-    sums, of_class = profile.centroid_sums, np.empty(N_SCORE_FEATURES)
+    sums = profile.centroid_sums
     for c in range(block.first, block.last):
-        of_class[:] = feature_weights[0]
+        for feature in range(N_SCORE_FEATURES):
+            of_class[feature] = feature_weights[0, feature]
         for row in range(1, len(feature_weights)):
             factor = bend(log_size(profile.sizes[c]), row)
             for feature in range(N_SCORE_FEATURES):
@@ -164,7 +166,7 @@ def clear_class(profile, c, dense):
 @subroutine
 def document_share(count, scale):
     """Return what a count has added to its class's sum."""
-    return np.int64(np.rint(term_frequency(count, True) * scale))
+    return np.int64(np.rint(term_frequency(count, np.bool_(True)) * scale))
 
 
 @subroutine
@@ -175,7 +177,7 @@ def leave_out(documents, row, profile, c, dense):
     """
     start, stop = documents.indptr[row], documents.indptr[row + 1]
     square, mass, quantum = profile.squared_norms[c], profile.masses[c], profile.quantum
-    scale = fixed_point_scale(documents.data, start, stop, True, 1.0 / quantum)
+    scale = fixed_point_scale(documents.data, start, stop, np.bool_(True), 1.0 / quantum)
     for j in range(start, stop):
         term = documents.indices[j]
         share = document_share(documents.data[j], scale)
@@ -216,7 +218,7 @@ def fill_score_features(documents, queries, pairs, profile, block, dense, featur
                     total -= document_share(data[j], scale)
                 if total <= 0:
                     continue
-                s, weight = total * quantum, weights[j]
+                s, weight = total * quantum, np.float64(weights[j])
                 weighted_idf = weight * idf[term]
                 product += match(weight, s, idf[term])
                 likelihood += likelihood_ratio(weight, s, collection_model[term])

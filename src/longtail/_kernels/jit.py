@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from functools import wraps
 from typing import Any
 
@@ -37,6 +38,22 @@ def _interpret(function: Any) -> Any:
     return run
 
 
+def _without_collector(compile_signature: Any) -> Any:
+    """Pause the garbage collector meanwhile: it takes a tenth of the time and finds little."""
+
+    @wraps(compile_signature)
+    def run(signature: Any) -> Any:
+        was_enabled = gc.isenabled()
+        gc.disable()
+        try:
+            return compile_signature(signature)
+        finally:
+            if was_enabled:
+                gc.enable()
+
+    return run
+
+
 _config: Any = numba.config
 
 if _config.DISABLE_JIT:
@@ -55,6 +72,7 @@ else:
         """Compile a function for Python to call, once per machine."""
         dispatcher = _njit(**(_OPTIONS | options))(function)
         dispatcher._cache = KernelCache(function)
+        dispatcher.compile = _without_collector(dispatcher.compile)
         return dispatcher
 
     def allocating_kernel(function: Any) -> Any:

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from longtail._kernels.jit import inlined, kernel, subroutine
-from longtail._kernels.sorting import sort_together
+from longtail._kernels.sorting import sort_keys
 
 # Newton's method for one dual variable, in a bracket: alone it cycles where the cost is large. Two
 # or three steps are the rule; what is left of the gap the next pass mends.
@@ -44,7 +44,7 @@ def fill_log_odds(scores, rows, block, log_odds):
             log_odds[pair] = scores[pair] - highest - math.log(total)
 
 
-@kernel
+@subroutine
 def solve_dual(alpha, log_odds, square, cost):
     """Return the dual variable in [0, cost] that minimises the logistic dual along one coordinate.
 
@@ -72,19 +72,6 @@ def solve_dual(alpha, log_odds, square, cost):
 
 
 @inlined
-def begin_class(vectors, examples, c, scratch):
-    """Set the dual variables of a class's pairs to 0 and compute their squared norms."""
-    for k in range(examples.starts[c + 1] - examples.starts[c]):
-        row = examples.document_ids[examples.starts[c] + k]
-        square = 1.0
-        for j in range(vectors.indptr[row], vectors.indptr[row + 1]):
-            square += np.float64(vectors.weights[j] * vectors.weights[j])
-        scratch.squared_norms[k] = square
-        scratch.alphas[k] = 0.0
-        scratch.resting[k] = False
-
-
-@inlined
 def fit_class(vectors, examples, solver, c, scratch):
     """Fit the weights of one class into `scratch.dense`; returns its bias.
 
@@ -93,21 +80,30 @@ def fit_class(vectors, examples, solver, c, scratch):
     """
     alphas, squares, resting, weights = scratch
     starts, document_ids, are_labels, log_odds = examples
+    indptr, indices, values, _ = vectors
     start = starts[c]
-    begin_class(vectors, examples, c, scratch)
+    n_pairs = starts[c + 1] - start
+    for k in range(n_pairs):
+        row = document_ids[start + k]
+        square = 1.0
+        for j in range(indptr[row], indptr[row + 1]):
+            square += np.float64(values[j] * values[j])
+        squares[k] = square
+        alphas[k] = 0.0
+        resting[k] = False
     bias = 0.0
     for _ in range(solver.max_passes):
         largest = 0.0
-        for k in range(starts[c + 1] - start):
+        for k in range(n_pairs):
             if resting[k]:
                 resting[k] = False
                 continue
             row = document_ids[start + k]
             target = 1.0 if are_labels[start + k] else -1.0
-            first, last = vectors.indptr[row], vectors.indptr[row + 1]
+            first, last = indptr[row], indptr[row + 1]
             score = np.float64(log_odds[start + k]) + bias
             for j in range(first, last):
-                score += vectors.weights[j] * weights[vectors.indices[j]]
+                score += values[j] * weights[indices[j]]
             alpha = solve_dual(
                 alphas[k], target * score - squares[k] * alphas[k], squares[k], solver.cost
             )
@@ -118,19 +114,10 @@ def fit_class(vectors, examples, solver, c, scratch):
                 alphas[k] = alpha
                 bias += step
                 for j in range(first, last):
-                    weights[vectors.indices[j]] += step * vectors.weights[j]
+                    weights[indices[j]] += step * values[j]
         if largest < solver.tolerance:
             break
     return bias
-
-
-@subroutine
-def has_documents(examples, c):
-    """Return whether a class is a label of one of its pairs."""
-    n_labels = 0
-    for p in range(examples.starts[c], examples.starts[c + 1]):
-        n_labels += examples.are_labels[p]
-    return n_labels > 0
 
 
 @kernel
@@ -145,7 +132,10 @@ def fit_class_residuals(vectors, examples, solver, block, scratch, rows):
             return c
         rows.sizes[c] = 0
         rows.biases[c] = 0.0
-        if not has_documents(examples, c):
+        is_label = False
+        for p in range(examples.starts[c], examples.starts[c + 1]):
+            is_label |= examples.are_labels[p]
+        if not is_label:
             continue
         rows.biases[c] = fit_class(vectors, examples, solver, c, scratch)
         start = size
@@ -160,6 +150,13 @@ def fit_class_residuals(vectors, examples, solver, block, scratch, rows):
                 rows.indices[size] = term
                 rows.weights[size] = weight
                 size += 1
-        sort_together(rows.indices, rows.weights, start, size)
+        # Sorted by term alone, the weights follow: one sort of keys serves all kernels.
+        for j in range(start, size):
+            weights[rows.indices[j]] = rows.weights[j]
+        sort_keys(rows.indices, start, size)
+        for j in range(start, size):
+            term = rows.indices[j]
+            rows.weights[j] = weights[term]
+            weights[term] = 0.0
         rows.sizes[c] = size - start
     return block.last

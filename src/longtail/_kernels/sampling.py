@@ -9,32 +9,32 @@ import numpy as np
 
 from longtail._kernels.jit import allocating_kernel, kernel, subroutine
 
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-_MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
-_MIX_2 = np.uint64(0x94D049BB133111EB)
-_TO_UNIT = 2.0**-53
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
+MIX_2 = np.uint64(0x94D049BB133111EB)
+TO_UNIT = 2.0**-53
 
 
 @subroutine
 def mix(value):
     """Scramble 64 bits (the finaliser of SplitMix64: every input bit reaches every output bit)."""
-    value = (value ^ (value >> np.uint64(30))) * _MIX_1
-    value = (value ^ (value >> np.uint64(27))) * _MIX_2
+    value = (value ^ (value >> np.uint64(30))) * MIX_1
+    value = (value ^ (value >> np.uint64(27))) * MIX_2
     return value ^ (value >> np.uint64(31))
 
 
 @subroutine
 def random_bits(seed, document, draw):
     """Return 64 random bits for one draw of one document."""
-    value = mix(np.uint64(seed) + _GOLDEN)
-    value = mix(value + np.uint64(document) * _GOLDEN + _GOLDEN)
-    return mix(value + np.uint64(draw) * _GOLDEN + _GOLDEN)
+    value = mix(np.uint64(seed) + GOLDEN)
+    value = mix(value + np.uint64(document) * GOLDEN + GOLDEN)
+    return mix(value + np.uint64(draw) * GOLDEN + GOLDEN)
 
 
 @subroutine
 def uniform(seed, document, draw):
     """Return a number in [0, 1), a multiple of 2^-53."""
-    return (random_bits(seed, document, draw) >> np.uint64(11)) * _TO_UNIT
+    return (random_bits(seed, document, draw) >> np.uint64(11)) * TO_UNIT
 
 
 @kernel
@@ -65,11 +65,3 @@ def fill_adversaries(true_classes, documents, n_classes, seed, block, classes):
                 pick = top
             drawn_for[pick] = row
             classes[row, j + 1] = pick if pick < true_class else pick + 1
-
-
-@kernel
-def fill_keys(seed, indptr, keys):
-    """Fill one random number for each place of a document, such as one for each of its labels."""
-    for document in range(len(indptr) - 1):
-        for p in range(indptr[document], indptr[document + 1]):
-            keys[p] = uniform(seed, document, p - indptr[document])

@@ -50,7 +50,7 @@ def plan_document(vectors, row, index):
     high = ranges[1] + max(total * ranges[2], total * ranges[3])
     magnitude = max(abs(ranges[0]), abs(ranges[1]))
     magnitude += abs(total) * max(abs(ranges[2]), abs(ranges[3]))
-    start, n_terms = 0.0, 0
+    start, n_terms = 0.0, np.int64(0)  # a plain 0 would be compiled for itself
     for j in range(indptr[row], indptr[row + 1]):
         term, weight = indices[j], np.float64(weights[j])
         if weight == 0.0:

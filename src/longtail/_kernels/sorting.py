@@ -43,7 +43,7 @@ def count_reaching(values, n, bound):
     return total
 
 
-@kernel
+@subroutine
 def nth_largest(values, n, nth):
     """Return the nth largest of the first n 16-bit values; no branch depends on the data."""
     found = 0
@@ -53,16 +53,16 @@ def nth_largest(values, n, nth):
     return found
 
 
-@kernel
-def sort_keys(keys, n):
-    """Sort the first n keys, smallest first (Shell's sort)."""
+@subroutine
+def sort_keys(keys, start, stop):
+    """Sort the keys from `start` to `stop - 1`, smallest first (Shell's sort)."""
     gap = 1
-    while 3 * gap < n:
+    while 3 * gap < stop - start:
         gap = 3 * gap + 1
     while gap > 0:
-        for i in range(gap, n):
+        for i in range(start + gap, stop):
             key, j = keys[i], i
-            while j >= gap and keys[j - gap] > key:
+            while j >= start + gap and keys[j - gap] > key:
                 keys[j] = keys[j - gap]
                 j -= gap
             keys[j] = key

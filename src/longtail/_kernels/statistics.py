@@ -75,7 +75,7 @@ def fill_class_sums(members, counts, fixed_point, block, scratch, classes):
                 frequency = term_frequency(counts.data[j], fixed_point.sublinear)
                 scratch.counts[term] += np.int64(np.rint(counts.data[j] * fixed_point.count_scale))
                 scratch.centroid_sums[term] += np.int64(np.rint(frequency * scale))
-        sort_keys(classes.indices[start : start + size], size)
+        sort_keys(classes.indices, start, start + size)
         for j in range(start, start + size):
             term = classes.indices[j]
             classes.counts[j] = scratch.counts[term]

@@ -208,10 +208,10 @@ def count_rows(term_ids, row_indptr, indices, counts):
     n_entries = 0
     for document in range(len(indptr) - 1):
         row_indptr[document] = n_entries
-        row = ids[indptr[document] : indptr[document + 1]]
-        sort_keys(row, len(row))
+        sort_keys(ids, indptr[document], indptr[document + 1])
         previous = -1
-        for term in row:
+        for j in range(indptr[document], indptr[document + 1]):
+            term = ids[j]
             if term == previous:
                 if term >= 0:
                     counts[n_entries - 1] += 1.0

@@ -15,15 +15,16 @@ from longtail._kernels.statistics import term_frequency
 def weight_rows(counts, term_weights, block, weights, totals):
     """Fill the length-normalised weights of the rows of the block, and their sums."""
     indptr, indices, data = counts
+    sublinear = np.bool_(True)  # a plain True would be compiled for itself
     for row in range(block.first, block.last):
         squares = 0.0
         for j in range(indptr[row], indptr[row + 1]):
-            weight = term_frequency(data[j], True) * term_weights[indices[j]]
+            weight = term_frequency(data[j], sublinear) * term_weights[indices[j]]
             squares += weight * weight
         scale = 1.0 / math.sqrt(squares) if squares > 0.0 else 0.0
         total = 0.0
         for j in range(indptr[row], indptr[row + 1]):
-            weights[j] = term_frequency(data[j], True) * term_weights[indices[j]] * scale
+            weights[j] = term_frequency(data[j], sublinear) * term_weights[indices[j]] * scale
             total += np.float64(weights[j])
         totals[row] = total
 
@@ -61,7 +62,7 @@ def prune_queries(vectors, document_ids, class_frequencies, budget, keys, weight
         length = indptr[row + 1] - start
         for j in range(length):  # ties in the order of terms
             keys[j] = (np.int64(class_frequencies[indices[start + j]]) << 32) + j
-        sort_keys(keys, length)
+        sort_keys(keys, np.int64(0), length)
         left, last_kept = budget, np.int64(-1)
         for n in range(length):
             n_postings = keys[n] >> 32

@@ -95,7 +95,13 @@ def build_scorer(
     length_weights, biases = np.empty(statistics.n_classes), np.empty(statistics.n_classes)
     parallel_for(
         lambda first, last: collapse_features(
-            profile.arrays, feature_weights, Block(first, last), weights, length_weights, biases
+            profile.arrays,
+            feature_weights,
+            Block(first, last),
+            np.empty(feature_weights.shape[1]),
+            weights,
+            length_weights,
+            biases,
         ),
         statistics.indptr,
         n_jobs,

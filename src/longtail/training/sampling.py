@@ -177,9 +177,20 @@ def draw_labels(
 
 def _random_keys(indptr: Integers, seed: int) -> Floats:
     """Return a random number for each pair that depends on seed, document and place alone."""
-    keys = np.empty(indptr[-1])
-    kernels.fill_keys(seed, indptr, keys)
+    documents = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+    places = np.arange(indptr[-1] - indptr[0]) - (indptr[documents] - indptr[0])
+    bits = _mix(np.array([seed], np.uint64) + kernels.GOLDEN)  # an array: its sums wrap around
+    for counter in (documents, places):
+        bits = _mix(bits + counter.astype(np.uint64) * kernels.GOLDEN + kernels.GOLDEN)
+    keys: Floats = (bits >> np.uint64(11)).astype(np.float64) * kernels.TO_UNIT
     return keys
+
+
+def _mix(value: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Scramble 64 bits, as the kernel of this name does; here of all pairs at a time."""
+    value = (value ^ (value >> np.uint64(30))) * kernels.MIX_1
+    value = (value ^ (value >> np.uint64(27))) * kernels.MIX_2
+    return value ^ (value >> np.uint64(31))
 
 
 def _lowest(keys: Floats, most: int) -> Integers:
