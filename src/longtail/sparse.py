@@ -110,6 +110,18 @@ class CountMatrix:
             n_terms=n_terms,
         )
 
+    @classmethod
+    def from_sorted(
+        cls, indptr: Integers, indices: NDArray[Any], data: Floats, n_terms: int
+    ) -> CountMatrix:
+        """Take sound CSR parts of positive counts whose indices ascend within each row."""
+        smallest, largest = _check_counts(data)
+        if smallest < SMALLEST_COUNT:
+            shape = len(indptr) - 1, n_terms
+            return cls.from_matrix(sp.csr_array((data, indices, indptr), shape=shape))
+        narrow = indices.astype(index_dtype(n_terms), copy=False)
+        return cls(indptr, narrow, _narrow(data, largest), n_terms)
+
 
 def check_sparse(X: Any) -> None:
     """Refuse a scipy matrix whose parts do not fit each other: what scipy itself does not check.
@@ -150,16 +162,15 @@ def check_sparse(X: Any) -> None:
 
 def _are_offsets(indptr: NDArray[Any], n_rows: int, n_entries: int) -> bool:
     """Return whether offsets cut entries into rows; differences of wrapped ones would overflow."""
-    return bool(
-        len(indptr) == n_rows + 1
-        and indptr[0] == 0
-        and indptr[-1] <= n_entries
-        and np.all(indptr[1:] >= indptr[:-1])
-    )
+    if len(indptr) != n_rows + 1 or indptr[0] != 0 or indptr[-1] > n_entries:
+        return False
+    return bool(indptr[1] >= 0 if n_rows == 1 else np.all(indptr[1:] >= indptr[:-1]))
 
 
 def _has_sorted_rows(indptr: NDArray[Any], indices: NDArray[Any]) -> bool:
     """Return whether indices ascend within each row; the flag of a matrix may be out of date."""
+    if len(indptr) == 2 and indptr[1] <= BLOCK_ENTRIES:  # one document must be quick
+        return bool((indices[1 : indptr[1]] > indices[: max(indptr[1] - 1, 0)]).all())
     for start in range(0, int(indptr[-1]) - 1, BLOCK_ENTRIES):
         block = indices[start : min(start + BLOCK_ENTRIES + 1, int(indptr[-1]))]
         falls = np.flatnonzero(block[1:] <= block[:-1]) + (start + 1)

@@ -133,3 +133,20 @@ def test_rows_are_gathered(sources):
     gathered = values[entries]
     found = [gathered[a:b].tolist() for a, b in itertools.pairwise(starts.tolist())]
     assert found == expected
+
+
+@pytest.mark.parametrize("indptr", [[0, -1], [0, 9], [1, 2], [0, 1, 2]])
+def test_one_damaged_document_is_an_error(indptr):
+    matrix = sp.csr_array(np.array([[1.0, 2.0, 0.0]]))
+    matrix.indptr = np.array(indptr)
+    with pytest.raises(ValueError, match="damaged csr matrix"):
+        CountMatrix.from_matrix(matrix)
+
+
+@pytest.mark.parametrize("indices", [[2, 0, 1], [0, 0, 1], [0, 1, 2], [], [1]])
+def test_one_document_is_sorted_and_summed(indices):
+    data = np.arange(1.0, len(indices) + 1)
+    matrix = sp.csr_array((data, np.array(indices, int), [0, len(indices)]), shape=(1, 3))
+    counts = CountMatrix.from_matrix(matrix)
+    assert np.array_equal(counts.to_csr().toarray(), matrix.toarray())
+    assert np.all(np.diff(counts.indices) > 0)

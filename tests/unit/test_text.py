@@ -14,6 +14,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.neighbors import NearestCentroid
 from sklearn.pipeline import make_pipeline
 
+from longtail.sparse import CountMatrix
 from longtail.text import (
     TextVectorizer,
     TokenizerOptions,
@@ -451,3 +452,16 @@ def test_a_vocabulary_grows_beyond_its_tables():
     assert grown.shared_tables is not root.shared_tables
     assert grown.n_terms == root.n_terms + 40 * (40 + 39)
     assert all(grown[term] == i for i, term in enumerate(grown.terms))
+
+
+@pytest.mark.parametrize("weight", [0.5, 1.0, 2.0**-40])
+@pytest.mark.parametrize("n_texts", [0, 1, 3])
+def test_counts_for_kernels_are_those_for_scipy(weight, n_texts):
+    texts = ["a brown bear climbs a tree", "a tree, a bear", ""]
+    vectorizer = TextVectorizer(ngram_min_df=1, ngram_weight=weight).fit(texts)
+    given = texts[:n_texts]
+    found = vectorizer.vocabulary_.count_matrix(given)
+    expected = CountMatrix.from_matrix(vectorizer.vocabulary_.count(given))
+    for ours, theirs in zip(found.arrays, expected.arrays, strict=True):
+        assert ours.dtype == theirs.dtype
+        assert np.array_equal(ours, theirs)

@@ -85,6 +85,10 @@ class CountInput(StatefulEstimator):
 
     def _check_counts(self, X: Any) -> CountMatrix:
         """Return the documents to predict in the kernels' form."""
+        if isinstance(X, CountMatrix):  # of a text classifier
+            if X.n_documents and X.n_terms == self.n_features_in_:
+                return X
+            X = X.to_csr()
         needs_no_check = (  # scikit-learn's checks take 0.2 ms
             isinstance(X, _PLAIN)
             and X.ndim == 2

@@ -8,7 +8,6 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from longtail.estimators._text_editing import TextEditing, if_classifier_has
-from longtail.estimators._text_state import count_texts
 from longtail.results import Explanation, Threshold, TopK
 
 
@@ -136,7 +135,7 @@ class TextPrediction(TextEditing):
             With terms as the vocabulary has them.
         """
         state = self._fitted()
-        X = count_texts(state, texts, self.n_jobs)
+        X = state.vocabulary.count_matrix(texts, self.n_jobs)
         term = state.vocabulary.term
         return [
             replace(
@@ -149,5 +148,5 @@ class TextPrediction(TextEditing):
     def _delegate(self, method: str, texts: Any, *arguments: Any, **options: Any) -> Any:
         """Call a method of the classifier of counts with the counts of texts."""
         state = self._fitted()
-        X = count_texts(state, texts, self.n_jobs)
+        X = state.vocabulary.count_matrix(texts, self.n_jobs)
         return getattr(state.classifier, method)(X, *arguments, **options)

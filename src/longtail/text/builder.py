@@ -243,7 +243,7 @@ class VocabularyBuilder:
                 rows[i] = count_rows(blocks[i]._replace(ids=new_ids[blocks[i].ids]))
 
         parallel_for(count_blocks, uniform_work(len(blocks)), self.n_jobs)
-        return vocabulary, stack_rows(vocabulary, rows)
+        return vocabulary, stack_rows(vocabulary, rows).to_csr(vocabulary.n_terms)
 
     def _select(self, selection: TermSelection, frequencies: Integers) -> Integers:
         """Return the ids of the terms to keep, in the order of their bytes."""
@@ -308,7 +308,7 @@ def count_interned(vocabulary: Vocabulary, counts: TermCounts, term_ids: TermIds
     new_ids = np.empty(len(ids), np.int64)
     look_up_terms(utf8, offsets, vocabulary.tables, vocabulary.slices, new_ids)
     kept = term_ids._replace(ids=new_ids.astype(np.int32)[term_ids.ids])
-    return stack_rows(vocabulary, [count_rows(kept)])
+    return stack_rows(vocabulary, [count_rows(kept)]).to_csr(vocabulary.n_terms)
 
 
 def extend_vocabulary(vocabulary: Vocabulary, texts: Any, n_jobs: int | None = None) -> Vocabulary:

@@ -19,7 +19,7 @@ from longtail._kernels import vocabulary as kernels
 from longtail._kernels.interning import HashTables, TermIds, Terms
 from longtail._kernels.text import CHAR_NGRAM, SPACE, Tokens
 from longtail._parallel import parallel_for
-from longtail.sparse import Integers, append, offsets_from_lengths
+from longtail.sparse import CountMatrix, Integers, append, offsets_from_lengths
 from longtail.text.interning import Bytes, copy_tables, has_capacity, new_tables
 from longtail.text.options import TokenizerOptions
 from longtail.text.tokenizer import Tokenizer
@@ -156,6 +156,15 @@ class Vocabulary(Mapping[str, int]):
         csr_array of shape (n_documents, n_terms), float64
             Terms ascend within each row.
         """
+        return self._count(texts, n_jobs).to_csr(self.n_terms)
+
+    def count_matrix(self, texts: Any, n_jobs: int | None = None) -> CountMatrix:
+        """Count the same in the form of kernels, without the detour: one text must be quick."""
+        rows = self._count(texts, n_jobs)
+        return CountMatrix.from_sorted(rows.indptr, rows.indices, rows.counts, self.n_terms)
+
+    def _count(self, texts: Any, n_jobs: int | None) -> CountRows:
+        """Return the weighted counts of texts."""
 
         def count_block(block: list[str]) -> CountRows:
             tokens = self.tokenizer.tokenize(block)
@@ -261,6 +270,11 @@ class CountRows(NamedTuple):
     indices: NDArray[np.int32]
     counts: NDArray[np.float64]
 
+    def to_csr(self, n_terms: int) -> csr_array[Any]:
+        """Return them as scipy has them."""
+        shape = len(self.indptr) - 1, n_terms
+        return csr_array((self.counts, self.indices, self.indptr), shape=shape)
+
 
 def allocate_ids(tokens: Tokens, largest: int) -> TermIds:
     """Return arrays with capacity for the term ids of documents."""
@@ -278,20 +292,26 @@ def count_rows(term_ids: TermIds) -> CountRows:
     return CountRows(indptr, indices[:n_entries], counts[:n_entries])
 
 
-def stack_rows(vocabulary: Vocabulary, rows: list[CountRows]) -> csr_array[Any]:
+def stack_rows(vocabulary: Vocabulary, rows: list[CountRows]) -> CountRows:
     """Put blocks of rows under each other, and weigh their counts."""
+    if len(rows) == 1:
+        [(indptr, indices, counts)] = rows
+        return CountRows(indptr, indices, counts * vocabulary.weights[indices])
     lengths = [np.diff(block.indptr) for block in rows]
     indptr = offsets_from_lengths(np.concatenate([np.zeros(0, np.int64), *lengths]))
     indices = np.concatenate([np.zeros(0, np.int32), *(block.indices for block in rows)])
     counts = np.concatenate([np.zeros(0), *(block.counts for block in rows)])
     counts *= vocabulary.weights[indices]
-    return csr_array((counts, indices, indptr), shape=(len(indptr) - 1, vocabulary.n_terms))
+    return CountRows(indptr, indices, counts)
 
 
 def map_blocks(
     texts: list[str], function: Callable[[list[str]], Result], n_jobs: int | None
 ) -> Iterator[Result]:
     """Yield what a function returns for blocks of texts, in their order; blocks run in threads."""
+    if len(texts) == 1:
+        yield function(texts)
+        return
     ends = offsets_from_lengths(np.fromiter(map(len, texts), np.int64, len(texts)))
     in_hand = BLOCK_CHARACTERS * joblib.effective_n_jobs(n_jobs)
     bounds = np.searchsorted(ends, np.arange(in_hand, ends[-1], in_hand))
