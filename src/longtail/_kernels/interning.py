@@ -61,11 +61,15 @@ class TermIds(NamedTuple):
 
 @subroutine
 def hash_word(utf8, start, end, seed):
-    """Return 32 bits that depend on every byte of a word and on the seed."""
+    """Return 32 bits that depend on every byte of a word and on the seed.
+
+    The low bits of FNV-1a depend on the low bits of the seed alone, so that words which collide
+    under one seed would do so under one in a hundred others; `mix` lets all bits count.
+    """
     value = seed
     for byte in range(start, end):
         value = (value ^ np.uint64(utf8[byte])) * _FNV_FACTOR
-    return (value ^ (value >> _HALF)) & _LOW
+    return mix(value) & _LOW
 
 
 @subroutine
