@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from longtail.estimators._text_editing import TextEditing, if_classifier_has
 from longtail.results import Explanation, Threshold, TopK
+from longtail.text.vocabulary import count_for_kernels
 
 
 class TextPrediction(TextEditing):
@@ -135,7 +136,7 @@ class TextPrediction(TextEditing):
             With terms as the vocabulary has them.
         """
         state = self._fitted()
-        X = state.vocabulary.count_matrix(texts, self.n_jobs)
+        X = count_for_kernels(state.vocabulary, texts, self.n_jobs)
         term = state.vocabulary.term
         return [
             replace(
@@ -148,5 +149,5 @@ class TextPrediction(TextEditing):
     def _delegate(self, method: str, texts: Any, *arguments: Any, **options: Any) -> Any:
         """Call a method of the classifier of counts with the counts of texts."""
         state = self._fitted()
-        X = state.vocabulary.count_matrix(texts, self.n_jobs)
+        X = count_for_kernels(state.vocabulary, texts, self.n_jobs)
         return getattr(state.classifier, method)(X, *arguments, **options)

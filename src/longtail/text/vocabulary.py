@@ -156,25 +156,7 @@ class Vocabulary(Mapping[str, int]):
         csr_array of shape (n_documents, n_terms), float64
             Terms ascend within each row.
         """
-        return self._count(texts, n_jobs).to_csr(self.n_terms)
-
-    def count_matrix(self, texts: Any, n_jobs: int | None = None) -> CountMatrix:
-        """Count the same in the form of kernels, without the detour: one text must be quick."""
-        rows = self._count(texts, n_jobs)
-        return CountMatrix.from_sorted(rows.indptr, rows.indices, rows.counts, self.n_terms)
-
-    def _count(self, texts: Any, n_jobs: int | None) -> CountRows:
-        """Return the weighted counts of texts."""
-
-        def count_block(block: list[str]) -> CountRows:
-            tokens = self.tokenizer.tokenize(block)
-            term_ids = allocate_ids(tokens, self.options.largest_ngram)
-            kernels.find_terms(
-                tokens, self.options.largest_ngram, self.tables, self.slices, term_ids
-            )
-            return count_rows(term_ids._replace(ids=term_ids.ids[: term_ids.indptr[-1]]))
-
-        return stack_rows(self, list(map_blocks(as_texts(texts), count_block, n_jobs)))
+        return _count_texts(self, texts, n_jobs).to_csr(self.n_terms)
 
     def validate(self) -> None:
         """Refuse arrays that do not make a vocabulary.
@@ -261,6 +243,25 @@ def intern(vocabulary: Vocabulary, n_interned: int, tables: HashTables) -> None:
 
 
 # ---- rows of counts
+
+
+def count_for_kernels(vocabulary: Vocabulary, texts: Any, n_jobs: int | None) -> CountMatrix:
+    """Count what `Vocabulary.count` counts in the form of kernels: one text must be quick."""
+    rows = _count_texts(vocabulary, texts, n_jobs)
+    return CountMatrix.from_sorted(rows.indptr, rows.indices, rows.counts, vocabulary.n_terms)
+
+
+def _count_texts(vocabulary: Vocabulary, texts: Any, n_jobs: int | None) -> CountRows:
+    """Return the weighted counts of texts."""
+    largest, tables, slices = vocabulary.options.largest_ngram, vocabulary.tables, vocabulary.slices
+
+    def count_block(block: list[str]) -> CountRows:
+        tokens = vocabulary.tokenizer.tokenize(block)
+        term_ids = allocate_ids(tokens, largest)
+        kernels.find_terms(tokens, largest, tables, slices, term_ids)
+        return count_rows(term_ids._replace(ids=term_ids.ids[: term_ids.indptr[-1]]))
+
+    return stack_rows(vocabulary, list(map_blocks(as_texts(texts), count_block, n_jobs)))
 
 
 class CountRows(NamedTuple):

@@ -178,9 +178,9 @@ def draw_labels(
 def _random_keys(indptr: Integers, seed: int) -> Floats:
     """Return a random number for each pair that depends on seed, document and place alone."""
     documents = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
-    places = np.arange(indptr[-1] - indptr[0]) - (indptr[documents] - indptr[0])
+    positions = np.arange(indptr[-1] - indptr[0]) - (indptr[documents] - indptr[0])
     bits = _mix(np.array([seed], np.uint64) + kernels.GOLDEN)  # an array: its sums wrap around
-    for counter in (documents, places):
+    for counter in (documents, positions):
         bits = _mix(bits + counter.astype(np.uint64) * kernels.GOLDEN + kernels.GOLDEN)
     keys: Floats = (bits >> np.uint64(11)).astype(np.float64) * kernels.TO_UNIT
     return keys
