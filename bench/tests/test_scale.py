@@ -12,6 +12,7 @@ from longtail_bench.scale import (
     draw_partition,
     fit_cost_model,
     list_parts,
+    measure_scale,
     relative_error,
 )
 
@@ -60,3 +61,8 @@ def test_the_speedup_is_that_of_the_busiest_workers():
     alone = Stage().add(TaskReport("draws", "all", 9.0, 2.0, 0, 0, "b"))
     row = ScaleRow(Configuration(9, 3, 2, 2), 1.0, {"mining": stage, "draws": alone})
     assert row.speedup == pytest.approx(6.0 / 5.0)
+
+
+def test_classes_of_one_document_are_refused():
+    with pytest.raises(ValueError, match="fewer than 3 documents per class"):
+        measure_scale(Configuration(1000, 900, 2))

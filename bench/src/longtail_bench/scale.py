@@ -29,6 +29,7 @@ from longtail.distributed import TaskReport, fit_partitions
 from longtail_bench.synthetic import TERMS_EXPONENT, TERMS_FACTOR, draw_documents, zipf
 
 SAMPLED = 40_000  # documents that the shared weights are learned on
+DOCUMENTS_PER_CLASS = 3  # at least
 CHECKED = 17_000  # held-out documents that are searched, 2,000 of them five times
 
 
@@ -117,7 +118,18 @@ def measure_scale(
     memory_limit: str | None = None,
     on_stage: Any = None,
 ) -> ScaleRow:
-    """Fit a configuration and add up what its tasks cost; one worker is this process."""
+    """Fit a configuration and add up what its tasks cost; one worker is this process.
+
+    Raises
+    ------
+    ValueError
+        If classes have so few documents that none can be held out: whole stages would cost nothing.
+    """
+    if configuration.n_documents < DOCUMENTS_PER_CLASS * configuration.n_classes:
+        raise ValueError(
+            f"{configuration} has fewer than {DOCUMENTS_PER_CLASS} documents per class; give more "
+            "documents or fewer classes."
+        )
     stages: dict[str, Stage] = defaultdict(Stage)
 
     def on_task(report: TaskReport) -> None:

@@ -21,9 +21,9 @@ PROCESS_BYTES = 300 * 10**6  # an interpreter with numpy, scipy, scikit-learn an
 ENTRY_BYTES = 16  # an entry of counts with 64 bits, its term and its weight
 READING_FACTOR = 6  # an entry while it is parsed, stacked and written, in copies of itself
 CHARACTER_BYTES = 24  # of text while it is tokenized: its tokens, their ids, their terms
-# A term of a class where all classes are in one process. Measured with a million documents and
-# 100,000 classes, whole processes: the sum of statistics took 50, the fitted model 52.
-CLASS_TERM_BYTES = 54
+# A term of a class where all classes are in one process, mapped files included. Measured with a
+# million documents and 100,000 classes: 50 for sums of statistics, 56 for the self-check.
+CLASS_TERM_BYTES = 58
 DRAW_BYTES = 64  # a document while samples are drawn
 PAIR_BYTES = 24  # a mined pair of a document and a class, its log odds, and their groups
 INDEX_BYTES = 14  # an entry of the index, its scorer, and the quantization of both
