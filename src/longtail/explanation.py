@@ -24,6 +24,8 @@ from longtail.statistics.classes import ClassStatistics
 from longtail.statistics.corpus import Corpus
 from longtail.training.long_tail import LongTailState
 
+NAME = "name"  # the last feature of an explanation where classes have names: what its name adds
+
 
 @dataclass(frozen=True)
 class ScoreParts:
@@ -120,16 +122,11 @@ def _split_in_segment(
     )[:, 0]
     of_class = [weigh_by_size(rows, features[:, SIZE]) for rows in feature_weights.T]
     parts = features * np.column_stack(of_class)
-    residual = segment.residuals.as_scorer
+    learned = [segment.residuals.as_scorer]
+    if segment.name_scorer is not None:
+        learned.append(segment.name_scorer)
     return [
-        _split_one(
-            documents,
-            document,
-            int(row),
-            parts[document],
-            segment.scorer,
-            residual,
-        )
+        _split_one(documents, document, int(row), parts[document], segment.scorer, learned)
         for document, row in enumerate(class_rows)
     ]
 
@@ -140,30 +137,32 @@ def _split_one(
     class_row: int,
     features: Floats,
     scorer: LinearScorer,
-    residual: LinearScorer,
+    learned: Sequence[LinearScorer],
 ) -> ScoreParts:
     """Split one score term by term.
 
     A length weight counts for every term of the document, shared or not; `features` holds what each
-    feature adds, to which the residual is added as the last.
+    feature adds, to which residual and name, if any, are added as the last.
     """
     entries = slice(*documents.rows.indptr[document : document + 2])
     terms, weights = documents.rows.indices[entries], documents.weights[entries].astype(np.float64)
     contributions = weights * scorer.length_weights[class_row]
-    learned = np.zeros(len(terms))
-    for linear, sums in ((scorer, contributions), (residual, learned)):
+    constant = float(scorer.biases[class_row])
+
+    def add_shared(linear: LinearScorer, sums: Floats) -> Floats:
         row = slice(*linear.indptr[class_row : class_row + 2])
         _, in_document, in_class = np.intersect1d(
             terms, linear.indices[row], assume_unique=True, return_indices=True
         )
         sums[in_document] += weights[in_document] * linear.weights[row][in_class]
-    bias = float(residual.biases[class_row])
-    return ScoreParts(
-        features=np.append(features, learned.sum() + bias),
-        terms=terms,
-        contributions=contributions + learned,
-        constant=bias + float(scorer.biases[class_row]),
-    )
+        return sums
+
+    add_shared(scorer, contributions)
+    for linear in learned:
+        added, bias = add_shared(linear, np.zeros(len(terms))), float(linear.biases[class_row])
+        features = np.append(features, added.sum() + bias)
+        contributions, constant = contributions + added, bias + constant
+    return ScoreParts(features, terms, contributions, constant)
 
 
 def shared_terms(
@@ -218,7 +217,9 @@ def _name_part(
     return Explanation(
         label=label,
         score=float(split.contributions.sum() + split.constant),
-        features=dict(zip(feature_names, split.features.tolist(), strict=True)),
+        features=dict(
+            zip([*feature_names, NAME][: len(split.features)], split.features.tolist(), strict=True)
+        ),
         terms=dict(zip(names.tolist(), split.contributions[top].tolist(), strict=True)),
         rest=float(split.contributions[others].sum()),
         constant=split.constant,

@@ -121,6 +121,8 @@ class Explanation:
         n_columns = max(len(_printable(name)) for name, _ in rows)
         lines = [f"{_printable(name):<{n_columns}}  {value:+10.4f}" for name, value in rows]
         title = f"class {_printable(str(self.label))}"
+        if self.features.get("name", 0.0) > 0.0:
+            title += f", {self.features['name']:+.4f} because of its name"
         if self.runner_up is not None:
             title += f", before {_printable(str(self.runner_up))} ({self.runner_up_score:.4f})"
         return "\n".join([title, *lines])

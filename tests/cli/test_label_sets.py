@@ -183,3 +183,15 @@ def test_bad_input(tmp_path, rows, options, message):
 def test_check_counts_each_label(files):
     found = json.loads(run("check", *files.source, "--json").stdout)
     assert found["n_classes"] == 12
+
+
+def test_classes_can_be_known_by_name(files, tmp_path):
+    names = tmp_path / "names.tsv"
+    names.write_text("class 1\tw1x0\n\nnever seen\tw2x1; w5x1\r\n", encoding="utf-8")
+    run("fit", *files.source, "-o", tmp_path / "model", "--class-texts", names, "--threads", 1)
+    model = longtail.load(tmp_path / "model")
+    assert model.class_texts_ == {"class 1": "w1x0", "never seen": "w2x1; w5x1"}
+    assert "never seen" in model.predict_topk(["w2x1 w5x1"], k=5).classes
+    for text, message in (("no tab", "line 1: no tab"), ("a\tb\na\tc", "line 2: label 'a' is")):
+        names.write_text(text)
+        assert message in fails("fit", *files.source, "-o", tmp_path / "m", "--class-texts", names)

@@ -33,6 +33,7 @@ from longtail.cli.options import (
 from longtail.cli.show import Update, clear_errors, count, print_json, progress, say
 
 _TEXT: Any = {"rich_help_panel": "How text is read"}
+_NOT_TOKENIZING = ("remember_documents", "class_texts")
 
 
 @reads_table
@@ -108,6 +109,15 @@ def fit(
             **_TEXT,
         ),
     ] = False,
+    class_texts: Annotated[
+        Path | None,
+        typer.Option(
+            "--class-texts",
+            metavar="FILE",
+            help="Names of classes: label, tab, text. Those without documents are learned too.",
+            **_TEXT,
+        ),
+    ] = None,
     strength: Annotated[
         float | None,
         typer.Option("--C", help="How closely residuals follow the documents; default 1."),
@@ -161,15 +171,19 @@ def fit(
             token_pattern=token_pattern,
             split_unspaced=split_unspaced,
             remember_documents=remember_documents or None,
+            class_texts=class_texts,
         )
         if settings and source.holds_counts:
-            names = ", ".join("--" + name.replace("_", "-") for name in settings)
-            raise ValueError(f"{names}: options for text, not for counts.")
+            given = ", ".join("--" + name.replace("_", "-") for name in settings)
+            raise ValueError(f"{given}: options for text, not for counts.")
         learner = _given(
             C=strength, candidates=candidates, calibrate=calibrate, time_budget=time_budget
         )
         _check_target(out, discard_changes)
+        names = None if class_texts is None else _read_class_texts(class_texts)
         cluster, cost = Cluster(dask, workers, memory_limit, scratch), dict[str, float]()
+        if names is not None and cluster.is_asked:
+            raise ValueError("--class-texts: a fit over partitions takes none yet.")
         wall, processor = time.perf_counter(), time.process_time()
         with progress(quiet) as update:
             model = _make_estimator(source, settings, learner, threads, seed)
@@ -178,7 +192,7 @@ def fit(
                 if not source.holds_counts:
                     _remember_columns(model, source)
             else:
-                _fit(model, source, update)
+                _fit(model, source, update, names)
             update("writing", 0, None)
             model.save(out, discard_changes=discard_changes)
         summary = {
@@ -232,7 +246,24 @@ def _make_estimator(
     )
 
 
-def _fit(model: Any, source: Source, update: Update) -> None:
+def _read_class_texts(path: Path) -> dict[str, str]:
+    """Return the text of each label of a file of lines: label, tab, text."""
+    texts: dict[str, str] = {}
+    lines = path.read_text(encoding="utf-8-sig").split("\n")
+    for line_number, line in enumerate((line.removesuffix("\r") for line in lines), start=1):
+        label, tab, text = line.partition("\t")
+        if not line.strip():
+            continue
+        if not tab or label in texts:
+            problem = f"label {label!r} is there twice" if tab else "no tab after the label"
+            raise ValueError(
+                f"{path}, line {line_number}: {problem}. Each line is: label, tab, text."
+            )
+        texts[label] = text
+    return texts
+
+
+def _fit(model: Any, source: Source, update: Update, class_texts: dict[str, str] | None) -> None:
     """Read a source and fit an estimator on it."""
     from longtail._progress import report_progress
 
@@ -243,7 +274,7 @@ def _fit(model: Any, source: Source, update: Update) -> None:
         if source.holds_counts:
             model.fit(*_stack(source, chunks))
             return
-        model.fit_chunks(_pairs(source, chunks))
+        model.fit_chunks(_pairs(source, chunks), class_texts)
         _remember_columns(model, source)
 
 
@@ -257,7 +288,7 @@ def _make_vectorizer(settings: dict[str, Any]) -> Any:
     """Return the vectorizer for the options given, or None where there are none."""
     from longtail.text import TextVectorizer
 
-    options = {name: value for name, value in settings.items() if name != "remember_documents"}
+    options = {name: value for name, value in settings.items() if name not in _NOT_TOKENIZING}
     if options.pop("keep_accents", False):
         options["strip_accents"] = None
     if "stop_words" in options:

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from longtail._labels import Labels, LabelSets, read_label_sets
+from longtail._labels import Labels, LabelSets, as_sets, read_label_sets
 from longtail._progress import StageReporter
 from longtail._validation import (
     check_enough_classes,
@@ -35,6 +35,7 @@ from longtail.statistics.classes import ClassStatistics
 from longtail.store.journal import saving
 from longtail.store.state_io import SavedModel, save_state
 
+DENSE_CLASSES = 1_000  # up to here probabilities and decisions are dense arrays
 _PLAIN = (sp.csr_array, sp.csr_matrix, np.ndarray)  # counts of these kinds need no conversion
 
 
@@ -113,7 +114,9 @@ class CountClassifier(EditingMixin, CountInput):
     _feature_names: tuple[str, ...]
 
     @abstractmethod
-    def _fit_state(self, counts: CountMatrix, labels: LabelSets, on_stage: Any) -> Any:
+    def _fit_state(
+        self, counts: CountMatrix, labels: LabelSets, on_stage: Any, class_texts: Any = None
+    ) -> Any:
         """Run the stages of a fit."""
 
     @abstractmethod
@@ -162,20 +165,30 @@ class CountClassifier(EditingMixin, CountInput):
         -------
         self
         """
+        return self._fit(X, y, sample_weight, None)
+
+    def _fit(self, X: Any, y: Any, sample_weight: ArrayLike | None, class_texts: Any) -> Self:
+        """Run the checks and the stages of a fit; swap in the state."""
         self._check_parameters()
         with self._unchanged_on_failure():
             X, y = self._check_input(X, y, reset=True)
             X, y = repeat_by_weight(X, y, sample_weight)
-            labels, counts = _number_labels(y), CountMatrix.from_matrix(X)
+            texts = self._read_class_texts(class_texts, as_sets(y))
+            labels = _number_labels(y, None if texts is None else texts[0])
+            counts = CountMatrix.from_matrix(X)
             with StageReporter(self.verbose).listening() as reporter:
                 if labels.form.is_multilabel:
                     n_labels = len(labels.class_ids) / labels.n_documents
                     reporter.tell(f"label sets: {n_labels:.2f} labels per document")
-                state = self._fit_state(counts, labels, reporter)
+                state = self._fit_state(counts, labels, reporter, texts)
                 reporter.finish(self._expectation(state))
             with self._lock:
                 self._state = state
         return self
+
+    def _read_class_texts(self, class_texts: Any, labels: LabelSets) -> Any:
+        """Return the labels that have a text, sorted, and its counts; None where there is none."""
+        return None
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the best class of each document.
@@ -292,13 +305,15 @@ class CountClassifier(EditingMixin, CountInput):
         }
 
 
-def _number_labels(y: Labels) -> LabelSets:
+def _number_labels(y: Labels, named: NDArray[Any] | None = None) -> LabelSets:
     """Return labels as ids of sorted classes, of which there are two at least."""
     if isinstance(y, LabelSets):
         labels = y.drop_unused_classes()
     else:
         classes, class_ids = np.unique(y, return_inverse=True)
         labels = LabelSets.single(class_ids, classes)
+    if named is not None:
+        labels = labels.with_classes(np.union1d(labels.classes, named))
     check_enough_classes(labels.classes)
     return labels
 
@@ -320,6 +335,21 @@ def label_topk(
     labels[:, :n_found], filled[:, :n_found] = classes[class_ids], scores
     valid[:, :n_found] = True
     return TopK(labels, filled, valid)
+
+
+def scatter_rows(class_ids: Integers, values: Floats, n_classes: int, missing: float) -> Any:
+    """Return values of some classes in each row as a matrix of all classes."""
+    n_documents, n_columns = class_ids.shape
+    if n_classes <= DENSE_CLASSES:
+        dense = np.full((n_documents, n_classes), missing)
+        np.put_along_axis(dense, class_ids.astype(np.int64), values, axis=1)
+        return dense
+    indptr = n_columns * np.arange(n_documents + 1)
+    matrix = sp.csr_array(
+        (values.ravel(), class_ids.ravel(), indptr), shape=(n_documents, n_classes)
+    )
+    matrix.sort_indices()
+    return matrix
 
 
 def _no_label(classes: NDArray[Any]) -> Any:

@@ -180,6 +180,38 @@ class TextEditing(StatefulEstimator):
             lambda state: states.edit_classifier(state, lambda inner: inner.remove_class(label))
         )
 
+    @if_classifier_has("set_class_text")
+    def set_class_text(self, label: Any, text: str | None) -> Self:
+        """Give a class another name, synonyms or description; its documents stay as they are.
+
+        The text is compared with the vocabulary as it is now. What a name counts stays as it was
+        learned by `fit`; where that had none, it is a default.
+
+        Parameters
+        ----------
+        label : label
+            A label that is no class becomes one that is known by its text alone.
+        text : str or None
+            None or a blank text takes it away; a class that has no document either then
+            disappears.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If the text is no string, or the label is of another kind than the classes; the model
+            then stays as it is.
+        """
+        return self._swap(lambda state: states.set_class_text(state, label, text, self.n_jobs))
+
+    @property
+    def class_texts_(self) -> dict[Any, str]:
+        """Names, synonyms or descriptions of the classes that have any."""
+        return dict(self._fitted().class_texts)
+
     @property
     def columns_(self) -> states.TableColumns | None:
         """Where tables have text and label, if that was said; a file keeps it."""

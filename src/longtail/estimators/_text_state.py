@@ -6,8 +6,8 @@ In: a state, texts and labels. Out: another state; the one given stays as it is.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
@@ -32,6 +32,7 @@ from longtail.estimators._added_documents import (
     count_by_class_terms,
 )
 from longtail.text import TextVectorizer, Vocabulary, extend_vocabulary
+from longtail.training.name_rows import count_names
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,8 @@ class TextState:
         How documents were counted; a file of an earlier version may not have it.
     columns : TableColumns or None
         Where tables have text and label, for the command line.
+    class_texts : dict of label to str
+        Names, synonyms or descriptions of classes.
     """
 
     vocabulary: Vocabulary
@@ -73,6 +76,7 @@ class TextState:
     n_fitted: int
     added: AddedDocuments | None
     columns: TableColumns | None = None
+    class_texts: dict[Any, str] = field(default_factory=dict)
 
 
 def fit_state(
@@ -82,21 +86,79 @@ def fit_state(
     *,
     sample_weight: ArrayLike | None = None,
     remember_documents: bool = False,
+    class_texts: Mapping[Any, str | None] | None = None,
 ) -> TextState:
     """Fit a vectorizer and a classifier of counts on chunks of (texts, labels)."""
+    named = check_class_texts(class_texts)
     labels: list[Labels] = []
     multilabel: Multilabel = getattr(classifier, "multilabel", "auto")
     on_stage = StageReporter(classifier.verbose)
     on_stage("reading texts")
     X = vectorizer.fit_chunks(_check_chunks(chunks, labels, multilabel, on_stage))
     X, y = repeat_by_weight(X, join_sets(labels), sample_weight)
-    classifier.fit(X, y)
+    if named:
+        on_stage("class texts", 0, 0)
+        rows = count_names(vectorizer.vocabulary_, list(named.values()), classifier.n_jobs)
+        classifier.fit(X, y, class_texts=(list(named), rows))
+    else:
+        classifier.fit(X, y)
     n_terms = vectorizer.vocabulary_.n_terms
     added = AddedDocuments.empty(complete=remember_documents)
     if remember_documents:  # else only documents with late terms, of which a fit has none
         X, flat = replicate(X, y)
         added = added.add(X, np.searchsorted(classifier.classes_, flat), n_terms)
-    return TextState(vectorizer.vocabulary_, classifier, n_terms, added)
+    return TextState(vectorizer.vocabulary_, classifier, n_terms, added, class_texts=named)
+
+
+def check_class_texts(class_texts: Mapping[Any, str | None] | None) -> dict[Any, str]:
+    """Return the texts of classes that have one: not None, not blank.
+
+    Raises
+    ------
+    ValueError
+        If it is no mapping, or a text is no string.
+    """
+    if class_texts is None:
+        return {}
+    if not isinstance(class_texts, Mapping):
+        raise ValueError(
+            f"class_texts must be a mapping of label to text; got {type(class_texts).__name__}."
+        )
+    for label, text in class_texts.items():
+        if text is not None and not isinstance(text, str):
+            raise ValueError(f"the text of class {label!r} must be a string or None; got {text!r}.")
+    named = {as_plain(label): text for label, text in class_texts.items() if text}
+    return {label: text for label, text in named.items() if text.strip()}
+
+
+def as_plain(label: Any) -> Any:
+    """Return a label as Python has it, not numpy."""
+    return label.item() if isinstance(label, np.generic) else label
+
+
+def set_class_text(state: TextState, label: Any, text: str | None, n_jobs: int | None) -> TextState:
+    """Return the state with another text of a class; None or a blank one takes it away."""
+    given, label = check_class_texts({label: text}), as_plain(label)
+    rows = count_names(state.vocabulary, list(given.values()), n_jobs) if given else None
+    changed = edit_classifier(state, lambda inner: inner.set_class_text(label, rows))
+    texts = {key: value for key, value in state.class_texts.items() if key != label}
+    return replace(changed, class_texts=texts | given)
+
+
+def _follow_texts(
+    texts: dict[Any, str],
+    before: NDArray[Any],
+    after: NDArray[Any],
+    renamed: tuple[Any, Any] | None,
+) -> dict[Any, str]:
+    """Return the texts of the classes that are left; a renamed class takes its text along."""
+    if not texts:
+        return texts
+    texts = dict(texts)
+    if renamed is not None and renamed[1] not in before and renamed[0] in texts:
+        texts[renamed[1]] = texts.pop(renamed[0])
+    left = set(after.tolist())
+    return {label: text for label, text in texts.items() if label in left}
 
 
 def _check_chunks(
@@ -203,7 +265,9 @@ def edit_classifier(
     added = state.added
     if added is not None:
         added = added.follow(state.classifier.classes_, classifier.classes_, renamed)
-    return replace(state, classifier=classifier, added=added)
+    before, after = state.classifier.classes_, classifier.classes_
+    texts = _follow_texts(state.class_texts, before, after, renamed)
+    return replace(state, classifier=classifier, added=added, class_texts=texts)
 
 
 def count_again(

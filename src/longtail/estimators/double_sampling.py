@@ -134,7 +134,7 @@ class DoubleSamplingClassifier(CountClassifier):
         check_positive("C", self.C)
 
     def _fit_state(
-        self, counts: CountMatrix, labels: LabelSets, on_stage: Any
+        self, counts: CountMatrix, labels: LabelSets, on_stage: Any, class_texts: Any = None
     ) -> DoubleSamplingState:
         return fit_double_sampling(
             counts, labels.class_ids, labels.classes, self._config(), on_stage

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from longtail._labels import LabelSets, Multilabel, find_sets, flat_labels
@@ -18,8 +17,8 @@ from longtail._validation import (
     check_positive,
     check_same_kind,
 )
-from longtail.estimators._base import label_topk
-from longtail.estimators._outcomes import OutcomeCalibration
+from longtail.estimators._base import label_topk, scatter_rows
+from longtail.estimators._class_texts import ClassTextEditing
 from longtail.exceptions import UncalibratedWarning
 from longtail.explanation import ScoreParts, split_linear_scores
 from longtail.results import Threshold, TopK
@@ -44,10 +43,9 @@ from longtail.training.sampling import draw_seed
 from longtail.training.self_check import SelfCheck
 
 RESIDUAL = "residual"  # the last feature of an explanation: what the class has learned
-DENSE_CLASSES = 1_000  # up to here probabilities and decisions are dense arrays
 
 
-class _LongTailEdits(OutcomeCalibration):
+class _LongTailEdits(ClassTextEditing):
     """How the classes of a `LongTailState` are edited."""
 
     def _all_classes(self, state: LongTailState) -> NDArray[Any]:
@@ -355,8 +353,10 @@ class LongTailClassifier(_LongTailChecks):
             time_budget=self.time_budget,
         )
 
-    def _fit_state(self, counts: CountMatrix, labels: LabelSets, on_stage: Any) -> LongTailState:
-        return fit_long_tail(counts, labels, self._config(), on_stage)
+    def _fit_state(
+        self, counts: CountMatrix, labels: LabelSets, on_stage: Any, class_texts: Any = None
+    ) -> LongTailState:
+        return fit_long_tail(counts, labels, self._config(), on_stage, class_texts)
 
     def _rank(self, state: LongTailState, counts: CountMatrix, k: int) -> tuple[Integers, Floats]:
         candidates = count_candidates(self.candidates, state.several)
@@ -366,7 +366,7 @@ class LongTailClassifier(_LongTailChecks):
         return search_segments(
             documents,
             pruned,
-            (state.scorer, state.residuals, state.index),
+            (state.ranking_scorer, state.residuals, state.index),
             state.delta,
             n_candidates,
             min(k, n_candidates),
@@ -383,18 +383,3 @@ class LongTailClassifier(_LongTailChecks):
     ) -> list[ScoreParts]:
         documents = weight_documents(counts, state.document_weights, self.n_jobs)
         return split_linear_scores(documents, class_ids, state, self.n_jobs)
-
-
-def scatter_rows(class_ids: Integers, values: Floats, n_classes: int, missing: float) -> Any:
-    """Return values of some classes in each row as a matrix of all classes."""
-    n_documents, n_columns = class_ids.shape
-    if n_classes <= DENSE_CLASSES:
-        dense = np.full((n_documents, n_classes), missing)
-        np.put_along_axis(dense, class_ids.astype(np.int64), values, axis=1)
-        return dense
-    indptr = n_columns * np.arange(n_documents + 1)
-    matrix = sp.csr_array(
-        (values.ravel(), class_ids.ravel(), indptr), shape=(n_documents, n_classes)
-    )
-    matrix.sort_indices()
-    return matrix

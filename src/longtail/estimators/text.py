@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
 from numpy.typing import ArrayLike
@@ -161,7 +161,13 @@ class TextClassifier(TextPrediction):
                 parameters[name] = kind()
         return super().set_params(**parameters)  # type: ignore[no-any-return]
 
-    def fit(self, texts: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        texts: Any,
+        y: Any,
+        sample_weight: ArrayLike | None = None,
+        class_texts: Mapping[Any, str | None] | None = None,
+    ) -> Self:
         """Learn from texts and labels.
 
         Parameters
@@ -172,6 +178,10 @@ class TextClassifier(TextPrediction):
             Labels, strings or numbers; or label sets: a list of lists, or an indicator matrix.
         sample_weight : array-like of shape (n_documents,), optional
             How many times each document counts: whole numbers, 0 leaves it out.
+        class_texts : mapping of label to str, optional
+            Name, synonyms or description: ``{"4190088-1": "Wisent; European bison"}``. A class
+            with a text and no document can be predicted, and how much a name counts is learned on
+            held-out documents. None and blank texts are as if left out.
 
         Returns
         -------
@@ -180,9 +190,13 @@ class TextClassifier(TextPrediction):
         multilabel: Multilabel = getattr(self._new("classifier"), "multilabel", "auto")
         checked, labels = as_texts(texts), read_label_sets(y, multilabel)
         check_lengths(checked, labels, "y")
-        return self._fit([(checked, labels)], sample_weight)
+        return self._fit([(checked, labels)], sample_weight, class_texts)
 
-    def fit_chunks(self, chunks: Iterable[tuple[Any, ArrayLike]]) -> Self:
+    def fit_chunks(
+        self,
+        chunks: Iterable[tuple[Any, ArrayLike]],
+        class_texts: Mapping[Any, str | None] | None = None,
+    ) -> Self:
         """Learn from texts and labels that come in chunks; the same model as from one `fit`.
 
         Of each text only the ids of its terms stay in memory.
@@ -191,21 +205,31 @@ class TextClassifier(TextPrediction):
         ----------
         chunks : iterable of (texts, labels)
             Gone through once.
+        class_texts : mapping of label to str, optional
+            As in `fit`.
 
         Returns
         -------
         self
         """
-        return self._fit(chunks, None)
+        return self._fit(chunks, None, class_texts)
 
-    def _fit(self, chunks: Iterable[tuple[Any, Any]], sample_weight: ArrayLike | None) -> Self:
+    def _fit(
+        self,
+        chunks: Iterable[tuple[Any, Any]],
+        sample_weight: ArrayLike | None,
+        class_texts: Mapping[Any, str | None] | None,
+    ) -> Self:
         """Fit new estimators, and only then swap them in."""
+        if class_texts is not None and not hasattr(self._classifier_of_counts(), "set_class_text"):
+            raise ValueError("class_texts need a LongTailClassifier; the paper's has none.")
         state = fit_state(
             self._new("vectorizer"),
             self._new("classifier"),
             chunks,
             sample_weight=sample_weight,
             remember_documents=bool(self.remember_documents),
+            class_texts=class_texts,
         )
         with self._lock:
             self._state = state
@@ -236,6 +260,8 @@ class TextClassifier(TextPrediction):
             "text": {"n_fitted": state.n_fitted, "is_default": self.classifier is None},
             "columns": state.columns,
         }
+        texts = state.class_texts
+        named = [texts.get(label, "") for label in inner.classes.tolist()] if texts else None
         kind = type(self).__name__
         parameters = {
             kind: self.get_params(deep=False),
@@ -243,7 +269,7 @@ class TextClassifier(TextPrediction):
             **parameters,
         }
         with saving(path, discard_changes=discard_changes) as target:
-            save_state(target, SavedModel(kind, parameters, inner, parts))
+            save_state(target, SavedModel(kind, parameters, inner, parts, class_texts=named))
 
     @classmethod
     def _from_saved(cls, saved: SavedModel, classifier: CountClassifier) -> Self:
@@ -267,7 +293,11 @@ class TextClassifier(TextPrediction):
             names = columns["text"]
             names = (names,) if isinstance(names, str) else names
             columns = TableColumns(names, columns["label"])
-        estimator._state = TextState(vocabulary, classifier, text["n_fitted"], documents, columns)
+        labels, texts = classifier.classes_.tolist(), saved.class_texts or []
+        named = {label: name for label, name in zip(labels, texts, strict=False) if name}
+        estimator._state = TextState(
+            vocabulary, classifier, text["n_fitted"], documents, columns, named
+        )
         return estimator
 
     def __sklearn_tags__(self) -> Any:

@@ -9,6 +9,7 @@ score in either segment.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,12 @@ from numpy.typing import NDArray
 from longtail._kernels.types import PairScores
 from longtail.retrieval.index import InvertedIndex
 from longtail.retrieval.search import make_queries, rerank, search_batches
-from longtail.scoring.linear import ClassResiduals, LinearScorer, score_pairs_with_residuals
+from longtail.scoring.linear import (
+    ClassResiduals,
+    LinearScorer,
+    add_scorers,
+    score_pairs_with_residuals,
+)
 from longtail.scoring.weighting import WeightedDocuments
 from longtail.sparse import Floats, Integers, append_constant
 from longtail.statistics.classes import ClassStatistics
@@ -46,7 +52,9 @@ class DeltaSegment:
     smallest_share : float
         That one.
     scorer : LinearScorer
-        Of these classes.
+        Of these classes, without their names.
+    name_scorer : LinearScorer or None
+        What names add, where any class of the model has one.
     tombstones : ndarray of shape (n_main,), bool
         Classes of the main segment that are here instead, or gone.
     all_classes : ndarray of shape (n_classes,)
@@ -67,6 +75,13 @@ class DeltaSegment:
     all_classes: NDArray[Any]
     main_ids: Integers
     delta_ids: Integers
+    name_scorer: LinearScorer | None = None
+
+    @cached_property
+    def ranking_scorer(self) -> LinearScorer:
+        """The scorer of documents and names."""
+        names = self.name_scorer
+        return self.scorer if names is None else add_scorers(self.scorer, names)
 
     def grow_terms(self, n_terms: int) -> DeltaSegment:
         """Add terms that no document has."""
@@ -162,7 +177,13 @@ def _add_delta(
     """Add every delta class to the shortlists, as class ids of the model in ascending order."""
     rows = np.tile(np.arange(len(delta.classes)), (len(document_ids), 1))
     delta_scores = score_pairs_with_residuals(
-        documents, pruned, document_ids, rows, delta.scorer, delta.residuals.as_scorer, n_jobs
+        documents,
+        pruned,
+        document_ids,
+        rows,
+        delta.ranking_scorer,
+        delta.residuals.as_scorer,
+        n_jobs,
     )
     classes = np.hstack([np.append(delta.main_ids, -1)[shortlist], delta.delta_ids[rows]])
     order = np.argsort(classes, axis=1, kind="stable")

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from longtail._kernels import scoring as kernels
 from longtail._kernels.features import collapse_features
@@ -107,6 +108,24 @@ def build_scorer(
         n_jobs,
     )
     return LinearScorer(statistics.indptr, statistics.indices, weights, length_weights, biases)
+
+
+def add_scorers(first: LinearScorer, second: LinearScorer) -> LinearScorer:
+    """Return the scorer whose scores are the sums of the scores of two others."""
+    n_terms = max(int(scorer.indices.max(initial=0)) for scorer in (first, second)) + 1
+    shape = len(first.biases), n_terms
+    matrices = (
+        csr_array((scorer.weights, scorer.indices, scorer.indptr), shape=shape)
+        for scorer in (first, second)
+    )
+    total = next(matrices) + next(matrices)
+    return LinearScorer(
+        total.indptr.astype(np.int64, copy=False),
+        total.indices.astype(first.indices.dtype, copy=False),
+        total.data,
+        first.length_weights + second.length_weights,
+        first.biases + second.biases,
+    )
 
 
 def score_pairs(

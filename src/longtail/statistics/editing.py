@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from longtail.sparse import (
     Integers,
@@ -95,9 +96,13 @@ def grow_terms(statistics: ClassStatistics, n_terms: int) -> ClassStatistics:
     )
 
 
-def drop_empty_classes(statistics: ClassStatistics) -> ClassStatistics:
-    """Leave out the classes without documents; the others keep their order."""
+def drop_empty_classes(
+    statistics: ClassStatistics, named: NDArray[np.bool_] | None = None
+) -> ClassStatistics:
+    """Leave out the classes without documents, unless they are named; the order stays."""
     keep = statistics.class_sizes > 0
+    if named is not None:
+        keep |= named
     sizes = np.diff(statistics.indptr)[keep]
     return replace(
         statistics, indptr=offsets_from_lengths(sizes), class_sizes=statistics.class_sizes[keep]

@@ -21,6 +21,7 @@ from longtail.store.container import ModelFile
 from longtail.store.format_1 import split_text_parameters, translate_format_1
 from longtail.store.manifest import Array
 from longtail.store.schema import (
+    CLASS_TEXTS,
     FEATURE_NAMES_IN,
     NUMERIC_LABELS,
     OBJECT_LABELS,
@@ -36,7 +37,7 @@ from longtail.store.strict_json import FaultError, shown
 TEXT_KIND = "TextClassifier"
 VECTORIZER = "TextVectorizer"  # whose parameters a file of texts has as well
 _DEFAULT_KIND = "LongTailClassifier"  # of the classifier in a `TextClassifier`
-_TEXTS = (STRING_LABELS, OBJECT_LABELS, FEATURE_NAMES_IN)
+_LABELS = (STRING_LABELS, OBJECT_LABELS)
 
 
 class Contents(NamedTuple):
@@ -89,10 +90,11 @@ def check_all(contents: Contents) -> Sizes:
     """
     schema, arrays = SCHEMAS[contents.counts_kind], contents.arrays
     specs = part_specs(contents.kind, schema)
-    texts = [spec for spec in _TEXTS if f"{spec.name}.utf8" in arrays]
+    names = (FEATURE_NAMES_IN, *([CLASS_TEXTS] if contents.kind == TEXT_KIND else []))
+    texts = [spec for spec in (*_LABELS, *names) if f"{spec.name}.utf8" in arrays]
     all_specs = (*specs, NUMERIC_LABELS, *(array for text in texts for array in text.arrays))
     sizes = check_structure(all_specs, arrays)
-    if (NUMERIC_LABELS.name in arrays) + len(texts) - (FEATURE_NAMES_IN in texts) != 1:
+    if (NUMERIC_LABELS.name in arrays) + sum(spec in _LABELS for spec in texts) != 1:
         raise FaultError("has no labels, or more than one kind of them")
     for kind, given in contents.parameters.items():
         _check_values(f"parameters of {kind}", PARAMETERS[kind], given)
@@ -124,7 +126,7 @@ def _check_values(what: str, specs: tuple[ValueSpec, ...], given: Any) -> None:
 
 def _check_derived(schema: Schema, contents: Contents) -> None:
     """Check that what can be derived is there as a whole or not at all."""
-    for group in (*schema.derived, ("added",), ("columns",)):
+    for group in (*schema.derived, ("names",), ("added",), ("columns",)):
         known = [spec.name for spec in part_specs(contents.kind, schema)]
         known += [spec.name for spec in value_specs(contents.kind, schema)]
         names = [name for name in known if name.split("/")[0] in group]

@@ -7,6 +7,7 @@ import numpy as np
 from longtail.store.checks import RULES, describe
 from longtail.store.format_1 import list_old_names
 from longtail.store.schema import (
+    CLASS_TEXTS,
     DOUBLE_SAMPLING,
     DOUBLE_SAMPLING_VALUES,
     FEATURE_NAMES_IN,
@@ -29,7 +30,7 @@ _GROUPS: tuple[tuple[str, tuple[ArraySpec, ...], tuple[ValueSpec, ...]], ...] = 
     ("Every estimator", (*STATISTICS, *_LABELS, *INDEX), STATE_VALUES),
     ("`LongTailClassifier`", LONG_TAIL, LONG_TAIL_VALUES),
     ("`DoubleSamplingClassifier`", DOUBLE_SAMPLING, DOUBLE_SAMPLING_VALUES),
-    ("`TextClassifier`, beside those of its classifier", TEXT, TEXT_VALUES),
+    ("`TextClassifier`, beside those of its classifier", (*TEXT, *CLASS_TEXTS.arrays), TEXT_VALUES),
 )
 
 

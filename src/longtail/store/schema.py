@@ -35,6 +35,9 @@ from longtail.store.specs import (
 )
 
 FEATURE_NAMES_IN = TextsSpec("feature_names", "n_terms", "names of the columns", optional=True)
+CLASS_TEXTS = TextsSpec(
+    "class_texts", "n_classes", "name or description of each class; empty for none", optional=True
+)
 
 # Labels are one of three: numbers as they are, strings, or Python strings in an object array.
 NUMERIC_LABELS = ArraySpec(
@@ -140,6 +143,20 @@ LONG_TAIL = (
               "with several labels: marginals of likely candidates of held-out documents", 0, 1,
               order="not rising", optional=True),
     ArraySpec("calibrator/pair_correct", "b1", "n_likely", "whether they were labels", 0, 1,
+              optional=True),
+    ArraySpec(
+        "names/indices", "i4", "n_names", "terms of each class's name", ids="n_terms",
+        order="rising", rows="names/indptr", optional=True,
+    ),
+    ArraySpec(
+        "names/indptr", "i8", "n_classes + 1", "where the name of each class begins",
+        offsets="n_names", optional=True,
+    ),
+    ArraySpec("names/weights", "f4", "n_names", "weights of the terms", 0, 1.001, optional=True),
+    ArraySpec("names/named", "b1", "n_classes", "whether the class has a text", 0, 1,
+              optional=True),
+    ArraySpec("check/name_weights", "f8", "3",
+              "weight of a name, per unit of ln n_c, and the bonus of a class without documents",
               optional=True),
     ArraySpec("check/scorer_figures", "f8", f"n_scorers, {len(FIGURES)}",
               "held-out figures of each scorer; -1 for none", -1, 1, optional=True),

@@ -19,12 +19,14 @@ from numpy.typing import NDArray
 
 from longtail.retrieval.index import build_index
 from longtail.retrieval.pruning import QueryPruning
+from longtail.scoring.names import FIRST_NAME_WEIGHTS, add_names
 from longtail.store.checks import Sizes
 from longtail.store.container import write_model
 from longtail.store.contents import Contents, check_all, part_specs, value_specs
 from longtail.store.manifest import Array
 from longtail.store.overview import open_checked
 from longtail.store.schema import (
+    CLASS_TEXTS,
     FEATURE_NAMES_IN,
     NUMERIC_LABELS,
     OBJECT_LABELS,
@@ -64,6 +66,8 @@ class SavedModel:
         after loading, each a dict of attributes. Empty for a classifier of counts.
     feature_names : ndarray or None
         Names of the columns.
+    class_texts : list of str or None
+        Name or description of each class of a `TextClassifier`.
     """
 
     kind: str
@@ -71,6 +75,7 @@ class SavedModel:
     state: Any
     parts: Mapping[str, Any]
     feature_names: NDArray[Any] | None = None
+    class_texts: list[str] | None = None
 
     @property
     def counts_kind(self) -> str:
@@ -106,8 +111,13 @@ def _pack(model: SavedModel) -> Contents:
     arrays = _pack_labels(model.state.classes)
     if model.feature_names is not None:
         arrays |= pack_texts(FEATURE_NAMES_IN.name, model.feature_names.tolist())
+    if model.class_texts is not None:
+        arrays |= pack_texts(CLASS_TEXTS.name, model.class_texts)
+    # With names the index has more than the statistics can vouch for: it is built anew.
+    has_names = getattr(model.state, "names", None) is not None
     for array in part_specs(model.kind, schema):
-        found = _find(array.name, model)
+        is_left_out = has_names and array.name.startswith("index/")
+        found = None if is_left_out else _find(array.name, model)
         if found is not None:
             arrays[array.name] = found
     values = {value.name: _find(value.name, model) for value in value_specs(model.kind, schema)}
@@ -207,8 +217,11 @@ def _build(contents: Contents, sizes: Sizes, classes: NDArray[Any]) -> SavedMode
     names = None
     if f"{FEATURE_NAMES_IN.name}.utf8" in contents.arrays:
         names = np.array(_texts(FEATURE_NAMES_IN.name, contents.arrays), dtype=object)
+    texts = None
+    if f"{CLASS_TEXTS.name}.utf8" in contents.arrays:
+        texts = _texts(CLASS_TEXTS.name, contents.arrays)
     state = _COMPLETE[contents.counts_kind](fields)
-    return SavedModel(contents.kind, parameters, state, grouped, names)
+    return SavedModel(contents.kind, parameters, state, grouped, names, texts)
 
 
 def _as_given(spec: ValueSpec, value: Any) -> Any:
@@ -294,7 +307,9 @@ def _complete_long_tail(fields: dict[str, Any]) -> LongTailState:
     statistics = fields["statistics"]
     fields["current_corpus"] = fields["corpus"].with_terms_of(statistics.corpus)
     if "index" not in fields:
-        fields["index"] = build_index(fields["scorer"], statistics.n_terms)
+        weights = fields["check"].name_weights if "check" in fields else FIRST_NAME_WEIGHTS
+        scorer = add_names(fields["scorer"], fields.get("names"), statistics.class_sizes, weights)
+        fields["index"] = build_index(scorer, statistics.n_terms)
     if "pruning" not in fields:
         fields["pruning"] = QueryPruning.of(statistics)
     return LongTailState(**fields)

@@ -105,8 +105,11 @@ def edit_documents(
     y: NDArray[Any],
     direction: int,
     n_jobs: int | None = None,
+    named: NDArray[np.bool_] | None = None,
 ) -> ClassEdit:
     """Add documents (direction 1), or subtract them (-1); a class with none left disappears.
+
+    Those of the classes that are `named` stay.
 
     Raises
     ------
@@ -125,12 +128,31 @@ def edit_documents(
     total = statistics_editing.with_frequencies(
         total, np.minimum(total.document_frequencies, total.n_documents)
     )
-    kept = np.flatnonzero(total.class_sizes > 0)
+    stays = total.class_sizes > 0
+    if named is not None:
+        stays[positions] |= named
+    kept = np.flatnonzero(stays)
     return ClassEdit(
         labels[kept],
-        statistics_editing.drop_empty_classes(total),
+        statistics_editing.drop_empty_classes(total, stays),
         sources[kept],
         np.isin(labels[kept], y),
+    )
+
+
+def add_class(classes: NDArray[Any], statistics: ClassStatistics, label: Any) -> ClassEdit:
+    """Make sure that there is a class of the label, be it without documents."""
+    added = as_labels([label])
+    check_same_kind(added, classes)
+    labels = np.union1d(classes, added)
+    positions = np.searchsorted(labels, classes)
+    sources = np.full(len(labels), -1)
+    sources[positions] = np.arange(len(positions))
+    return ClassEdit(
+        labels,
+        statistics_editing.scatter_classes(statistics, positions, len(labels)),
+        sources,
+        np.zeros(len(labels), np.bool_),
     )
 
 

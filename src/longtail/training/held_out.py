@@ -13,7 +13,7 @@ import numpy as np
 from longtail._constants import RESIDUALS
 from longtail._labels import LabelSets
 from longtail._validation import cap_candidates
-from longtail.retrieval.index import AnyIndex
+from longtail.retrieval.index import AnyIndex, build_index
 from longtail.retrieval.pruning import QueryPruning
 from longtail.retrieval.search import rank_topk, search
 from longtail.scoring.features import (
@@ -22,8 +22,9 @@ from longtail.scoring.features import (
     score_features,
 )
 from longtail.scoring.linear import ClassResiduals, LinearScorer, score_pairs
+from longtail.scoring.names import FIRST_NAME_WEIGHTS, ClassNames, add_names
 from longtail.scoring.weighting import Profile, weight_documents
-from longtail.sparse import CountMatrix, Integers
+from longtail.sparse import CountMatrix, Floats, Integers
 from longtail.statistics.classes import ClassStatistics
 from longtail.statistics.corpus import Corpus
 from longtail.training.calibration import Calibrator, fit_calibrator
@@ -38,9 +39,11 @@ from longtail.training.mixture import (
 )
 from longtail.training.scored_classes import ScoredClasses
 from longtail.training.self_check import (
+    BONUSES,
     BUDGETS,
     Figures,
     SelfCheck,
+    choose_bonus,
     choose_budget,
     choose_residuals,
     choose_scorer,
@@ -59,11 +62,16 @@ class HeldOutTest:
     corpus: Corpus
     config: FitConfig
     marginal: bool = False  # whether any document, held out or not, has several labels
+    names: ClassNames | None = None
 
     @property
     def n_candidates(self) -> int:
         """How many classes are found for each document."""
         return cap_candidates(self.config.candidates, self.statistics.n_classes)
+
+    def add_names(self, scorer: LinearScorer) -> LinearScorer:
+        """Return the scorer of documents and names, before the weights of names are learned."""
+        return add_names(scorer, self.names, self.statistics.class_sizes, FIRST_NAME_WEIGHTS)
 
 
 def check_scorers(test: HeldOutTest, learned: SharedWeights) -> tuple[SharedWeights, SelfCheck]:
@@ -81,15 +89,17 @@ def check_scorers(test: HeldOutTest, learned: SharedWeights) -> tuple[SharedWeig
     )
 
     def find(shared: SharedWeights, budgets: tuple[int | None, ...]) -> list[Figures]:
-        scored = ScoredClasses.of(test.statistics, test.corpus, shared, config.n_jobs)
-        index = scored.build_index(config.n_jobs)
+        scorer = ScoredClasses.of(test.statistics, test.corpus, shared, config.n_jobs).scorer
+        if len(budgets) > 1:  # candidates are found by names as well
+            scorer = test.add_names(scorer)
+        index = build_index(scorer, test.statistics.n_terms, config.n_jobs)
         documents = weight_documents(counts, test.corpus.idf * shared.term_weights, config.n_jobs)
         figures = []
         for budget in budgets:
             pruning = None if budget is None else QueryPruning.of(test.statistics, budget)
             found, _ = search(
                 documents,
-                scored.scorer,
+                scorer,
                 index,
                 test.n_candidates,
                 pruning=pruning,
@@ -100,14 +110,16 @@ def check_scorers(test: HeldOutTest, learned: SharedWeights) -> tuple[SharedWeig
 
     figures = [find(shared, (None,))[0] for shared in selves]
     kept = choose_scorer(figures)
-    recalls = [entry.recall for entry in find(selves[kept], BUDGETS)]
+    budgets = BUDGETS if test.names is None else (*BUDGETS, None)
+    recalls = [entry.recall for entry in find(selves[kept], budgets)]
+    whole = figures[kept].recall if test.names is None else recalls.pop()
     return selves[kept], SelfCheck(
         scorer_figures=np.array([entry.row for entry in figures]),
-        recalls=np.array([*recalls, figures[kept].recall]),
+        recalls=np.array([*recalls, whole]),
         scorer=kept,
         # With several labels a pruned query may find more than the whole one.
         postings_per_class=choose_budget(
-            recalls, max([figures[kept].recall, *(recalls if test.marginal else [])])
+            recalls, max([whole, *(recalls if test.marginal else [])])
         ),
     )
 
@@ -119,13 +131,16 @@ def find_candidates(
     index: AnyIndex,
     pruning: QueryPruning,
 ) -> Integers:
-    """Return the candidates of each held-out document, best first."""
+    """Return the candidates of each held-out document, best first, by names as well."""
     documents = weight_documents(
         test.counts, test.corpus.idf * shared.term_weights, test.config.n_jobs
     )
+    scorer = test.add_names(scored.scorer)
+    if test.names is not None:
+        index = build_index(scorer, test.statistics.n_terms, test.config.n_jobs)
     candidates, _ = search(
         documents,
-        scored.scorer,
+        scorer,
         index,
         test.n_candidates,
         pruning=pruning,
@@ -159,11 +174,14 @@ def check_residuals(
         Profile.of(test.statistics, test.corpus, shared.collection_model),
         n_jobs,
     )
-    values = np.empty((*candidates.shape, N_PARTS))
+    values = np.empty((*candidates.shape, N_PARTS + (0 if test.names is None else 2)))
     values[:, :, :N_FEATURES] = features
-    values[:, :, -2] = score_pairs(documents, candidates, residuals.as_scorer, n_jobs) - biases
-    values[:, :, -1] = biases
-    scores = score_pairs(documents, candidates, scorer, n_jobs)
+    learned = score_pairs(documents, candidates, residuals.as_scorer, n_jobs)
+    values[:, :, N_FEATURES], values[:, :, N_FEATURES + 1] = learned - biases, biases
+    if test.names is not None:
+        values[:, :, N_PARTS] = score_pairs(documents, candidates, test.names.matches, n_jobs)
+        values[:, :, N_PARTS + 1] = test.statistics.class_sizes[candidates] == 0
+    scores = score_pairs(documents, candidates, test.add_names(scorer), n_jobs)
     sizes = log_sizes(test.statistics.class_sizes)[candidates]
     return _choose_mixture(PairParts(scores, values, sizes), candidates, check, test)
 
@@ -176,14 +194,25 @@ def _choose_mixture(
     correct = test.labels.contain(candidates)
     learned = fit_mixture(parts, correct, candidates, by_size=config.by_size)
     mixtures = (Mixture.without_residuals(), Mixture(), learned)
-    ranked = [rank_topk(candidates, m.mix(parts), n_candidates, config.n_jobs) for m in mixtures]
-    figures = [
-        measure_self(test.labels, classes, test.statistics.class_sizes) for classes, _ in ranked
-    ]
+
+    def rank(mixture: Mixture) -> tuple[Integers, Floats]:
+        return rank_topk(candidates, mixture.mix(parts), n_candidates, config.n_jobs)
+
+    def measure(classes: Integers) -> Figures:
+        return measure_self(test.labels, classes, test.statistics.class_sizes)
+
+    ranked = [rank(mixture) for mixture in mixtures]
+    figures = [measure(classes) for classes, _ in ranked]
     kept = choose_residuals(figures) if config.self_check else RESIDUALS.index("as learned")
-    classes, scores = ranked[kept]
+    mixture, (classes, scores) = mixtures[kept], ranked[kept]
+    is_empty = test.statistics.class_sizes == 0
+    if test.names is not None and is_empty[test.labels.class_ids].any():
+        raised = [mixture.raise_bonus(bonus) for bonus in BONUSES]
+        mixture = mixture.raise_bonus(choose_bonus([measure(rank(m)[0]) for m in raised]))
+        classes, scores = rank(mixture)
+        figures[kept] = measure(classes)
     checked = replace(
-        check.with_mixture(mixtures[kept]),
+        check.with_mixture(mixture),
         residual_figures=np.array([entry.row for entry in figures]),
         residuals=kept,
     )

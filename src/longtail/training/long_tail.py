@@ -30,10 +30,12 @@ from numpy.typing import NDArray
 from longtail._labels import LabelForm, LabelSets
 from longtail._parallel import release_memory
 from longtail._progress import OnStage
+from longtail._validation import look_up
 from longtail.retrieval.delta import DeltaSegment
-from longtail.retrieval.index import InvertedIndex
+from longtail.retrieval.index import InvertedIndex, build_index
 from longtail.retrieval.pruning import QueryPruning
-from longtail.scoring.linear import ClassResiduals, LinearScorer
+from longtail.scoring.linear import ClassResiduals, LinearScorer, add_scorers
+from longtail.scoring.names import ClassNames, add_names
 from longtail.scoring.weighting import (
     Profile,
     weight_documents,
@@ -85,10 +87,12 @@ class LongTailState:
         Classes whose documents changed since their residuals were learned.
     check : SelfCheck
         How the learned parts fared on held-out documents, and which were kept.
+    names : ClassNames or None
+        The terms of the names of classes, where any has a text.
     label_form : LabelForm
         Whether a document may have several labels, and in which form `predict` gives them.
     scorer : LinearScorer
-        Statistics and weights collapsed into one number for each (class, term).
+        Statistics and weights collapsed into one number for each (class, term), without names.
     index : InvertedIndex
         The scorer, term by term.
     delta : DeltaSegment or None
@@ -111,6 +115,7 @@ class LongTailState:
     check: SelfCheck = field(default_factory=SelfCheck)
     label_form: LabelForm = field(default_factory=LabelForm)
     delta: DeltaSegment | None = None
+    names: ClassNames | None = None
 
     @property
     def several(self) -> bool:
@@ -129,6 +134,19 @@ class LongTailState:
         # A term that no document has had says nothing, as if it were no term at all.
         return np.where(corpus.document_frequencies > 0, corpus.idf * self.term_weights, 0.0)
 
+    @cached_property
+    def name_scorer(self) -> LinearScorer | None:
+        """What names add to the score."""
+        if self.names is None:
+            return None
+        return self.names.as_scorer(self.statistics.class_sizes, self.check.name_weights)
+
+    @cached_property
+    def ranking_scorer(self) -> LinearScorer:
+        """The scorer of documents and names, which the index has term by term."""
+        names = self.name_scorer
+        return self.scorer if names is None else add_scorers(self.scorer, names)
+
     @property
     def ranking_weights(self) -> Floats:
         """Feature weights of the scorer by the size of the class, shape (5, 6)."""
@@ -144,6 +162,7 @@ def fit_long_tail(
     labels: LabelSets,
     config: FitConfig,
     on_stage: OnStage = lambda *_: None,
+    class_texts: tuple[NDArray[Any], CountMatrix] | None = None,
 ) -> LongTailState:
     """Run the stages of a fit.
 
@@ -152,11 +171,13 @@ def fit_long_tail(
     counts : CountMatrix
         The documents.
     labels : LabelSets
-        The labels of each document; each class has a document.
+        The labels of each document; each class has a document or a text.
     config : FitConfig
         What to do.
     on_stage : callable
         Hears the name of each stage as it begins.
+    class_texts : tuple of ndarray and CountMatrix, optional
+        Labels that have a text (name, description), sorted, and the counts of each text.
 
     Returns
     -------
@@ -165,10 +186,15 @@ def fit_long_tail(
     """
     start = time.monotonic()
     config, n_jobs = config.for_labels(labels.has_several), config.n_jobs
-    held_out, sample = draw_documents(labels, config)
+    in_texts = None if class_texts is None else look_up(class_texts[0], labels.classes)
+    named = None if in_texts is None else in_texts >= 0
+    held_out, sample = draw_documents(labels, config, named)
     on_stage("statistics", 0, 0)
     statistics = sum_documents(counts, labels, n_jobs)
     corpus = statistics.corpus
+    names = None
+    if class_texts is not None and in_texts is not None:
+        names = ClassNames.of(class_texts[1], corpus).gather_classes(in_texts)
     on_stage("shared weights", 0, 0)
     shared_start = time.monotonic()
     sampled = counts.gather(labels.document_ids[sample])
@@ -190,7 +216,9 @@ def fit_long_tail(
         counts_apart, labels_apart = counts.gather(held_out), labels.gather(held_out)
         apart = sum_documents(counts_apart, labels_apart, n_jobs)
         statistics = statistics - apart
-        test = HeldOutTest(counts_apart, labels_apart, statistics, corpus, config, config.several)
+        test = HeldOutTest(
+            counts_apart, labels_apart, statistics, corpus, config, config.several, names
+        )
         shared, check = check_scorers(test, shared)
         on_stage("calibration", 0, 0)
         check, calibrator = _calibrate(test, counts, labels, held_out, shared, check)
@@ -209,15 +237,17 @@ def fit_long_tail(
     residuals = check.kept_mixture.scale(residuals, statistics.class_sizes)
     on_stage("index", 0, 0)
     state = build_state(
-        labels.classes, scored, shared, residuals, check, calibrator, pruning, n_jobs
+        labels.classes, scored, shared, residuals, check, calibrator, pruning, n_jobs, names
     )
     return replace(state, label_form=labels.form)
 
 
-def draw_documents(labels: LabelSets, config: FitConfig) -> tuple[Integers, Integers]:
+def draw_documents(
+    labels: LabelSets, config: FitConfig, named: NDArray[np.bool_] | None = None
+) -> tuple[Integers, Integers]:
     """Draw the documents to hold out, and the pairs that the shared weights are learned on."""
     n_held_out = min(int(config.held_out_share * labels.n_documents), config.max_held_out)
-    held_out = hold_out(labels, n_held_out * config.calibrate, config.seed)
+    held_out = hold_out(labels, n_held_out * config.calibrate, config.seed, named)
     return held_out, draw_labels(labels, config.n_sampled, config.seed, without=held_out)
 
 
@@ -230,6 +260,7 @@ def build_state(
     calibrator: Calibrator,
     pruning: QueryPruning,
     n_jobs: int | None = None,
+    names: ClassNames | None = None,
 ) -> LongTailState:
     """Put the learned parts together; build the scorer and the index of what counts how much.
 
@@ -251,6 +282,8 @@ def build_state(
         Which terms of a document search.
     n_jobs : int or None
         Number of threads.
+    names : ClassNames, optional
+        The terms of the names of classes.
 
     Returns
     -------
@@ -260,6 +293,8 @@ def build_state(
     profile = scored.profile
     feature_weights = check.kept_mixture.ranking_weights(shared.feature_weights)
     ranking = scored.reweight(feature_weights, n_jobs)
+    sizes = profile.statistics.class_sizes
+    scorer = add_names(ranking.scorer, names, sizes, check.name_weights)
     return LongTailState(
         classes=classes,
         statistics=profile.statistics,
@@ -274,7 +309,8 @@ def build_state(
         stale=np.zeros(len(classes), np.bool_),
         check=check,
         scorer=ranking.scorer,
-        index=ranking.build_index(n_jobs),
+        index=build_index(scorer, profile.statistics.n_terms, n_jobs),
+        names=names,
     )
 
 

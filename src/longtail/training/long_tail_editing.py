@@ -18,6 +18,7 @@ from longtail.retrieval.delta import DeltaSegment
 from longtail.retrieval.index import build_index
 from longtail.retrieval.pruning import QueryPruning
 from longtail.scoring.linear import ClassResiduals, build_scorer
+from longtail.scoring.names import ClassNames
 from longtail.scoring.weighting import Profile, estimate_collection_model, weight_documents
 from longtail.sparse import (
     CountMatrix,
@@ -44,14 +45,14 @@ def derive(state: LongTailState, n_jobs: int | None = None) -> LongTailState:
     """Bring everything that follows from the statistics up to date."""
     current = state.corpus.with_terms_of(state.statistics.corpus)
     profile = Profile.of(state.statistics, current, state.collection_model)
-    scorer = build_scorer(profile, state.ranking_weights, n_jobs)
-    return replace(
+    state = replace(
         state,
         current_corpus=current,
-        scorer=scorer,
-        index=build_index(scorer, state.statistics.n_terms, n_jobs),
+        scorer=build_scorer(profile, state.ranking_weights, n_jobs),
         delta=None,
     )
+    index = build_index(state.ranking_scorer, state.statistics.n_terms, n_jobs)
+    return replace(state, index=index)
 
 
 def merge_segments(state: LongTailState, n_jobs: int | None = None) -> LongTailState:
@@ -74,6 +75,7 @@ def _merge_learned(state: LongTailState) -> LongTailState:
         statistics=statistics,
         residuals=residuals,
         stale=(sources < 0) | state.stale[sources],
+        names=_gather_names(state, state.delta.all_classes),
         delta=None,
     )
 
@@ -97,6 +99,7 @@ def apply_edit(state: LongTailState, edit: ClassEdit, n_jobs: int | None = None)
             classes=edit.classes,
             statistics=edit.statistics,
             residuals=state.residuals.gather_classes(edit.sources),
+            names=None if state.names is None else state.names.gather_classes(edit.sources),
             stale=edit.changed | ((edit.sources >= 0) & state.stale[edit.sources]),
         ),
         n_jobs,
@@ -121,7 +124,8 @@ def change_documents(
     n_delta = 0 if state.delta is None else len(state.delta.classes)
     if n_delta + len(labels) > DELTA_CAPACITY:
         state = _merge_learned(state)
-        edit = edit_documents(state.classes, state.statistics, counts, y, direction, n_jobs)
+        named = None if state.names is None else state.names.named
+        edit = edit_documents(state.classes, state.statistics, counts, y, direction, n_jobs, named)
         return apply_edit(state, edit, n_jobs)
     delta = _change_delta(state, labels, counts, y, direction)
     n_left = int(state.statistics.class_sizes[~delta.tombstones].sum())
@@ -220,7 +224,8 @@ def _change_delta(
     # The segments are summed up only when they are merged; that must not be refused then.
     check_total(n_occurrences, max(state.statistics.count_bits, sums.count_bits))
     frequencies, corpus = _change_frequencies(state, taught, unseen, direction, n_documents)
-    kept = np.flatnonzero(sums.class_sizes > 0)
+    names = _gather_names(state, rows)
+    kept = np.flatnonzero((sums.class_sizes > 0) | (False if names is None else names.named))
     rows, sums = rows[kept], with_frequencies(gather_classes(sums, kept), frequencies)
     all_classes, main_ids, delta_ids = _merge_labels(state, tombstones, rows)
     if before is None:
@@ -228,6 +233,8 @@ def _change_delta(
         smallest = float(shares.min(initial=1.0))
     else:
         shares, smallest = before.collection_model, before.smallest_share
+    if names is not None:
+        names = names.gather_classes(kept)
     return DeltaSegment(
         classes=rows,
         statistics=sums,
@@ -241,7 +248,17 @@ def _change_delta(
         all_classes=all_classes,
         main_ids=main_ids,
         delta_ids=delta_ids,
+        name_scorer=None
+        if names is None
+        else names.as_scorer(sums.class_sizes, state.check.name_weights),
     )
+
+
+def _gather_names(state: LongTailState, labels: NDArray[Any]) -> ClassNames | None:
+    """Return the names of classes; documents change none, so the main segment has them all."""
+    if state.names is None:
+        return None
+    return state.names.gather_classes(look_up(state.classes, labels))
 
 
 def _count_occurrences(state: LongTailState) -> float:

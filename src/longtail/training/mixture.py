@@ -47,8 +47,9 @@ class PairParts:
     ----------
     scores : ndarray of shape (n_documents, q), float64
         By the scorer alone.
-    values : ndarray of shape (n_documents, q, 8), float64
-        The six features, the residual without its bias, and the bias.
+    values : ndarray of shape (n_documents, q, 8 or 10), float64
+        The six features, the residual without its bias, and the bias; where classes have names,
+        what the document has in common with the name, and 1 for a class without documents.
     log_sizes : ndarray of shape (n_documents, q), float64
         ln n_c.
     """
@@ -75,10 +76,14 @@ class Mixture:
         Added to the feature weights.
     residuals : ndarray of shape (5, 2), float64
         Factors of a residual's weights and of its bias.
+    names : ndarray of shape (5, 2), float64
+        Added to the weight of a name and to the bonus of a class without documents; the bonus does
+        not depend on ln n_c.
     """
 
     features: Floats = field(default_factory=lambda: np.zeros((N_BY_SIZE, N_FEATURES)))
     residuals: Floats = field(default_factory=lambda: np.eye(N_BY_SIZE, 1) * np.ones(2))
+    names: Floats = field(default_factory=lambda: np.zeros((N_BY_SIZE, 2)))
 
     @classmethod
     def without_residuals(cls) -> Mixture:
@@ -88,9 +93,9 @@ class Mixture:
     def mix(self, parts: PairParts) -> Floats:
         """Return the scores of pairs."""
         scores = parts.scores.copy()
-        factors = np.concatenate([self.features, self.residuals], axis=1)
+        factors = np.concatenate([self.features, self.residuals, self.names], axis=1)
         # Column by column: the bits of a matrix product depend on how many rows there are.
-        for column, rows in enumerate(factors.T):
+        for column, rows in enumerate(factors.T[: parts.values.shape[2]]):
             scores += parts.values[:, :, column] * weigh_by_size(rows, parts.log_sizes)
         return scores
 
@@ -111,6 +116,14 @@ class Mixture:
     def ranking_weights(self, feature_weights: Floats) -> Floats:
         """Return the feature weights of the final ranking, shape (5, 6)."""
         return np.concatenate([feature_weights + self.features[:1], self.features[1:]])
+
+    def name_weights(self, first: Floats) -> Floats:
+        """Return the three weights of names, where they began with `first`."""
+        return np.asarray(first + np.array([*self.names[:2, 0], self.names[0, 1]]))
+
+    def raise_bonus(self, more: float) -> Mixture:
+        """Return the same mixture with a higher bonus of classes without documents."""
+        return replace(self, names=self.names + np.eye(N_BY_SIZE, 1) * np.array([0.0, more]))
 
 
 def log_sizes(class_sizes: Integers) -> Floats:
@@ -142,8 +155,11 @@ def fit_mixture(
     rows, columns = _list_labels(correct)
     if len(rows) < MIN_MIXED or columns.shape[1] < 2:
         return Mixture()
-    used = np.ones((N_BY_SIZE, N_PARTS), np.bool_)
+    n_parts = parts.values.shape[2]
+    used = np.ones((N_BY_SIZE, n_parts), np.bool_)
     used[1, SIZE] = False  # ln^2 n_c gains nothing beside the bends
+    used[2:, N_PARTS:] = False  # a line is enough for names
+    used[1, N_PARTS + 1 :] = False  # ln n_c of classes without documents is one number
     listed = parts[np.unique(rows)]
     if not by_size or listed.log_sizes.std() < SMALLEST_SPREAD:
         used[:, SIZE] = used[1:] = False
@@ -158,10 +174,16 @@ def fit_mixture(
         scales,
         np.flatnonzero(used),
     )
-    changes = np.zeros(N_BY_SIZE * N_PARTS)
+    changes = np.zeros(N_BY_SIZE * n_parts)
     changes[task.used] = _minimise(task)
-    changes = changes.reshape(N_BY_SIZE, N_PARTS) / scales
-    return Mixture(changes[:, :N_FEATURES], Mixture().residuals + changes[:, N_FEATURES:])
+    changes = changes.reshape(N_BY_SIZE, n_parts) / scales
+    of_features, of_residuals, of_names = np.split(changes, [N_FEATURES, N_PARTS], axis=1)
+    unchanged = Mixture()
+    return Mixture(
+        of_features,
+        unchanged.residuals + of_residuals,
+        of_names if of_names.size else unchanged.names,
+    )
 
 
 def _list_labels(correct: NDArray[np.bool_]) -> tuple[Integers, Integers]:
@@ -190,7 +212,7 @@ class _Softmax:
     """The loss of changes to the mixture, block by block of lists, the label first in each.
 
     Changes are in units of the standard deviation of what they multiply: a part, times what its
-    row depends on; `used` says which of these 40 there are.
+    row depends on; `used` says which of these there are.
     """
 
     parts: PairParts
@@ -203,18 +225,18 @@ class _Softmax:
 
     def blocks(self, changes: Floats) -> Iterator[tuple[Floats, Floats, Floats, Floats]]:
         """Give, for each block, changed scores, scaled parts, the rows of sizes, list weights."""
-        table = np.zeros(N_BY_SIZE * N_PARTS)
+        table = np.zeros(N_BY_SIZE * len(self.scales))
         table[self.used] = changes
         for start in range(0, len(self.rows), BLOCK):
             block = slice(start, start + BLOCK)
             parts = self.parts[self.rows[block, None], self.columns[block]]
             # The residual counts once before anything is learned.
-            scores = parts.scores + parts.values[:, :, N_FEATURES:].sum(axis=2)
+            scores = parts.scores + parts.values[:, :, N_FEATURES:N_PARTS].sum(axis=2)
             values = parts.values / self.scales
             by_size = np.stack(
                 [weigh_by_size(row, parts.log_sizes) for row in np.eye(N_BY_SIZE)], axis=2
             )
-            factors = by_size @ table.reshape(N_BY_SIZE, N_PARTS)
+            factors = by_size @ table.reshape(N_BY_SIZE, len(self.scales))
             scores += np.einsum("nqp,nqp->nq", values, factors)
             yield scores, values, by_size, self.weights[block]
 
@@ -227,7 +249,7 @@ class _Softmax:
 
     def newton_step(self, changes: Floats) -> Floats:
         """Return the gradient divided by the Hessian matrix."""
-        n = N_BY_SIZE * N_PARTS
+        n = N_BY_SIZE * len(self.scales)
         gradient, hessian = np.zeros(n), np.zeros((n, n))
         for scores, values, by_size, weights in self.blocks(changes):
             shares, _ = _softmax(scores)

@@ -151,13 +151,20 @@ def _draw_classes(
     return classes
 
 
-def hold_out(labels: LabelSets, most: int, seed: int) -> Integers:
-    """Draw at most `most` documents to keep aside, uniformly; no class loses its last document."""
+def hold_out(
+    labels: LabelSets, most: int, seed: int, named: NDArray[np.bool_] | None = None
+) -> Integers:
+    """Draw at most `most` documents to keep aside, uniformly; no class loses its last document.
+
+    Classes that are `named` may lose it: they stand for those that are known by name alone.
+    """
     keys = _random_keys(np.arange(labels.n_documents + 1), seed)
     documents, class_ids = labels.document_ids, labels.class_ids
     order = np.lexsort((keys[documents], class_ids))
-    last_of_class = np.flatnonzero(np.diff(class_ids[order], append=len(labels.classes)))
-    keys[documents[order[last_of_class]]] = np.inf
+    last_of_class = order[np.flatnonzero(np.diff(class_ids[order], append=len(labels.classes)))]
+    if named is not None:
+        last_of_class = last_of_class[~named[class_ids[last_of_class]]]
+    keys[documents[last_of_class]] = np.inf
     return _lowest(keys, most)
 
 

@@ -94,9 +94,15 @@ def learn_residuals(
     class_mask: NDArray[np.bool_] | None = None,
     document_mask: NDArray[np.bool_] | None = None,
 ) -> ClassResiduals:
-    """Learn the residual of each class, or of some, on all documents, or on some."""
+    """Learn the residual of each class, or of some, on all documents, or on some.
+
+    A class without documents has nothing to learn from but negatives, and learns nothing.
+    """
     if not config.residuals:
         return ClassResiduals.none(scored.n_classes)
+    sizes = scored.profile.statistics.class_sizes
+    if not sizes.all():
+        class_mask = sizes > 0 if class_mask is None else class_mask & (sizes > 0)
     return solve_residuals(
         documents,
         mined,

@@ -12,6 +12,9 @@ stay in the model. The rules:
 - Of the scorer alone, the scorer with its residuals, and a learned mixture of features and
   residuals by the size of the class, the one with the highest sum of accuracy and macro F1 is kept,
   the simplest where they tie.
+- Classes that are known by name alone get the highest bonus that loses at most one in a hundred of
+  the sum of accuracy and macro F1 that the best one reaches. What is learned for them is what costs
+  the others least, and without a bonus few are ever found.
 """
 
 from __future__ import annotations
@@ -25,11 +28,14 @@ from numpy.typing import NDArray
 from longtail._constants import FIGURES, FREQUENCY_BANDS, RESIDUALS, SCORERS, WHOLE_QUERY
 from longtail._kernels.sizes import N_BENDS
 from longtail._labels import LabelSets
+from longtail.scoring.names import FIRST_NAME_WEIGHTS
 from longtail.sparse import Floats, Integers
 from longtail.training.mixture import N_FEATURES, N_PARTS, Mixture
 
 BUDGETS = (1, 4, 16)  # postings per class, beside the whole query
 MAX_LOST_RECALL = 0.01  # as a share of what the whole query finds
+BONUSES = (0.0, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0)  # on top of the learned one
+MAX_LOST_SUM = 0.01  # of accuracy and macro F1, for classes that are known by name alone
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +78,9 @@ class SelfCheck:
         What the final ranking adds to the feature weights, in the same way.
     mixture_bends : ndarray of shape (3, 8), float64
         What is added to feature weights and residuals per unit of ln n_c beyond each bend.
+    name_weights : ndarray of shape (3,), float64
+        Weight of a name for a class of one document, what is added to it per unit of ln n_c, and
+        the bonus of a class without documents.
     scorer, residuals : int
         Rows of `SCORERS` and `RESIDUALS` that were kept.
     postings_per_class : int
@@ -85,6 +94,7 @@ class SelfCheck:
     mixture_slopes: Floats = field(default_factory=lambda: np.zeros(2))
     feature_shifts: Floats = field(default_factory=lambda: Mixture().features[:2])
     mixture_bends: Floats = field(default_factory=lambda: np.zeros((N_BENDS, N_PARTS)))
+    name_weights: Floats = field(default_factory=lambda: FIRST_NAME_WEIGHTS)
     scorer: int = len(SCORERS) - 1
     residuals: int = 1
     postings_per_class: int = WHOLE_QUERY
@@ -106,6 +116,7 @@ class SelfCheck:
             mixture_slopes=mixture.residuals[1],
             feature_shifts=mixture.features[:2],
             mixture_bends=np.concatenate([mixture.features, mixture.residuals], axis=1)[2:],
+            name_weights=mixture.name_weights(FIRST_NAME_WEIGHTS),
         )
 
     def summary(self) -> dict[str, float | str]:
@@ -196,3 +207,10 @@ def choose_budget(recalls: Sequence[float], best_recall: float) -> int:
 def choose_residuals(figures: Sequence[Figures]) -> int:
     """Return the row of the mixture to keep; simpler ones come first."""
     return int(np.argmax([entry.accuracy + entry.macro_f1 for entry in figures]))
+
+
+def choose_bonus(figures: Sequence[Figures]) -> float:
+    """Return the highest bonus that costs little, given the figures with each of `BONUSES`."""
+    sums = np.array([entry.accuracy + entry.macro_f1 for entry in figures])
+    kept = np.flatnonzero(sums >= (1.0 - MAX_LOST_SUM) * sums.max())
+    return BONUSES[int(kept[-1])]

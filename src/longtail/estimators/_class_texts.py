@@ -1,0 +1,166 @@
+"""Class texts of a classifier of counts: `fit` with the names of classes, and `set_class_text`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+from longtail._columns import as_labels
+from longtail._validation import check_same_kind
+from longtail.estimators._outcomes import OutcomeCalibration
+from longtail.sparse import CountMatrix, check_sparse
+from longtail.training.name_editing import set_name
+
+ClassTexts = tuple[NDArray[Any], CountMatrix]
+
+
+class ClassTextEditing(OutcomeCalibration):
+    """Classes that have a name beside their documents, or instead of them."""
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None = None,
+        class_texts: Any = None,
+    ) -> Self:
+        """Learn from counts, labels and the names of classes.
+
+        Parameters
+        ----------
+        X : sparse or dense matrix of shape (n_documents, n_terms)
+            Counts, not negative.
+        y : array-like of shape (n_documents,)
+            Labels, strings or integers; or label sets: a list of lists, or a sparse or dense
+            indicator matrix. A document with an empty set belongs to no class, and is a negative
+            for all.
+        sample_weight : array-like of shape (n_documents,), optional
+            How many times each document counts: whole numbers, 0 leaves it out.
+        class_texts : mapping of label to row, or pair (labels, matrix), optional
+            Counts of the terms of each class's name, synonyms or description, one row of n_terms
+            each; None for a class that has none. A class with a text and no document can be
+            predicted, and how much a name counts is learned on held-out documents.
+
+        Returns
+        -------
+        self
+        """
+        return self._fit(X, y, sample_weight, class_texts)
+
+    def set_class_text(self, label: Any, text: Any) -> Self:
+        """Give a class another name, synonyms or description; its documents stay as they are.
+
+        What a name counts stays as it was learned by `fit`; where that had none, it is a default.
+
+        Parameters
+        ----------
+        label : label
+            A label that is no class becomes one that is known by its text alone.
+        text : array-like or sparse row of shape (n_terms,), or None
+            Counts of the terms of the text. None takes the text away; a class that has no document
+            either then disappears.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If the row does not fit, or the label is of another kind than the classes; the model
+            then stays as it is.
+        """
+        self._fitted()
+        rows = None if text is None else _stack([_as_row(text, label)], self.n_features_in_, label)
+        with self._lock:
+            state = self._fitted()
+            if rows is None and label not in state.all_classes:
+                raise ValueError(f"there is no class {label!r} whose text could be removed.")
+            self._check_column(state.label_form, np.asarray(as_labels([label])))
+            self._state = set_name(state, label, rows, self.n_jobs)
+        return self
+
+    def _read_class_texts(self, class_texts: Any, labels: Any) -> ClassTexts | None:
+        """Return the labels that have a text, and its counts."""
+        if class_texts is None:
+            return None
+        texts = read_class_texts(class_texts, self.n_features_in_)
+        if texts is None:
+            return None
+        check_same_kind(texts[0], labels.classes)
+        self._check_column(labels.form, texts[0])
+        return texts
+
+    @staticmethod
+    def _check_column(form: Any, labels: NDArray[Any]) -> None:
+        """Refuse a class that an indicator matrix has no column for."""
+        if form.n_columns and not np.all((labels >= 0) & (labels < form.n_columns)):
+            raise ValueError(
+                f"labels are the {form.n_columns} columns of an indicator matrix; class_texts has "
+                "a text for another. Add an empty column for each class without documents."
+            )
+
+
+def read_class_texts(class_texts: Any, n_terms: int) -> ClassTexts | None:
+    """Return the labels of a mapping or a pair, sorted, and the counts of their texts.
+
+    Raises
+    ------
+    ValueError
+        If it is neither, has a label twice, or rows that are not n_terms counts.
+    """
+    if isinstance(class_texts, Mapping):
+        given = {label: row for label, row in class_texts.items() if row is not None}
+        labels = as_labels(list(given)) if given else np.zeros(0)
+        first = next(iter(given), None)
+        rows = _stack([_as_row(row, label) for label, row in given.items()], n_terms, first)
+    elif isinstance(class_texts, tuple) and len(class_texts) == 2:
+        labels = as_labels(class_texts[0])
+        rows = _stack([class_texts[1]], n_terms, None)
+    else:
+        raise ValueError(
+            "class_texts must be a mapping of label to counts, or a pair (labels, matrix); "
+            f"got {type(class_texts).__name__}."
+        )
+    if len(labels) != rows.n_documents:
+        raise ValueError(f"class_texts has {len(labels)} labels and {rows.n_documents} rows.")
+    if not len(labels):
+        return None
+    order = np.argsort(labels, kind="stable")
+    labels = labels[order]
+    twice = np.flatnonzero(labels[1:] == labels[:-1])
+    if len(twice):
+        raise ValueError(f"class_texts has label {labels[twice[0]]!r} twice.")
+    return labels, rows.gather(order)
+
+
+def _as_row(row: Any, label: Any) -> Any:
+    """Return the counts of one text as a matrix of one row."""
+    if isinstance(row, str):
+        raise ValueError(
+            f"the text of class {label!r} must be a row of counts; got a string. TextClassifier "
+            "takes texts."
+        )
+    if sp.issparse(row):
+        sparse: Any = row
+        return sparse.reshape(1, -1)
+    return np.atleast_2d(np.asarray(row, dtype=np.float64))
+
+
+def _stack(rows: list[Any], n_terms: int, label: Any) -> CountMatrix:
+    """Return rows as counts of n_terms terms."""
+    if not rows:
+        return CountMatrix.from_matrix(sp.csr_array((0, n_terms)))
+    for row in rows:
+        if row.ndim != 2 or row.shape[1] != n_terms:
+            of_class = "" if label is None else f" (class {label!r} or a later one)"
+            raise ValueError(
+                f"class_texts must have rows of {n_terms} counts, one for each column of X; got "
+                f"shape {row.shape}{of_class}."
+            )
+        check_sparse(row)
+    return CountMatrix.from_matrix(sp.vstack([sp.csr_array(row) for row in rows], format="csr"))

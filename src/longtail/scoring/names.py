@@ -1,0 +1,120 @@
+"""What a class is known by beside its documents: the terms of its name.
+
+In: for each class that has a text (name, synonyms, description) a row of weights of terms. Out: a
+linear scorer of names, which is added to that of the documents. The sums of documents never contain
+a name, so a name can be replaced, and leaving one document out stays exact.
+
+    score of the name = (w_0 + w_1 ln n_c) * sum_t x_t r_ct + w_2 [n_c = 0]
+
+r_c is the row of the class, weighted by idf and of length 1, n_c its number of documents. The three
+weights are learned on held-out documents, some of them of classes without any other document
+(`training.held_out`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from longtail._kernels.features import SMALLEST_SIZE
+from longtail.scoring.linear import LinearScorer, add_scorers
+from longtail.sparse import CountMatrix, Floats, Integers, gather_rows, offsets_from_lengths
+from longtail.statistics.corpus import Corpus
+
+# Before anything is learned; about what they are on tib-subjects.
+FIRST_NAME_WEIGHTS: Floats = np.array([14.0, -0.6, 1.5])
+
+SMALLEST_SQUARE = 1e-12  # of a row whose terms no document has
+
+
+@dataclass(frozen=True, eq=False)
+class ClassNames:
+    """The terms of the names of classes, in CSR form.
+
+    Attributes
+    ----------
+    indptr : ndarray of shape (n_classes + 1,), int64
+        Where the terms of each class begin.
+    indices : ndarray of shape (n_names,), int32
+        Terms, ascending within a class.
+    weights : ndarray of shape (n_names,), float32
+        Each row has length 1, or no entry.
+    named : ndarray of shape (n_classes,), bool
+        Which classes have a text; such a class exists without any document.
+    """
+
+    indptr: Integers
+    indices: NDArray[Any]
+    weights: NDArray[np.float32]
+    named: NDArray[np.bool_]
+
+    @classmethod
+    def none(cls, n_classes: int) -> ClassNames:
+        """Return classes without any name."""
+        return cls(
+            np.zeros(n_classes + 1, np.int64),
+            np.zeros(0, np.int32),
+            np.zeros(0, np.float32),
+            np.zeros(n_classes, np.bool_),
+        )
+
+    @classmethod
+    def of(cls, rows: CountMatrix, corpus: Corpus) -> ClassNames:
+        """Weigh the terms of one text per class by idf, and bring each row to length 1.
+
+        Terms that no document has had count nothing.
+        """
+        idf = np.where(corpus.document_frequencies > 0, corpus.idf, 0.0)
+        weights = rows.data * idf[rows.indices]
+        owners = np.repeat(np.arange(rows.n_documents), np.diff(rows.indptr))
+        squares = np.bincount(owners, weights**2, minlength=rows.n_documents)
+        weights /= np.sqrt(np.maximum(squares, SMALLEST_SQUARE))[owners]
+        named = np.ones(rows.n_documents, np.bool_)
+        indices = rows.indices.astype(np.int32, copy=False)
+        return cls(rows.indptr, indices, weights.astype(np.float32), named)
+
+    def gather_classes(self, sources: Integers) -> ClassNames:
+        """Return a class for each source: that class's name, or none where it is -1."""
+        indptr, entries = gather_rows(self.indptr, sources)
+        named = np.append(self.named, False)[sources]
+        return ClassNames(indptr, self.indices[entries], self.weights[entries], named)
+
+    def append(self, others: ClassNames) -> ClassNames:
+        """Return these classes, then others."""
+        lengths = np.concatenate([np.diff(self.indptr), np.diff(others.indptr)])
+        return ClassNames(
+            offsets_from_lengths(lengths),
+            np.concatenate([self.indices, others.indices]),
+            np.concatenate([self.weights, others.weights]),
+            np.concatenate([self.named, others.named]),
+        )
+
+    @property
+    def matches(self) -> LinearScorer:
+        """What the terms of a document and of a name have in common: a scorer without weights."""
+        return LinearScorer.without_bias(self.indptr, self.indices, self.weights)
+
+    def as_scorer(self, class_sizes: Integers, name_weights: Floats) -> LinearScorer:
+        """Return the scorer of the names of classes that have so many documents."""
+        weight, slope, bonus = name_weights.tolist()
+        factors = weight + slope * np.log(np.maximum(class_sizes, SMALLEST_SIZE))
+        of_entries = np.repeat(factors.astype(np.float32), np.diff(self.indptr))
+        return LinearScorer(
+            self.indptr,
+            self.indices,
+            self.weights * of_entries,
+            np.zeros(len(class_sizes)),
+            np.where(class_sizes == 0, bonus, 0.0),
+        )
+
+
+def add_names(
+    scorer: LinearScorer, names: ClassNames | None, class_sizes: Integers, name_weights: Floats
+) -> LinearScorer:
+    """Return the scorer of documents and names; the one given where there are no names."""
+    if names is None:
+        return scorer
+    return add_scorers(scorer, names.as_scorer(class_sizes, name_weights))

@@ -1,0 +1,53 @@
+"""An edit of a `LongTailState`: the text by which a class is known."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from longtail._columns import as_labels
+from longtail._validation import look_up
+from longtail.scoring.names import ClassNames
+from longtail.sparse import CountMatrix
+from longtail.statistics.editing import gather_classes
+from longtail.training.editing import add_class
+from longtail.training.long_tail import LongTailState
+from longtail.training.long_tail_editing import derive, merge_segments
+
+
+def set_name(
+    state: LongTailState, label: Any, row: CountMatrix | None, n_jobs: int | None = None
+) -> LongTailState:
+    """Give a class another text, of which the counts are given; None takes it away.
+
+    A label that is no class becomes one without documents; a class that loses its text and has no
+    documents disappears.
+
+    Raises
+    ------
+    ValueError
+        If the label is of another kind than the classes.
+    """
+    state = merge_segments(state, n_jobs)
+    edit = add_class(state.classes, state.statistics, label)
+    before = ClassNames.none(len(state.classes)) if state.names is None else state.names
+    given = ClassNames.none(1)
+    if row is not None:
+        given = ClassNames.of(row, state.current_corpus)
+    sources = edit.sources.copy()
+    sources[look_up(edit.classes, as_labels([label]))] = len(state.classes)
+    names = before.append(given).gather_classes(sources)
+    kept = np.flatnonzero((edit.statistics.class_sizes > 0) | names.named)
+    return derive(
+        replace(
+            state,
+            classes=edit.classes[kept],
+            statistics=gather_classes(edit.statistics, kept),
+            residuals=state.residuals.gather_classes(edit.sources[kept]),
+            stale=np.append(state.stale, False)[edit.sources[kept]],
+            names=names.gather_classes(kept) if names.named.any() else None,
+        ),
+        n_jobs,
+    )
