@@ -321,7 +321,7 @@ def test_bad_texts_are_refused(of_texts):
         of_texts.set_class_text("bear", 3)
     with pytest.raises(ValueError, match="must be a mapping of label to text"):
         TextClassifier().fit(["a b", "c d"], ["a", "b"], class_texts=["a"])
-    with pytest.raises(ValueError, match="need a LongTailClassifier"):
+    with pytest.raises(ValueError, match="DoubleSamplingClassifier takes no class_texts"):
         TextClassifier(DoubleSamplingClassifier()).fit(
             ["a b", "c d"], ["a", "b"], class_texts={"a": "b"}
         )

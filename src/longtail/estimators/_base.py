@@ -104,6 +104,13 @@ class CountInput(StatefulEstimator):
             X = validate_data(self, X, reset=False, accept_sparse="csr", dtype="numeric")
         return CountMatrix.from_matrix(X)
 
+    def _read_class_texts(self, class_texts: Any, labels: LabelSets) -> Any:
+        """Return the labels that have a text, sorted, and its counts; None where there is none."""
+        if class_texts is not None:
+            raise ValueError(
+                f"{type(self).__name__} takes no class_texts; LongTailClassifier does."
+            )
+
 
 class CountClassifier(EditingMixin, CountInput):
     """Validation, prediction, explanation and files of a classifier of counts."""
@@ -147,7 +154,13 @@ class CountClassifier(EditingMixin, CountInput):
         """The sums of the documents of each class."""
         return self._merged_statistics(self._fitted())
 
-    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None = None,
+        class_texts: Any = None,
+    ) -> Self:
         """Learn from counts and labels.
 
         Parameters
@@ -160,15 +173,16 @@ class CountClassifier(EditingMixin, CountInput):
             no class, and is a negative for all.
         sample_weight : array-like of shape (n_documents,), optional
             How many times each document counts: whole numbers, 0 leaves it out.
+        class_texts : mapping of label to row, or pair (labels, matrix), optional
+            For `LongTailClassifier`: counts of the terms of each class's name, synonyms or
+            description, one row of n_terms each; None for a class that has none. A class with a
+            text and no document can be predicted, and how much a name counts is learned on held-out
+            documents.
 
         Returns
         -------
         self
         """
-        return self._fit(X, y, sample_weight, None)
-
-    def _fit(self, X: Any, y: Any, sample_weight: ArrayLike | None, class_texts: Any) -> Self:
-        """Run the checks and the stages of a fit; swap in the state."""
         self._check_parameters()
         with self._unchanged_on_failure():
             X, y = self._check_input(X, y, reset=True)
@@ -185,10 +199,6 @@ class CountClassifier(EditingMixin, CountInput):
             with self._lock:
                 self._state = state
         return self
-
-    def _read_class_texts(self, class_texts: Any, labels: LabelSets) -> Any:
-        """Return the labels that have a text, sorted, and its counts; None where there is none."""
-        return None
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the best class of each document.

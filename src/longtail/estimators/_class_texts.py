@@ -1,4 +1,4 @@
-"""Class texts of a classifier of counts: `fit` with the names of classes, and `set_class_text`."""
+"""Class texts of a classifier of counts: what `fit` is given, and `set_class_text`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from longtail._columns import as_labels
 from longtail._validation import check_same_kind
@@ -20,36 +20,6 @@ ClassTexts = tuple[NDArray[Any], CountMatrix]
 
 class ClassTextEditing(OutcomeCalibration):
     """Classes that have a name beside their documents, or instead of them."""
-
-    def fit(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: ArrayLike | None = None,
-        class_texts: Any = None,
-    ) -> Self:
-        """Learn from counts, labels and the names of classes.
-
-        Parameters
-        ----------
-        X : sparse or dense matrix of shape (n_documents, n_terms)
-            Counts, not negative.
-        y : array-like of shape (n_documents,)
-            Labels, strings or integers; or label sets: a list of lists, or a sparse or dense
-            indicator matrix. A document with an empty set belongs to no class, and is a negative
-            for all.
-        sample_weight : array-like of shape (n_documents,), optional
-            How many times each document counts: whole numbers, 0 leaves it out.
-        class_texts : mapping of label to row, or pair (labels, matrix), optional
-            Counts of the terms of each class's name, synonyms or description, one row of n_terms
-            each; None for a class that has none. A class with a text and no document can be
-            predicted, and how much a name counts is learned on held-out documents.
-
-        Returns
-        -------
-        self
-        """
-        return self._fit(X, y, sample_weight, class_texts)
 
     def set_class_text(self, label: Any, text: Any) -> Self:
         """Give a class another name, synonyms or description; its documents stay as they are.

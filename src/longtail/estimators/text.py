@@ -221,8 +221,6 @@ class TextClassifier(TextPrediction):
         class_texts: Mapping[Any, str | None] | None,
     ) -> Self:
         """Fit new estimators, and only then swap them in."""
-        if class_texts is not None and not hasattr(self._classifier_of_counts(), "set_class_text"):
-            raise ValueError("class_texts need a LongTailClassifier; the paper's has none.")
         state = fit_state(
             self._new("vectorizer"),
             self._new("classifier"),

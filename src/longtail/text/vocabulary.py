@@ -107,11 +107,6 @@ class Vocabulary(Mapping[str, int]):
         """What turns texts into tokens."""
         return Tokenizer(self.options)
 
-    @property
-    def is_word(self) -> NDArray[np.bool_]:
-        """Whether each term is one word, not an n-gram."""
-        return _are_words(self, 0)
-
     @cached_property
     def weights(self) -> NDArray[np.float64]:
         """What an occurrence of each term counts."""
@@ -195,10 +190,10 @@ class Vocabulary(Mapping[str, int]):
 
 def _weights_from(vocabulary: Vocabulary, first: int) -> NDArray[np.float64]:
     """Return what an occurrence of each term from an id on counts."""
-    return np.where(_are_words(vocabulary, first), 1.0, vocabulary.options.ngram_weight)
+    return np.where(are_words(vocabulary, first), 1.0, vocabulary.options.ngram_weight)
 
 
-def _are_words(vocabulary: Vocabulary, first: int) -> NDArray[np.bool_]:
+def are_words(vocabulary: Vocabulary, first: int = 0) -> NDArray[np.bool_]:
     """Return whether each term from an id on is one word, not an n-gram."""
     offsets = vocabulary.offsets[first:] - vocabulary.offsets[first]
     utf8 = vocabulary.utf8[vocabulary.offsets[first] :]

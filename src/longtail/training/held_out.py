@@ -47,6 +47,7 @@ from longtail.training.self_check import (
     choose_budget,
     choose_residuals,
     choose_scorer,
+    first_f1,
     measure_self,
 )
 from longtail.training.shared_weights import SharedWeights
@@ -208,7 +209,8 @@ def _choose_mixture(
     is_empty = test.statistics.class_sizes == 0
     if test.names is not None and is_empty[test.labels.class_ids].any():
         raised = [mixture.raise_bonus(bonus) for bonus in BONUSES]
-        mixture = mixture.raise_bonus(choose_bonus([measure(rank(m)[0]) for m in raised]))
+        bonus = choose_bonus([first_f1(test.labels, rank(m)[0]) for m in raised])
+        mixture = mixture.raise_bonus(bonus)
         classes, scores = rank(mixture)
         figures[kept] = measure(classes)
     checked = replace(

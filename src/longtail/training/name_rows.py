@@ -23,7 +23,7 @@ from longtail.scoring.weighting import weight_documents
 from longtail.sparse import CountMatrix
 from longtail.text.builder import TermSelection, VocabularyBuilder
 from longtail.text.options import TokenizerOptions
-from longtail.text.vocabulary import Vocabulary
+from longtail.text.vocabulary import Vocabulary, are_words
 
 CHAR_NGRAMS = (3, 5)  # characters
 MAX_SIMILAR = 20  # terms that a word stands for; with 10 one in 100 fewer are found
@@ -53,7 +53,7 @@ def count_names(vocabulary: Vocabulary, texts: list[str], n_jobs: int | None) ->
     builder.add(texts)
     tokens, counts = builder.finish(TermSelection())
     exact = vocabulary.count(texts, n_jobs)
-    is_word = vocabulary.is_word
+    is_word = are_words(vocabulary)
     ngrams = csr_array((exact.data * ~is_word[exact.indices], exact.indices, exact.indptr),
                        shape=exact.shape)  # fmt: skip
     ngrams.eliminate_zeros()
