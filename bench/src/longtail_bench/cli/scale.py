@@ -66,6 +66,7 @@ def scale(
         wanted = Configuration(*parse_integers("--expect", expect)) if expect else None
         asked = [Configuration(*parse_integers("--check", check))] if check else []
         rows = []
+        measure_scale(Configuration(600, 30, 2), seed=seed)  # so that no row has to compile
         with progress() as update:
             for done, configuration in enumerate([*grid, *asked]):
                 update(f"fitting {configuration}", done, len(grid) + len(asked))
