@@ -346,3 +346,27 @@ def test_a_file_with_false_names_is_refused(of_texts, tmp_path, change):
     write_model(tmp_path / "bad", file.kind, file.parameters, arrays)
     with pytest.raises(ModelFileError):
         longtail.load(tmp_path / "bad")
+
+
+def test_a_teacher_records_texts(of_texts, tmp_path):
+    of_texts.save(tmp_path / "model")
+    teacher = longtail.Teacher(tmp_path / "model")
+    before = teacher.model.class_texts_
+    teacher.set_class_text("Strix", "hooting nightly owl", by="ann")
+    teacher.set_class_text("bear", None)
+    assert longtail.load(tmp_path / "model").class_texts_ == {
+        "Tyto alba": "barn owl; screech owls",
+        "Strix": "hooting nightly owl",
+    }
+    assert [change.action for change in teacher.changes()] == ["describe", "describe"]
+    with pytest.raises(ValueError, match="must be a string or None"):
+        teacher.set_class_text("bear", 3)
+    with pytest.raises(ValueError, match="no class 'unknown'"):
+        teacher.set_class_text("unknown", "")
+    teacher.undo(2)
+    assert teacher.model.class_texts_ == before
+    assert "Strix" not in teacher.model.classes_
+    X, y = make_documents(2)
+    LongTailClassifier(random_state=0).fit(X, y).save(tmp_path / "counts")
+    with pytest.raises(ValueError, match="keeps no texts of classes"):
+        longtail.Teacher(tmp_path / "counts").set_class_text(1, "one")

@@ -140,6 +140,7 @@ def _as_row(change: Any) -> dict[str, Any]:
         "rename": "{old} is called {new}",
         "merge": "{source} is part of {into}",
         "remove": "{label}",
+        "describe": "{label}: {text}",
         "refine": "what all classes share",
         "undo": "changes {changes}",
     }

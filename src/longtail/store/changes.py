@@ -54,7 +54,7 @@ class Change:
     by : str or None
         Who made it, if that was said.
     action : str
-        teach, forget, rename, merge, remove, refine or undo.
+        teach, forget, rename, merge, remove, describe, refine or undo.
     batches : tuple of dict
         The action's own fields, plain JSON; of a change of many documents, some in each.
     in_effect : bool
@@ -247,6 +247,11 @@ _ACTIONS: dict[str, Callable[[dict[str, Any], int], bool]] = {
     "rename": _holds_labels("old", "new"),
     "merge": _holds_labels("source", "into"),
     "remove": _holds_labels("label"),
+    "describe": lambda content, _: (
+        content.keys() == {"label", "text"}
+        and _is_label(content["label"])
+        and isinstance(content["text"], str)
+    ),
     "refine": _holds_labels(),
     "undo": _holds_earlier_changes,
 }

@@ -67,6 +67,8 @@ def apply(model: Any, action: str, contents: Sequence[Batches]) -> None:
         model.rename_class(content["old"], content["new"])
     elif action == "merge":
         model.merge_classes(content["source"], content["into"])
+    elif action == "describe":
+        model.set_class_text(content["label"], content["text"])
     elif action == "refine":
         model.refine()
     elif action == "remove":

@@ -11,7 +11,7 @@ import numbers as number_types
 import os
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,11 +22,11 @@ from longtail.store.container import read_checksum
 from longtail.store.journal import Journal
 from longtail.store.journal_rows import Header
 from longtail.store.overview import waiting_changes
-from longtail.teaching.documents import pack, plain_label
+from longtail.teaching.class_changes import Attempt, Batches, ClassChanges, attempt_change
+from longtail.teaching.documents import pack
 from longtail.teaching.opening import State, attach, catch_up, load_base, open_state
 from longtail.teaching.replay import (
     ReplayError,
-    apply_new,
     copy_model,
     replay,
     shares_segment,
@@ -34,11 +34,8 @@ from longtail.teaching.replay import (
 
 __all__ = ["Teacher"]
 
-Batches = list[dict[str, Any]]
-Attempt = Callable[[State], tuple[Any, Batches]]  # returns the changed model, and the change
 
-
-class Teacher:
+class Teacher(ClassChanges):
     """Change a saved model, durably: every change is on the disk before it has an effect.
 
     Several processes may teach the same model; each sees the others' changes before it makes its
@@ -107,7 +104,7 @@ class Teacher:
         int
             The number of the change.
         """
-        attempt = _attempt("teach", lambda model: pack(model, documents, labels))
+        attempt = attempt_change("teach", lambda model: pack(model, documents, labels))
         return self._record("teach", attempt, by)
 
     def forget(
@@ -138,39 +135,8 @@ class Teacher:
         DocumentError
             Which of several documents was never added, as far as that can be noticed.
         """
-        attempt = _attempt("forget", lambda model: pack(model, documents, labels))
+        attempt = attempt_change("forget", lambda model: pack(model, documents, labels))
         return _fold(self, attempt) if erase else self._record("forget", attempt, by)
-
-    def rename_class(self, old: Any, new: Any, by: str | None = None) -> int:
-        """Give a class another label, which no class has; return the number of the change."""
-        content = {"old": plain_label(old), "new": plain_label(new)}
-        return self._record("rename", _attempt("rename", lambda _: [content]), by)
-
-    def merge_classes(self, source: Any, into: Any, by: str | None = None) -> int:
-        """Move all documents of one class into another; return the number of the change."""
-        content = {"source": plain_label(source), "into": plain_label(into)}
-        return self._record("merge", _attempt("merge", lambda _: [content]), by)
-
-    def remove_class(self, label: Any, by: str | None = None) -> int:
-        """Forget a class with all its documents; return the number of the change."""
-        content = {"label": plain_label(label)}
-        return self._record("remove", _attempt("remove", lambda _: [content]), by)
-
-    def refine(self, by: str | None = None) -> int:
-        """Bring what all classes share up to date; return the number of the change.
-
-        As the model's own `refine` without documents: document frequencies and collection model
-        follow from the sums. It takes as long as rebuilding the index; call it after every few
-        hundred documents taught.
-
-        Raises
-        ------
-        ValueError
-            If the model has nothing of the kind (`DoubleSamplingClassifier`).
-        """
-        if not hasattr(self.model, "refine"):
-            raise ValueError(f"{type(self.model).__name__} has nothing to refine.")
-        return self._record("refine", _attempt("refine", lambda _: [{}]), by)
 
     def undo(
         self, n: int = 1, by: str | None = None, *, numbers: Sequence[int] | None = None
@@ -311,17 +277,6 @@ class _Before(NamedTuple):
             and header is not None
             and header.next_number == self.header.next_number + 1
         )
-
-
-def _attempt(action: str, content: Callable[[Any], Batches]) -> Attempt:
-    """Return a function that applies a change to a copy of a state's model."""
-
-    def attempt(state: State) -> tuple[Any, Batches]:
-        batches, model = content(state.model), copy_model(state.model)
-        apply_new(model, action, batches)
-        return model, batches
-
-    return attempt
 
 
 def _check_author(by: object) -> None:

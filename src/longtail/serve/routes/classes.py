@@ -78,7 +78,7 @@ async def change_class(request: Request, class_id: _ClassId, asked: ClassChange)
             change_id = teacher.merge_classes(label, match_label(snapshot, value), by=author)
         elif action == "remove":
             change_id = teacher.remove_class(label, by=author)
-        elif hasattr(teacher, "set_class_text"):
+        elif hasattr(snapshot.model, "class_texts_"):
             change_id = teacher.set_class_text(label, value, by=author)
         else:
             raise Problem(422, "This model keeps no texts of classes.")
