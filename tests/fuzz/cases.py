@@ -18,7 +18,7 @@ import numpy as np
 
 import longtail
 from longtail.exceptions import ModelFileError
-from longtail.store import open_model, write_model
+from longtail.store import open_model, pack_texts, write_model
 from tests.fuzz.mutations import (
     SYSTEMATIC,
     VALUES,
@@ -31,7 +31,9 @@ from tests.fuzz.mutations import (
 GOLDEN = Path(__file__).parents[1] / "persistence" / "golden"
 PREFIXES = ("format_1_first", "format_1", "format_2")
 ESTIMATORS = ("long_tail", "double_sampling", "text_long_tail", "text_double_sampling")
-SEEDS = tuple(f"{prefix}_{name}" for prefix in PREFIXES for name in ESTIMATORS)
+NAMED = "format_2_text_named"  # the golden file of texts, with names of its classes
+SEEDS = (*(f"{prefix}_{name}" for prefix in PREFIXES for name in ESTIMATORS), NAMED)
+NAME_PARTS = ("names", "class_texts", "check/name_weights")
 # Parts and parameters that only files of texts have.
 TEXT_PARTS = ("vocabulary", "added", "values/text", "values/added", "values/columns", "estimators")
 THINNED = 4  # one in so many of the cases that another seed has as well
@@ -70,13 +72,39 @@ class Content:
 @cache
 def read_seed(name: str) -> Content:
     """Return the content of a golden file, with a calibrator that has knots."""
-    file = open_model(GOLDEN / f"{name}.longtail")
+    golden = "format_2_text_long_tail" if name == NAMED else name
+    file = open_model(GOLDEN / f"{golden}.longtail")
     arrays = {name: np.array(array) for name, array in file.arrays.items()}
+    if name == NAMED:
+        arrays = _add_names(arrays)
     for name in arrays:
         part, _, attribute = name.partition("/")
         if part == "calibrator":
             arrays[name] = CALIBRATOR.get(attribute, CALIBRATOR["held_out"])
     return Content(file.kind, file.format_number, file.parameters, arrays)
+
+
+def _add_names(arrays: dict[str, Array]) -> dict[str, Array]:
+    """Give two of three classes a name of two terms; such a file has no index."""
+    n_classes, n_terms = (
+        len(arrays[f"statistics/{size}"]) for size in ("class_sizes", "document_frequencies")
+    )
+    named = np.arange(n_classes) % 3 > 0
+    indptr = np.concatenate([[0], np.cumsum(2 * named)])
+    indices = np.concatenate([[c % (n_terms - 1), n_terms - 1] for c in np.flatnonzero(named)])
+    texts = ["a name" if has_name else "" for has_name in named]
+    kept = {key: array for key, array in arrays.items() if not key.startswith("index/")}
+    return (
+        kept
+        | pack_texts("class_texts", texts)
+        | {
+            "names/indptr": indptr.astype(np.int64),
+            "names/indices": indices.astype(np.int32),
+            "names/weights": np.full(len(indices), 0.7, np.float32),
+            "names/named": named,
+            "check/name_weights": np.array([14.0, -0.6, 1.5]),
+        }
+    )
 
 
 def copy_seed(name: str) -> Content:
@@ -122,6 +150,13 @@ def suite_cases() -> Iterator[Case]:
     """
     for seed in SEEDS[4:]:  # the first variant has its share among the random cases
         newest, is_text = seed.startswith("format_2"), "_text_" in seed
+
+        if seed == NAMED:
+            for case, content, _ in systematic_cases(
+                seed, lambda case: case.startswith(NAME_PARTS)
+            ):
+                yield f"{seed}, {case}", content, True
+            continue
 
         def is_own(case: str, newest: bool = newest, is_text: bool = is_text) -> bool:
             return newest and (not is_text or case.startswith(TEXT_PARTS))
