@@ -56,6 +56,7 @@ def fit_partitions(
     on_stage: OnStage | None = None,
     on_task: OnTask | None = None,
     clean: bool = False,
+    class_texts: None = None,
 ) -> Estimator:
     """Fit an estimator on partitions: the same model, bit for bit, as from one `fit`.
 
@@ -81,6 +82,8 @@ def fit_partitions(
         Hears a `TaskReport` of each task that was run.
     clean : bool, default=False
         Whether the results are removed at the end; the fitted model keeps what it needs.
+    class_texts : None
+        Names of classes are taken by `fit` alone so far; anything else is refused.
 
     Returns
     -------
@@ -108,6 +111,11 @@ def fit_partitions(
     inner = (
         estimator._classifier_of_counts() if isinstance(estimator, TextClassifier) else estimator
     )
+    if class_texts is not None:
+        raise ValueError(
+            "class_texts: a fit over partitions takes none yet. Use fit, or name classes "
+            "afterwards with set_class_text."
+        )
     if getattr(inner, "time_budget", None) is not None:
         raise ValueError("time_budget is for fit in memory; over partitions leave it at None.")
     listed = list_partitions(partitions)
