@@ -96,7 +96,9 @@ def test_documents_come_and_go_and_the_name_stays(fitted, tmp_path):
     X, y = make_documents(2, seed=4, first=N_CLASSES - 2, last=N_CLASSES + 3)
     before = classifier.predict_topk(X, k=5)
     assert np.array_equal(before.scores, fitted.predict_topk(X, k=5).scores)
+    scorer = classifier._state.ranking_scorer
     classifier.partial_fit(X, y)
+    assert classifier._state.ranking_scorer is scorer  # adding names takes as long as an index
     taught = classifier.predict_topk(X, k=5)
     assert np.mean(taught.classes[:, 0] == y) > np.mean(before.classes[:, 0] == y)
     classifier.save(tmp_path / "taught")

@@ -52,7 +52,7 @@ def derive(state: LongTailState, n_jobs: int | None = None) -> LongTailState:
         delta=None,
     )
     index = build_index(state.ranking_scorer, state.statistics.n_terms, n_jobs)
-    return replace(state, index=index)
+    return _keep_scorer(state, replace(state, index=index))
 
 
 def merge_segments(state: LongTailState, n_jobs: int | None = None) -> LongTailState:
@@ -131,13 +131,13 @@ def change_documents(
     n_left = int(state.statistics.class_sizes[~delta.tombstones].sum())
     check_documents_left(n_left + delta.statistics.n_documents)
     index = replace(state.index, tombstones=np.flatnonzero(delta.tombstones))
-    return replace(state, delta=delta, index=index)
+    return _keep_scorer(state, replace(state, delta=delta, index=index))
 
 
 def grow_terms(state: LongTailState, n_terms: int) -> LongTailState:
     """Add terms that no document has had yet."""
     n_new = n_terms - len(state.term_weights)
-    return replace(
+    grown = replace(
         state,
         statistics=statistics_editing.grow_terms(state.statistics, n_terms),
         current_corpus=state.current_corpus.grow_terms(n_terms),
@@ -147,6 +147,15 @@ def grow_terms(state: LongTailState, n_terms: int) -> LongTailState:
         index=state.index.grow_terms(n_terms),
         delta=None if state.delta is None else state.delta.grow_terms(n_terms),
     )
+    return _keep_scorer(state, grown)
+
+
+def _keep_scorer(before: LongTailState, after: LongTailState) -> LongTailState:
+    """Let a state whose main segment is that of another use its scorer of documents and names."""
+    known = vars(before).get("ranking_scorer")
+    if before.names is not None and known is not None:
+        vars(after)["ranking_scorer"] = known
+    return after
 
 
 def refresh_corpus(state: LongTailState, n_jobs: int | None = None) -> LongTailState:
