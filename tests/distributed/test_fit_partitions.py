@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -262,3 +263,14 @@ def test_core_imports_no_dask():
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout.strip() == "set()"
+
+
+def test_the_page_names_the_versions_of_dask_that_tests_run_with():
+    root = Path(__file__).resolve().parents[2]
+    pinned = re.findall(
+        r"^(?:dask|distributed)==(.+)$", (root / "constraints.txt").read_text(), re.MULTILINE
+    )
+    page = (root / "docs" / "scaling.md").read_text(encoding="utf-8")
+    assert len(pinned) == 2
+    assert len(set(pinned)) == 1
+    assert f"tested with dask and distributed {pinned[0]}." in page
