@@ -58,11 +58,11 @@ def demo(
 
 def _run(threads: int, seed: int, update: Update) -> dict[str, Any]:
     """Compile, then fit and evaluate both estimators on the embedded WordNet set."""
-    from longtail.cli.warmup import COMPILING, compile_kernels
+    from longtail.cli.warmup import COMPILING, compile_for_counts
 
     update(COMPILING, 0, None)
     start = time.perf_counter()
-    compile_kernels(update)
+    compile_for_counts(update)
     compiled = time.perf_counter() - start
 
     from longtail import DoubleSamplingClassifier, LongTailClassifier

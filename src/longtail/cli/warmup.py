@@ -38,16 +38,46 @@ def warmup(as_json: AsJson = False, quiet: Quiet = False) -> None:
 
 def compile_kernels(update: Update) -> None:
     """Call all that fit, predict, explain, teach and the readers need, on made-up documents."""
+    with tempfile.TemporaryDirectory() as folder:
+        _run_all(list(_list_calls(Path(folder))), update)
+
+
+def compile_for_counts(update: Update) -> None:
+    """Call what fitting and predicting whole counts needs: a third of all."""
+    from longtail import DoubleSamplingClassifier, LongTailClassifier
+
+    def fit_and_predict(classifier: Any) -> None:
+        classifier.fit(X, y)
+        for documents in (X, X[:1]):  # many are scored class by class, one pair by pair
+            classifier.predict_topk(documents, 3)
+
+    with tempfile.TemporaryDirectory() as folder:
+        X, y = _make_counts(Path(folder) / "counts.svm")
+    X = 2 * X
+    kinds = (DoubleSamplingClassifier, LongTailClassifier)
+    _run_all([partial(fit_and_predict, kind(random_state=0, n_jobs=1)) for kind in kinds], update)
+
+
+def _run_all(calls: list[Callable[[], Any]], update: Update) -> None:
+    """Run calls one by one, and tell how far that is."""
     from longtail.exceptions import UncalibratedWarning
 
-    update(COMPILING, 0, None)
-    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore", UncalibratedWarning)  # of models that nobody keeps
-        calls = list(_list_calls(Path(folder)))
         for i, run in enumerate(calls):
             update(COMPILING, i, len(calls))
             run()
-        update(COMPILING, len(calls), len(calls))
+    update(COMPILING, len(calls), len(calls))
+
+
+def _make_counts(table: Path) -> tuple[Any, Any]:
+    """Return counts of made-up documents, some with fractions, and write them as a table."""
+    from longtail.datasets.count_chunks import read_count_chunks
+
+    rows = ((i % N_CLASSES, i % 97 + 1, i % 89 + 98) for i in range(2 * N_CLASSES))
+    table.write_text("".join(f"{label} {first}:1 {second}:2.5\n" for label, first, second in rows))
+    [counts] = read_count_chunks(table)
+    return counts.X, counts.y
 
 
 def _list_calls(folder: Path) -> Iterator[Callable[[], Any]]:
@@ -58,13 +88,9 @@ def _list_calls(folder: Path) -> Iterator[Callable[[], Any]]:
     """
     from longtail import DoubleSamplingClassifier, LongTailClassifier, TextClassifier
     from longtail.datasets import read_svmlight
-    from longtail.datasets.count_chunks import read_count_chunks
 
     table = folder / "counts.svm"
-    rows = ((i % N_CLASSES, i % 97 + 1, i % 89 + 98) for i in range(2 * N_CLASSES))
-    table.write_text("".join(f"{label} {first}:1 {second}:2.5\n" for label, first, second in rows))
-    [counts] = read_count_chunks(table)
-    X, y = counts.X, counts.y
+    X, y = _make_counts(table)
     yield lambda: read_svmlight(table)
     for kind in (LongTailClassifier, DoubleSamplingClassifier):
         for matrix in (X, 2 * X):
