@@ -797,3 +797,18 @@ def test_every_command_has_help():
         assert command in listed
         assert "Usage" in run(command, "--help").stdout
     assert run("nonsense", code=2).stderr
+
+
+def test_nothing_is_printed_of_a_table_that_cannot_be_read(files, model, tmp_path):
+    other = write_csv(tmp_path / "other.csv", files.held[:3], ("genus", "text"))
+    latin = tmp_path / "latin.csv"
+    latin.write_bytes("genus,body\nbär,ein brauner Bär\n".encode("latin-1"))
+    for table, problem in (
+        (tmp_path / "missing.csv", "No such file"),
+        (other, "there is no column 'body'"),
+        (latin, "not valid UTF-8; give the encoding, such as latin-1"),
+    ):
+        result = run("predict", model, table, code=1)
+        assert result.stdout == ""
+        assert problem in result.stderr
+    assert run("predict", model, latin, "--encoding", "latin-1").stdout.count("\n") == 2

@@ -256,7 +256,7 @@ def test_parquet_with_invalid_utf8(parquet):
     path = parquet({"genus": ["Ovis", "Felis", "Canis"], "body": body})
     (texts, labels, _), bad = read_skipping(path)
     assert (texts, labels) == (["sheep", ""], ["Ovis", "Canis"])
-    assert bad[0].reason == "column 'body' is not valid UTF-8"
+    assert bad[0].reason == "column 'body' is not valid UTF-8; give the encoding, such as latin-1"
 
 
 def test_parquet_that_is_none(write, parquet):

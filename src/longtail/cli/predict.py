@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from itertools import chain, islice
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -154,13 +155,14 @@ def predict(
                 n_terms=n_terms_of(classifier),
                 doing="predicting",
             ) as chunks,
-            open_output(out, written, columns, inputs) as write,
         ):
-            for chunk in chunks:
-                rows = _predict_rows(classifier, chunk, top, threshold, max_labels)
-                write(rows)
-                n_kept += sum(row.label is not None and row.label != [] for row in rows)
-                n_documents += len(chunk)
+            first = list(islice(chunks, 1))  # what is wrong with the table comes before any output
+            with open_output(out, written, columns, inputs) as write:
+                for chunk in chain(first, chunks):
+                    rows = _predict_rows(classifier, chunk, top, threshold, max_labels)
+                    write(rows)
+                    n_kept += sum(row.label is not None and row.label != [] for row in rows)
+                    n_documents += len(chunk)
         if not quiet and out != STANDARD_OUTPUT:
             held = (
                 "" if precision is None else f", {n_documents - n_kept:,} of them without a class"

@@ -309,7 +309,7 @@ def _find_fault(table: Table, cells: list[Cell]) -> str | None:
         try:
             value.encode("utf-8")
         except UnicodeEncodeError:
-            return f"column {name!r} is not valid UTF-8"
+            return f"column {name!r} is not valid UTF-8; give the encoding, such as latin-1"
     return None
 
 
