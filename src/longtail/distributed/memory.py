@@ -18,7 +18,7 @@ from longtail.exceptions import MemoryLimitError
 from longtail.statistics.classes import ClassStatistics
 
 # Peaks in one process, measured from outside with mapped files included, were 493 MB at 2.6 million
-# terms of classes, 975 MB at 12.9 million up to calibration, 4,964 MB at 105.9 million in sums.
+# terms of classes, 975 MB at 12.9 million up to calibration, 4,988 MB at 105.9 million to mining.
 PROCESS_BYTES = 370 * 10**6  # an interpreter with numpy, scipy, scikit-learn and compiled kernels
 CLASS_TERM_BYTES = 50  # a term of a class where all classes are in one process
 ENTRY_BYTES = 16  # an entry of counts with 64 bits, its term and its weight
