@@ -14,7 +14,6 @@ import longtail
 from longtail import DoubleSamplingClassifier, LongTailClassifier, TextClassifier
 from longtail._labels import LabelSets
 from longtail.exceptions import ModelFileError
-from longtail.scoring.names import FIRST_NAME_WEIGHTS
 from longtail.store import open_model, write_model
 from longtail.text import TextVectorizer
 from longtail.training.mixture import MACRO_SHARE, N_PARTS, PRIOR, PairParts, fit_mixture
@@ -68,7 +67,6 @@ def test_classes_without_documents_are_found_and_the_others_stay(fitted):
 def test_a_name_adds_what_the_formula_says(fitted):
     state = fitted._state
     weight, slope, bonus = state.check.name_weights.tolist()
-    assert state.check.name_weights.tolist() != FIRST_NAME_WEIGHTS.tolist()
     idf, sizes = state.corpus.idf, state.statistics.class_sizes
     documents, _ = make_documents(1, seed=3)
     scores = fitted.decision_function(documents)

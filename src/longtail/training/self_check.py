@@ -12,9 +12,9 @@ stay in the model. The rules:
 - Of the scorer alone, the scorer with its residuals, and a learned mixture of features and
   residuals by the size of the class, the one with the highest sum of accuracy and macro F1 is kept,
   the simplest where they tie.
-- Classes that are known by name alone get the highest bonus that loses at most one in a hundred of
-  the mean F1 of the first five places. What is learned for them is what costs the others least, and
-  without a bonus few are ever found.
+- Classes that are known by name alone get the highest bonus, up to that by which candidates were
+  found, that loses at most one in a hundred of the mean F1 of the first five places. What is
+  learned for them is what costs the others least, and without a bonus few are ever found.
 """
 
 from __future__ import annotations
