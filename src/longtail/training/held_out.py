@@ -209,8 +209,8 @@ def _choose_mixture(
     is_empty = test.statistics.class_sizes == 0
     if test.names is not None and is_empty[test.labels.class_ids].any():
         # A higher bonus than the one that found the candidates would find others, not seen here.
-        room = FIRST_NAME_WEIGHTS[2] - mixture.name_weights(FIRST_NAME_WEIGHTS)[2]
-        raised = [mixture.raise_bonus(more) for more in BONUSES if more <= max(room, 0.0)]
+        most = FIRST_NAME_WEIGHTS[2] - mixture.name_weights(FIRST_NAME_WEIGHTS)[2]
+        raised = [mixture.raise_bonus(more) for more in BONUSES if more <= max(most, 0.0)]
         bonus = choose_bonus([first_f1(test.labels, rank(m)[0]) for m in raised])
         mixture = mixture.raise_bonus(bonus)
         classes, scores = rank(mixture)
