@@ -24,7 +24,7 @@ CLASS_TERM_BYTES = 50  # a term of a class where all classes are in one process
 ENTRY_BYTES = 16  # an entry of counts with 64 bits, its term and its weight
 READING_FACTOR = 6  # an entry while it is parsed, stacked and written, in copies of itself
 CHARACTER_BYTES = 24  # of text while it is tokenized: its tokens, their ids, their terms
-DRAW_BYTES = 64  # a document while samples are drawn
+DRAW_BYTES = 130  # a document while samples are drawn; 128 were measured at ten million
 PAIR_BYTES = 24  # a mined pair of a document and a class, its log odds, and their groups
 INDEX_BYTES = 14  # an entry of the index, its scorer, and the quantization of both
 
