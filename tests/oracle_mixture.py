@@ -105,6 +105,8 @@ def fit_mixture(
         return Mixture()
     columns = [(part, row) for row in range(5) for part in range(N_PARTS)]
     columns.remove((SIZE, 1))
+    if len(lists) < settings.fewest_bent:
+        columns = [(part, row) for part, row in columns if row < 2]
     if deviation([part.log_size for part in listed]) < settings.smallest_spread:
         columns = [(part, 0) for part in range(N_PARTS) if part != SIZE]
     scales = [deviation([part.values[k] for part in listed]) + 1e-9 for k in range(N_PARTS)]

@@ -45,6 +45,7 @@ class Settings:
     most_checked: int = 2_000
     most_lost_recall: float = 0.01
     fewest_mixed: int = 200
+    fewest_bent: int = 1_000
     macro_share: float = 0.15
     mixture_prior: float = 1.0
     smallest_spread: float = 0.5

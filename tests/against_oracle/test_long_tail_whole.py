@@ -29,7 +29,9 @@ from tests.oracle_training import fit_feature_weights, scale_lists
 
 CLOSE = {"rel": 1e-8, "abs": 1e-8}
 # Sixty documents are enough to hold some out and calibrate on them.
-SMALL = Settings(held_out_share=0.3, fewest_calibrated=5, fewest_mixed=5, smallest_spread=0.3)
+SMALL = Settings(
+    held_out_share=0.3, fewest_calibrated=5, fewest_mixed=5, fewest_bent=12, smallest_spread=0.3
+)
 IN_CONFIG = {  # the field of FitConfig for each setting
     "n_sampled": "n_sampled",
     "n_listed": "n_listed",
@@ -44,6 +46,7 @@ IN_CONFIG = {  # the field of FitConfig for each setting
 WHERE = {  # the module's name for each other setting
     "most_lost_recall": (self_check, "MAX_LOST_RECALL"),
     "fewest_mixed": (mixture, "MIN_MIXED"),
+    "fewest_bent": (mixture, "MIN_BENT"),
     "macro_share": (mixture, "MACRO_SHARE"),
     "mixture_prior": (mixture, "PRIOR"),
     "smallest_spread": (mixture, "SMALLEST_SPREAD"),

@@ -9,6 +9,7 @@ from longtail import LongTailClassifier
 from longtail.scoring.features import weigh_by_size
 from longtail.scoring.linear import ClassResiduals
 from longtail.training.mixture import (
+    MIN_BENT,
     MIN_MIXED,
     N_FEATURES,
     N_PARTS,
@@ -68,6 +69,14 @@ def test_too_few_documents_change_nothing():
     mixture = fit_mixture(*make_parts(MIN_MIXED - 1))
     assert not mixture.features.any()
     assert mixture.residuals.tolist() == [[1, 1], *[[0, 0]] * 4]
+
+
+def test_with_few_documents_what_counts_is_a_line():
+    mixture = fit_mixture(*make_parts(MIN_BENT - 1))
+    assert mixture.features[1].any()
+    assert not mixture.features[2:].any()
+    assert not mixture.residuals[2:].any()
+    assert fit_mixture(*make_parts(MIN_BENT)).features[2:].any()
 
 
 def test_documents_without_their_class_change_nothing():
