@@ -17,9 +17,9 @@ import numpy as np
 
 from longtail._kernels.jit import inlined, kernel, shift_right, subroutine
 from longtail._kernels.sizes import BYTE_LEVELS, WORD_LEVELS
-from longtail._kernels.sorting import nth_largest, sort_together
+from longtail._kernels.sorting import nth_largest, sort_keys, sort_together
 
-CHUNK = 64  # classes of which one maximum is kept: 1/64 of the accumulators is read twice
+CHUNK = 64  # classes of which one maximum is kept
 _MIDDLE = 32768.0  # an accumulator of 0 means a class passed over, so all are moved up
 _MAX_FINE_TERMS = 8192  # of a document; with more, its quantum is made coarser
 _CACHED_CLASSES = 4096  # whose accumulators, 8 kB, stay in the fastest cache
@@ -91,7 +91,8 @@ def start_even_accumulators(start, accumulators):
 def add_postings(classes, quantized, base, factor, accumulators):
     """Add a term to the classes that have it; 16 bits of the product are its fraction."""
     for p in range(len(classes)):
-        accumulators[classes[p]] += np.uint16(base + ((factor * np.int64(quantized[p])) >> 16))
+        c = np.uint64(classes[p])  # unsigned: no check for negative ids
+        accumulators[c] += np.uint16(base + ((factor * np.int64(quantized[p])) >> 16))
 
 
 @inlined
@@ -228,12 +229,18 @@ def accumulate(vectors, row, index, scratch):
 
 @subroutine
 def find_maxima(accumulators, maxima):
-    """Fill the largest accumulator of each chunk of classes."""
-    for chunk in range(len(maxima)):
-        largest = np.uint16(0)
-        for c in range(chunk * CHUNK, min((chunk + 1) * CHUNK, len(accumulators))):
-            largest = max(largest, accumulators[c])
-        maxima[chunk] = largest
+    """Fill the largest accumulator of each chunk of classes.
+
+    The classes of a chunk lie as far apart as there are chunks: largest of all are then found for
+    many chunks at once, by vector instructions.
+    """
+    n_chunks = len(maxima)
+    for chunk in range(n_chunks):
+        maxima[chunk] = 0
+    for first in range(0, len(accumulators), n_chunks):
+        one_of_each = accumulators[first : first + n_chunks]
+        for chunk in range(len(one_of_each)):
+            maxima[chunk] = max(maxima[chunk], one_of_each[chunk])
 
 
 @subroutine
@@ -258,7 +265,7 @@ def shortlist_reaching(wanted, error_bound, scratch, shortlist):
     n_survivors = np.int64(0)
     for chunk in range(len(maxima)):
         if maxima[chunk] >= threshold:
-            for c in range(chunk * CHUNK, min((chunk + 1) * CHUNK, len(accumulators))):
+            for c in range(chunk, len(accumulators), len(maxima)):
                 if accumulators[c] >= threshold:
                     survivors[n_survivors] = c
                     keys[n_survivors] = accumulators[c]
@@ -271,6 +278,7 @@ def shortlist_reaching(wanted, error_bound, scratch, shortlist):
             if n < len(shortlist):
                 shortlist[n] = survivors[i]
             n += 1
+    sort_keys(shortlist, 0, min(n, len(shortlist)))
     return n
 
 

@@ -36,9 +36,10 @@ def count_reaching(values, n, bound):
     """Count the first n values that reach a bound."""
     total = np.int64(0)
     for start in range(0, n, _COUNTED_TOGETHER):
+        together = values[start : min(start + _COUNTED_TOGETHER, n)]
         count = np.uint16(0)  # as many bits as the values have: vector instructions again
-        for i in range(start, min(start + _COUNTED_TOGETHER, n)):
-            count = np.uint16(count + np.uint16(values[i] >= bound))
+        for i in range(len(together)):  # from 0: no check for negative positions
+            count = np.uint16(count + np.uint16(together[i] >= bound))
         total += np.int64(count)
     return total
 
