@@ -9,6 +9,7 @@ from __future__ import annotations
 FRACTION_BITS = 32
 WHOLE_QUERY = 1 << 30  # postings per class: more than the terms of any document
 LABEL_FORMS = ("labels", "lists", "sparse indicator", "dense indicator")
+MAX_COLUMNS = 1 << 24  # of an indicator matrix; classes without documents take memory as well
 
 # Bands of class size in training: name, smallest size, largest size.
 FREQUENCY_BANDS: tuple[tuple[str, int, int | None], ...] = (

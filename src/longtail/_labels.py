@@ -18,8 +18,8 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from longtail._columns import as_labels, is_missing, join_labels, show_label
-from longtail._constants import LABEL_FORMS
-from longtail.sparse import Integers, gather_rows, offsets_from_lengths
+from longtail._constants import LABEL_FORMS, MAX_COLUMNS
+from longtail.sparse import Integers, check_sparse, gather_rows, offsets_from_lengths
 
 Multilabel = bool | Literal["auto"]
 
@@ -50,6 +50,20 @@ class LabelForm:
     def is_indicator(self) -> bool:
         """Whether labels are the columns of a matrix."""
         return self.form > 1
+
+    def check_columns(self, labels: NDArray[Any]) -> None:
+        """Refuse labels that are no columns of the matrix; scipy would not notice."""
+        if not self.is_indicator or not len(labels):
+            return
+        found = f"labels of type {labels.dtype}"
+        if labels.dtype.kind in "iu":
+            wrong = labels[(labels < 0) | (labels >= MAX_COLUMNS)]
+            found = show_label(wrong[0]) if len(wrong) else ""
+        if found:
+            raise ValueError(
+                "the classes of this model are the columns of an indicator matrix, integers from 0 "
+                f"to {MAX_COLUMNS - 1}; got {found}."
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -360,14 +374,22 @@ def _check_flat(flat: list[Any], owners: Integers) -> None:
 
 def _from_indicator(y: Any) -> LabelSets:
     """Return the columns in which each row of a matrix of 0 and 1 is 1."""
+    check_sparse(y, "y")
     is_sparse = sp.issparse(y)
     matrix = y if is_sparse else np.asarray(y)
+    if matrix.shape[1] > MAX_COLUMNS:
+        raise ValueError(
+            f"y has {matrix.shape[1]} columns; an indicator matrix may have {MAX_COLUMNS}. Give "
+            "labels as a list of lists."
+        )
     if matrix.dtype.kind not in "biuf":
         raise ValueError(
             f"y has two dimensions and type {matrix.dtype}; an indicator matrix holds 0 and 1. "
             "Give other labels as a list of lists."
         )
     rows = sp.csr_array(matrix, copy=True)
+    check_sparse(rows, "y")  # other formats are converted as they are
+    rows.has_canonical_format = rows.has_sorted_indices = False  # whatever it claims
     rows.sum_duplicates()
     rows.eliminate_zeros()
     wrong = np.flatnonzero(rows.data != 1)

@@ -14,6 +14,7 @@ from longtail.sparse import Integers
 
 MAX_PADDED_K = 1_000  # k may be above the number of classes, but not without limit
 MAX_WEIGHT = 1_000_000  # times that one document counts
+MAX_REPEATED = 1 << 28  # documents that weights may add up to
 
 
 def cap_adversaries(adversaries: int, n_classes: int) -> int:
@@ -111,7 +112,10 @@ def repeat_by_weight(X: Any, y: Labels, sample_weight: ArrayLike | None) -> tupl
     """
     if sample_weight is None:
         return X, y
-    weights = np.asarray(sample_weight, dtype=np.float64)
+    try:
+        weights = np.asarray(sample_weight, dtype=np.float64)
+    except (TypeError, OverflowError) as error:
+        raise ValueError(f"sample_weight must hold whole numbers: {error}.") from None
     if weights.ndim != 1 or len(weights) != len(y):
         raise ValueError(
             f"sample_weight must have one weight for each of the {len(y)} documents; its shape is "
@@ -124,6 +128,11 @@ def repeat_by_weight(X: Any, y: Labels, sample_weight: ArrayLike | None) -> tupl
         )
     if np.all(weights == 1):
         return X, y
+    if weights.sum() > MAX_REPEATED:
+        raise ValueError(
+            f"sample_weight adds up to {weights.sum():.0f} documents; at most {MAX_REPEATED} can "
+            "be counted. Divide the weights by a common factor."
+        )
     rows = np.repeat(np.arange(len(y)), weights.astype(np.int64))
     if not len(rows):
         raise ValueError("sample_weight is zero for every document; at least one must count.")

@@ -123,7 +123,7 @@ class CountMatrix:
         return cls(indptr, narrow, _narrow(data, largest), n_terms)
 
 
-def check_sparse(X: Any) -> None:
+def check_sparse(X: Any, name: str = "X") -> None:
     """Refuse a scipy matrix whose parts do not fit each other: what scipy itself does not check.
 
     Its arrays may have been assigned or mapped from a file; compiled code follows them blindly.
@@ -131,9 +131,11 @@ def check_sparse(X: Any) -> None:
     Raises
     ------
     ValueError
-        If an offset falls or an index is out of range.
+        If an offset falls or an index is out of range, or it has not two dimensions.
     """
     layout = getattr(X, "format", None) if sp.issparse(X) else None
+    if layout and len(X.shape) != 2:
+        raise ValueError(f"{name} must have two dimensions; got a sparse array of {X.shape}.")
     if layout == "coo":
         bounds = list(zip(X.coords, X.shape, strict=True))
     elif layout in ("csr", "csc", "bsr"):
@@ -144,7 +146,7 @@ def check_sparse(X: Any) -> None:
         n_entries = min(len(X.indices), len(X.data))
         if not _are_offsets(X.indptr, n_rows, n_entries):
             raise ValueError(
-                f"X is a damaged {layout} matrix of shape {X.shape}: its indptr must have "
+                f"{name} is a damaged {layout} matrix of shape {X.shape}: its indptr must have "
                 f"{n_rows + 1} offsets that start at 0, never fall and end within its "
                 f"{n_entries} entries. Build the matrix anew."
             )
@@ -154,7 +156,7 @@ def check_sparse(X: Any) -> None:
     for indices, size in bounds:
         if len(indices) and not 0 <= indices.min() <= indices.max() < size:
             raise ValueError(
-                f"X is a damaged {layout} matrix of shape {X.shape}: its indices reach from "
+                f"{name} is a damaged {layout} matrix of shape {X.shape}: its indices reach from "
                 f"{indices.min()} to {indices.max()}, outside 0 to {size - 1}. "
                 "Build the matrix anew."
             )

@@ -114,11 +114,18 @@ def test_a_weight_is_a_number_of_repetitions(Classifier, problem):
         ([np.nan] * 60, "must hold whole numbers"),
         ([0] * 60, "zero for every document"),
         ([1] * 59, "one weight for each of the 60 documents"),
+        ([10**400] * 60, "must hold whole numbers: int too large"),
+        ([1j] * 60, "must hold whole numbers: float"),
     ],
 )
 def test_bad_weights(Classifier, problem, weights, message):
     with pytest.raises(ValueError, match=message):
         Classifier().fit(problem.X, problem.y, sample_weight=weights)
+
+
+def test_weights_that_add_up_to_too_many_documents():
+    with pytest.raises(ValueError, match="adds up to 300000000 documents"):
+        LongTailClassifier().fit(np.ones((300, 2)), [0, 1] * 150, sample_weight=[1e6] * 300)
 
 
 # ---- state, locks, interrupts

@@ -194,6 +194,41 @@ def test_bad_edits_leave_the_model(fitted):
     assert fitted._state is state
 
 
+@pytest.mark.parametrize(
+    "rows",
+    [{1: [[1], [1, 2]]}, {1: [object()] * 240}, {1: [10**400] * 240}, ([1], [["a"] * 240])],
+)
+def test_class_texts_that_are_no_counts_are_refused(rows):
+    X, y = make_documents(4)
+    with pytest.raises(ValueError, match="class_texts must hold rows of counts"):
+        LongTailClassifier().fit(X, y, class_texts=rows)
+
+
+@pytest.mark.parametrize("n_rows", [1, 2])
+@pytest.mark.parametrize("offset", [10**8, -(10**8)])
+def test_a_damaged_row_is_refused(fitted, n_rows, offset):
+    row = sp.csr_array(np.ones((n_rows, 240 // n_rows)))
+    row.indptr[1] = offset
+    with pytest.raises(ValueError, match="the text of class 1 is a damaged csr matrix"):
+        fitted.set_class_text(1, row)
+
+
+def test_rows_may_be_lists():
+    X, y = make_documents(4)
+    lists, matrix = (
+        ([1, 2], [name_row(1).tolist(), name_row(2).tolist()]),
+        {
+            1: name_row(1),
+            2: name_row(2),
+        },
+    )
+    models = [
+        LongTailClassifier(random_state=0, calibrate=False).fit(X, y, class_texts=texts)
+        for texts in (lists, matrix)
+    ]
+    assert np.array_equal(*(model.decision_function(X[:5]) for model in models))
+
+
 def test_columns_of_an_indicator_matrix_can_be_known_by_name():
     X, y = make_documents(4)
     Y = sp.csr_array((np.ones(len(y)), (np.arange(len(y)), y)), shape=(len(y), 180))

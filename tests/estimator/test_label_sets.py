@@ -168,6 +168,44 @@ def test_a_file_keeps_everything(model, data, tmp_path):
         assert loaded.threshold_for(0.7) == fitted.threshold_for(0.7)
 
 
+@pytest.mark.parametrize("kind", [np.array, sp.csr_array])
+def test_classes_added_to_an_indicator_are_columns(data, kind, tmp_path):
+    X, y = data
+    model = LongTailClassifier(random_state=0, calibrate=False)
+    model.fit(X[:200], as_indicator(y[:200], kind))
+    state = model.state_
+    for label, shown in ((-5, "-5"), (2**24, "16777216"), (2.5, "labels of type float64")):
+        with pytest.raises(ValueError, match=f"columns of an indicator .* got {shown}"):
+            model.partial_fit(X[:1], [[label]])
+        with pytest.raises(ValueError, match=f"columns of an indicator .* got {shown}"):
+            model.rename_class(model.classes_[3], label)
+        with pytest.raises(ValueError, match=f"columns of an indicator .* got {shown}"):
+            model.set_class_text(label, np.ones(N_TERMS))
+    with pytest.raises(ValueError, match=r"columns of an indicator .* got labels of type <U1"):
+        model.set_class_text("a", np.ones(N_TERMS))
+    assert model.state_ is state
+    model.partial_fit(X[:1], [[N_CLASSES + 9]])
+    model.save(tmp_path / "model")
+    predicted = longtail.load(tmp_path / "model").predict(X[:3])
+    assert predicted.shape == (3, N_CLASSES + 10)
+    assert sp.issparse(predicted) == (kind is not np.array)
+    model.partial_fit(X[:1], [[2**24 - 1]])
+    assert sp.issparse(model.predict(X[:3]))  # a dense one would take 400 MB
+
+
+def test_a_damaged_indicator_is_refused_everywhere(data):
+    X, y = data
+    model = LongTailClassifier(random_state=0, calibrate=False)
+    model.fit(X[:200], as_indicator(y[:200], sp.csr_array))
+    state = model.state_
+    for method in (model.fit, model.partial_fit, model.forget, model.refine, model.score):
+        indicator = as_indicator(y[:200], sp.csr_array)
+        indicator.indptr[5] = 10**8
+        with pytest.raises(ValueError, match="y is a damaged csr matrix"):
+            method(X[:200], indicator)
+    assert model.state_ is state
+
+
 def test_explanations_of_each_label_add_up(model, data):
     X, _ = data
     labels = model.predict_topk(X[:5], 2).classes

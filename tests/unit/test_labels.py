@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 from longtail._labels import LabelSets, read_label_sets
+from tests.unit.test_sparse import DAMAGE, damaged
 
 LISTS = [["b", "a"], [], ["b"], ["c", "b"]]
 
@@ -108,3 +111,32 @@ def test_sets_are_refused_where_labels_are_asked_for() -> None:
         read_label_sets(LISTS, multilabel=False)
     with pytest.raises(ValueError, match='"auto", True or False'):
         read_label_sets(LISTS, multilabel="yes")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("kind", [sp.csr_array, sp.csc_array, sp.csr_matrix])
+@pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
+def test_a_damaged_indicator_is_refused(kind: Any, damage: Any) -> None:
+    indicator = (np.arange(60).reshape(6, 10) % 3 == 0).astype(np.int64)
+    with pytest.raises(ValueError, match=r"y is a damaged cs. matrix of shape"):
+        read_label_sets(damaged(kind(indicator), damage))
+
+
+def test_damaged_indicators_of_other_formats_are_refused() -> None:
+    coo = sp.coo_array(np.eye(3))
+    coo.coords = (np.array([0, 1, 10**8]), np.array([0, 1, 2]))
+    lil = sp.lil_array(np.eye(3))
+    lil.rows[1] = [7]
+    for matrix in (coo, lil):
+        with pytest.raises(ValueError, match="y is a damaged"):
+            read_label_sets(matrix)
+    with pytest.raises(ValueError, match="y must have two dimensions"):
+        read_label_sets(sp.coo_array(np.arange(3)))
+    with pytest.raises(ValueError, match="y has 16777217 columns"):
+        read_label_sets(sp.csr_array((2, 2**24 + 1)))
+
+
+def test_an_indicator_that_claims_to_be_canonical_is_not_believed() -> None:
+    matrix = sp.csr_array(np.array([[1, 1, 0], [0, 1, 0]]))
+    assert matrix.has_canonical_format
+    matrix.indices[:2] = [1, 0]
+    assert check(read_label_sets(matrix)).class_ids.tolist() == [0, 1, 1]

@@ -68,6 +68,7 @@ class ClassTextEditing(OutcomeCalibration):
     @staticmethod
     def _check_column(form: Any, labels: NDArray[Any]) -> None:
         """Refuse a class that an indicator matrix has no column for."""
+        form.check_columns(labels)
         if form.n_columns and not np.all((labels >= 0) & (labels < form.n_columns)):
             raise ValueError(
                 f"labels are the {form.n_columns} columns of an indicator matrix; class_texts has "
@@ -90,7 +91,8 @@ def read_class_texts(class_texts: Any, n_terms: int) -> ClassTexts | None:
         rows = _stack([_as_row(row, label) for label, row in given.items()], n_terms, first)
     elif isinstance(class_texts, tuple) and len(class_texts) == 2:
         labels = as_labels(class_texts[0])
-        rows = _stack([class_texts[1]], n_terms, None)
+        matrix = class_texts[1]
+        rows = _stack([matrix if sp.issparse(matrix) else _as_floats(matrix)], n_terms, None)
     else:
         raise ValueError(
             "class_texts must be a mapping of label to counts, or a pair (labels, matrix); "
@@ -115,10 +117,20 @@ def _as_row(row: Any, label: Any) -> Any:
             f"the text of class {label!r} must be a row of counts; got a string. TextClassifier "
             "takes texts."
         )
-    if sp.issparse(row):
-        sparse: Any = row
-        return sparse.reshape(1, -1)
-    return np.atleast_2d(np.asarray(row, dtype=np.float64))
+    if not sp.issparse(row):
+        return np.atleast_2d(_as_floats(row))
+    sparse: Any = row
+    if sparse.ndim == 2:
+        check_sparse(sparse, f"the text of class {label!r}")  # before it is reshaped
+    return sparse.reshape(1, -1)
+
+
+def _as_floats(rows: Any) -> NDArray[np.float64]:
+    """Return counts as an array."""
+    try:
+        return np.asarray(rows, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ValueError(f"class_texts must hold rows of counts: {error}.") from None
 
 
 def _stack(rows: list[Any], n_terms: int, label: Any) -> CountMatrix:
@@ -132,5 +144,5 @@ def _stack(rows: list[Any], n_terms: int, label: Any) -> CountMatrix:
                 f"class_texts must have rows of {n_terms} counts, one for each column of X; got "
                 f"shape {row.shape}{of_class}."
             )
-        check_sparse(row)
+        check_sparse(row, "class_texts")
     return CountMatrix.from_matrix(sp.vstack([sp.csr_array(row) for row in rows], format="csr"))

@@ -19,6 +19,10 @@ from longtail.results import Threshold
 from longtail.sparse import Floats, Integers
 from longtail.training.calibration import choose_set_sizes
 
+# Of the label sets of a model: it may have been loaded from a file that claims any number, and each
+# column takes 8 bytes per document.
+MAX_DENSE_COLUMNS = 1 << 16
+
 
 class LabelSetPrediction(CountClassifier):
     """`predict` and `score` of a model whose documents may have several labels."""
@@ -53,7 +57,7 @@ class LabelSetPrediction(CountClassifier):
         -------
         ndarray of shape (n_documents,), or list of lists, or indicator matrix
             Labels. Label sets come in the form that `fit` was given: as lists, most probable label
-            first, or as a sparse or dense matrix of 0 and 1.
+            first, or as a sparse or dense matrix of 0 and 1, sparse beyond 65,536 columns.
         """
         state = self._fitted()
         if not state.label_form.is_multilabel:
@@ -110,12 +114,13 @@ def form_sets(
     if not form.is_indicator:
         flat, bounds = labels.tolist(), indptr.tolist()
         return [flat[first:last] for first, last in pairwise(bounds)]
+    n_columns = max(form.n_columns, int(classes.max()) + 1)  # classes may be added
     matrix = sp.csr_array(
-        (np.ones(len(labels), np.int64), labels, indptr),
-        shape=(len(sizes), max(form.n_columns, int(classes.max()) + 1)),  # classes may be added
+        (np.ones(len(labels), np.int64), labels, indptr), shape=(len(sizes), n_columns)
     )
     matrix.sort_indices()
-    return matrix if LABEL_FORMS[form.form] == "sparse indicator" else matrix.toarray()
+    is_dense = LABEL_FORMS[form.form] == "dense indicator" and n_columns <= MAX_DENSE_COLUMNS
+    return matrix.toarray() if is_dense else matrix
 
 
 def _document_f1(true: LabelSets, predicted: LabelSets) -> Floats:

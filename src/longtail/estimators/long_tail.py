@@ -58,11 +58,13 @@ class _LongTailEdits(ClassTextEditing):
         return long_tail_editing.merge_segments(state, self.n_jobs)
 
     def _apply_edit(self, state: LongTailState, edit: ClassEdit) -> LongTailState:
+        state.label_form.check_columns(edit.classes)
         return long_tail_editing.apply_edit(state, edit, self.n_jobs)
 
     def _with_documents(
         self, state: LongTailState, counts: CountMatrix, y: NDArray[Any], direction: int
     ) -> LongTailState:
+        state.label_form.check_columns(y)
         return long_tail_editing.change_documents(state, counts, y, direction, self.n_jobs)
 
     def _with_terms(self, state: LongTailState, n_terms: int) -> LongTailState:

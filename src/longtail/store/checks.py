@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from longtail._constants import LABEL_FORMS
+from longtail._constants import LABEL_FORMS, MAX_COLUMNS
 from longtail._kernels.sizes import BYTE_LEVELS, WORD_LEVELS
 from longtail.store.manifest import Array
 from longtail.store.specs import LARGEST_SIZE, ArraySpec, TextsSpec, ValueSpec
@@ -336,9 +336,8 @@ def _index_has_the_scorers_biases(arrays: Arrays, _: Values) -> bool:
 def _labels_are_columns(arrays: Arrays, values: Values) -> bool:
     if values["label_form/form"] < LABEL_FORMS.index("sparse indicator"):
         return True
-    classes = arrays.get("classes", np.zeros(0))
-    n_columns = values["label_form/n_columns"]
-    return classes.dtype.kind in "iu" and bool(classes[0] >= 0 and classes[-1] < n_columns)
+    classes = arrays.get("classes", np.zeros(0))  # some may have been added since the fit
+    return classes.dtype.kind in "iu" and bool(classes[0] >= 0 and classes[-1] < MAX_COLUMNS)
 
 
 def _terms_are_utf8(arrays: Arrays, _: Values) -> bool:
