@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -108,6 +109,26 @@ def test_threshold_reaches_its_precision(precision):
     assert kept.mean() == pytest.approx(threshold.coverage, abs=0.02)
     assert 0.05 < kept.mean() < 0.95
     assert right[kept, 0].mean() == pytest.approx(precision, abs=0.02)
+
+
+@pytest.mark.parametrize("marginal", [False, True])
+def test_a_threshold_counts_all_that_have_its_probability(marginal):
+    """Beyond the last knot of a map many predictions have the same probability."""
+    correct = np.repeat([True, False, True, False], [30, 10, 10, 50])
+    calibrator = replace(
+        Calibrator.identity(marginal=marginal),
+        top_log_odds=np.array([0.0, 1.0]),
+        top_probabilities=np.array([0.2, 0.75]),
+        held_out_log_odds=np.append(np.linspace(5.0, 1.5, 40), np.linspace(0.9, 0.0, 60)),
+        held_out_correct=correct,
+        pair_probabilities=np.append(np.full(40, 0.75), np.linspace(0.7, 0.2, 60)),
+        pair_correct=correct,
+    )
+    # The first 30 are correct, but whoever takes them takes 10 more of the same probability.
+    assert np.isnan(find_threshold(calibrator, 0.9).threshold)
+    found = find_threshold(calibrator, 0.6)
+    assert (found.threshold < 0.75, found.n_documents) == (True, 63)
+    assert found.expected_precision == pytest.approx(40 / 63)
 
 
 def test_thresholds_that_cannot_be_given():

@@ -138,19 +138,35 @@ def fit_calibrator(
 def estimate_calibration_error(calibrator: Calibrator) -> float:
     """Return the calibration error to expect on new documents of known classes.
 
-    The map of the best candidate is fitted on every other held-out document and measured on the
-    rest, and the reverse (two-fold cross-validation); NaN where nothing was fitted.
+    Of the best candidates, cross-validated; NaN where nothing was fitted.
     """
     if not calibrator.is_calibrated:
         return float("nan")
     if calibrator.calibration_error is not None:
         return calibrator.calibration_error
+    probabilities = cross_validated_probabilities(calibrator)
+    return expected_calibration_error(probabilities, calibrator.held_out_correct)
+
+
+def cross_validated_probabilities(calibrator: Calibrator) -> Floats:
+    """Return the probability of the best candidate of each held-out document.
+
+    The map is fitted on every other document and read for the rest, and the reverse (two-fold
+    cross-validation): on the documents that it was fitted on, a map is always calibrated.
+    """
     log_odds, correct = calibrator.held_out_log_odds, calibrator.held_out_correct
     probabilities = np.empty(len(log_odds))
     for fold in (0, 1):
         knots = _fit_map(log_odds[1 - fold :: 2], correct[1 - fold :: 2])
         probabilities[fold::2] = _apply_map(log_odds[fold::2], *knots)
-    return expected_calibration_error(probabilities, correct)
+    return probabilities
+
+
+def held_out_probabilities(calibrator: Calibrator) -> Floats:
+    """Return the probability that each held-out document's best candidate has, highest first."""
+    return _apply_map(
+        calibrator.held_out_log_odds, calibrator.top_log_odds, calibrator.top_probabilities
+    )
 
 
 def calibrate(scores: Floats, calibrator: Calibrator) -> Floats:
@@ -279,16 +295,12 @@ def find_threshold(calibrator: Calibrator, precision: float, unknown: float = 0.
     weight = unknown / (1.0 - unknown) * n_held_out / max(n_unknown, 1)
     kept = counts + weight * strangers
     reached = np.cumsum(calibrator.held_out_correct) / kept
-    # The last of many crossings is a lucky one: half a standard error makes up for that (measured).
-    margin = 0.5 * np.sqrt(precision * (1.0 - precision) / counts)
-    enough = np.flatnonzero(reached >= precision + margin)
-    if not len(enough):
+    probabilities = held_out_probabilities(calibrator)
+    last = _find_last_crossing(probabilities, reached, precision)
+    if last is None:
         return Threshold(np.nan, np.nan, 0.0, 0)
-    last = int(enough[-1])
-    log_odds = calibrator.held_out_log_odds[last : last + 1]
-    threshold = _apply_map(log_odds, calibrator.top_log_odds, calibrator.top_probabilities)[0]
     coverage = (1.0 - unknown) * float(kept[last]) / n_held_out
-    return Threshold(float(threshold), float(reached[last]), coverage, last + 1)
+    return Threshold(float(probabilities[last]), float(reached[last]), coverage, last + 1)
 
 
 def _find_marginal_threshold(calibrator: Calibrator, precision: float, unknown: float) -> Threshold:
@@ -300,15 +312,24 @@ def _find_marginal_threshold(calibrator: Calibrator, precision: float, unknown: 
         )
     counts = np.arange(1, len(calibrator.pair_correct) + 1)
     reached = np.cumsum(calibrator.pair_correct) / counts
-    margin = 0.5 * np.sqrt(precision * (1.0 - precision) / counts)  # as in `find_threshold`
-    enough = np.flatnonzero(reached >= precision + margin)
-    if not len(enough):
+    last = _find_last_crossing(calibrator.pair_probabilities, reached, precision)
+    if last is None:
         return Threshold(np.nan, np.nan, 0.0, 0)
-    threshold = float(calibrator.pair_probabilities[enough[-1]])
-    # Whatever has the same probability is above the threshold as well.
-    n_above = int(np.count_nonzero(calibrator.pair_probabilities >= threshold))
-    coverage = n_above / len(calibrator.held_out_correct)
-    return Threshold(threshold, float(reached[n_above - 1]), coverage, n_above)
+    coverage = (last + 1) / len(calibrator.held_out_correct)
+    threshold = float(calibrator.pair_probabilities[last])
+    return Threshold(threshold, float(reached[last]), coverage, last + 1)
+
+
+def _find_last_crossing(probabilities: Floats, reached: Floats, precision: float) -> int | None:
+    """Return the last prediction up to which a precision is reached; None where it never is.
+
+    Predictions, most certain first, that have the same probability are kept or left out together.
+    """
+    # The last of many crossings is a lucky one: half a standard error makes up for that (measured).
+    margin = 0.5 * np.sqrt(precision * (1.0 - precision) / np.arange(1, len(reached) + 1))
+    ends = np.diff(probabilities, append=-1.0) != 0
+    enough = np.flatnonzero(ends & (reached >= precision + margin))
+    return int(enough[-1]) if len(enough) else None
 
 
 def _log_odds_without(scores: Floats, correct: NDArray[np.bool_]) -> Floats:
