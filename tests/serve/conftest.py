@@ -37,6 +37,7 @@ CLASSES = {
     "swan": ["white", "neck", "lake"],
     "mole": ["tunnels", "velvet", "blind"],
 }
+FURRY = ("bear", "fox", "wolf", "hare", "lynx", "mole")
 COMMON = ["a", "the", "animal", "lives", "near", "forest", "water", "and", "eats", "runs", "large"]
 
 
@@ -58,6 +59,19 @@ def make_documents(n_each: int = 40, seed: int = 0) -> tuple[list[str], list[str
 def fitted_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("serve") / "animals.longtail"
     TextClassifier(random_state=0).fit(*make_documents()).save(path)
+    return path
+
+
+@pytest.fixture(scope="session")
+def sets_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model of label sets whose classes have ids for labels, and names."""
+    texts, labels = make_documents()
+    ids = {animal: f"id-{i:02d}" for i, animal in enumerate(CLASSES)}
+    sets = [[ids[label], *(["id-fur"] if label in FURRY else [])] for label in labels]
+    names = {class_id: f"the {animal}" for animal, class_id in ids.items()}
+    path = tmp_path_factory.mktemp("serve") / "sets.longtail"
+    classifier = TextClassifier(random_state=0)
+    classifier.fit(texts, sets, class_texts=names | {"id-fur": "furry animals"}).save(path)
     return path
 
 

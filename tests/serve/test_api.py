@@ -80,6 +80,10 @@ def test_an_explanation_adds_up_and_finds_its_terms(client: TestClient) -> None:
         terms = sum(term["contribution"] for term in part["terms"])
         assert terms + part["rest"] + part["constant"] == pytest.approx(part["score"])
         assert sum(part["features"].values()) == pytest.approx(part["score"])
+    named = [
+        [term["term"] for term in answer[key]["terms"]] for key in ("explanation", "runner_up")
+    ]
+    assert named[0] == named[1]  # so that they can be compared
     spans = {term["term"]: term["spans"] for term in answer["explanation"]["terms"]}
     assert [text[a:b] for a, b in spans["honey"]] == ["HONEY", "honey"]
     assert [text[a:b] for a, b in spans["den"]] == ["dën"]
@@ -329,3 +333,71 @@ def test_label_sets(tmp_path: Path) -> None:
         (result,) = client.post("/v1/predict", json={"documents": ["stripes"]}).json()["results"]
         assert {entry["label"] for entry in result["classes"][:2]} == {"tiger", "zebra"}
         assert client.get("/v1/quality").status_code == 200
+
+
+def test_classes_with_names_are_shown_and_found_by_them(sets_file: Path, tmp_path: Path) -> None:
+    path = tmp_path / "sets.longtail"
+    path.write_bytes(sets_file.read_bytes())
+    app = create_app(path, Settings(tokens=TOKENS))
+    with TestClient(app, "http://127.0.0.1", raise_server_exceptions=False) as client:
+        model = longtail.load(path)
+        body = {"documents": ["honey in the den, claws"], "k": 13}
+        result = client.post("/v1/predict", json=body).json()["results"][0]
+        assert result["labels"] == model.predict(body["documents"])[0]
+        assert result["classes"][0]["text"] == model.class_texts_[result["classes"][0]["label"]]
+        marginals = [entry["probability"] for entry in result["classes"]]
+        assert result["none"] == pytest.approx(np.prod(1 - np.array(marginals)))
+
+        def find(query: str) -> list[str]:
+            answer = client.get("/v1/classes", params={"query": query, "by": "name"}).json()
+            return [entry["label"] for entry in answer["classes"]]
+
+        assert find("furry")[0] == find("frury animals")[0] == "id-fur"
+        assert find("id-fur").count("id-fur") == 1
+        assert find("the").count("id-00") == 1  # though it is found by both of its names
+        address = f"/v1/classes/{encode_id('id-fur')}"
+        changed = client.patch(
+            address, json={"text": "with a coat", "version": "*"}, headers=BEARER
+        )
+        assert changed.status_code == 200
+        assert client.get(address).json()["text"] == "with a coat"
+        assert find("with a coat")[0] == "id-fur"
+        assert find("furry")[:1] != ["id-fur"]
+        suggested = client.post("/v1/projects/longtail/suggest", data={"text": "honey den"})
+        assert suggested.json()["results"][0]["label"] == "the bear"
+        answer = client.post("/v1/explain", json={"text": "honey den"}).json()
+        assert answer["explanation"]["text"] == "the bear"
+        labels = ["id-00", "id-fur", "id-new"]
+        document = {"text": "purrs softly", "labels": labels}
+        body = {"documents": [document], "version": "*"}
+        assert client.post("/v1/teach", json=body, headers=BEARER).status_code == 200
+        found = client.post("/v1/predict", json={"documents": ["purrs softly"]}).json()
+        assert found["results"][0]["classes"][0]["label"] in labels
+        assert "text" not in next(
+            entry for entry in found["results"][0]["classes"] if entry["label"] == "id-new"
+        )
+
+
+@pytest.mark.parametrize("kind", ["one label", "label sets"])
+def test_quality_and_thresholds_are_those_of_the_model(
+    kind: str, fitted_file: Path, sets_file: Path
+) -> None:
+    path = fitted_file if kind == "one label" else sets_file
+    model = longtail.load(path)
+    with TestClient(create_app(path, Settings()), "http://127.0.0.1") as client:
+        quality = client.get("/v1/quality").json()
+        for precision in (0.5, 0.8, 0.9):
+            found = client.get("/v1/threshold", params={"precision": precision}).json()
+            expected = model.threshold_for(precision)
+            assert found["threshold"] == pytest.approx(expected.threshold)
+            assert found["coverage"] == pytest.approx(expected.coverage)
+            # The curve has the point that the threshold chooses, or one next to it.
+            point = min(quality["curve"], key=lambda p: abs(p["threshold"] - found["threshold"]))
+            assert point["precision"] == pytest.approx(found["expected_precision"], abs=0.02)
+            assert point["coverage"] == pytest.approx(found["coverage"], abs=0.05)
+    check = model.classifier_.self_check_.summary()
+    assert quality["figures"]["accuracy"] == check["accuracy"]
+    assert quality["figures"]["calibration_error"] == model.classifier_.calibration_error_
+    assert sum(entry["n_documents"] for entry in quality["bins"]) == quality["n_held_out"]
+    n_kept = sum(entry["n_documents"] * entry["measured"] for entry in quality["bins"])
+    assert n_kept == pytest.approx(model.classifier_.state_.calibrator.held_out_correct.sum())

@@ -44,9 +44,29 @@ def service(
     return start(path)
 
 
+@pytest.fixture(scope="module")
+def sets_service(
+    sets_file: Path, start: Callable[..., Running], tmp_path_factory: pytest.TempPathFactory
+) -> Running:
+    """A service of a model of label sets with names."""
+    path = tmp_path_factory.mktemp("page") / "sets.longtail"
+    shutil.copy(sets_file, path)
+    return start(path)
+
+
 @pytest.fixture
 def open_page(browser: Any, service: Running) -> Iterator[Callable[..., Any]]:
     """Return a function that opens the page; no error may reach its console."""
+    yield from _open_pages(browser, service)
+
+
+@pytest.fixture
+def sets_page(browser: Any, sets_service: Running) -> Iterator[Callable[..., Any]]:
+    """Return a function that opens the page of label sets."""
+    yield from _open_pages(browser, sets_service)
+
+
+def _open_pages(browser: Any, service: Running) -> Iterator[Callable[..., Any]]:
     contexts, errors = [], []
 
     def open_one(token: bool = True, **options: Any) -> Any:
@@ -199,6 +219,70 @@ def test_queue(open_page: Callable[..., Any], tmp_path: Path) -> None:
     assert {record["how"] for record in records} == {"accepted", "by precision", None}
 
 
+def test_a_queue_goes_back_and_undoes(open_page: Callable[..., Any], tmp_path: Path) -> None:
+    page = open_page()
+    page.click("#tab-queue")
+    table = tmp_path / "new.jsonl"
+    table.write_text('"zebra stripes"\n{"text": "honey den claws bear"}\n')
+    page.set_input_files("#queue-file", str(table))
+    says(page, "#queue-text", "zebra")
+    page.keyboard.press("/")
+    page.keyboard.type("zebra")
+    says(page, "#queue-item [role=option] >> nth=-1", "Create class zebra")
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("Enter")
+    says(page, "#status", "corrected, zebra")
+    says(page, "#queue-progress", "1 of 2 texts labelled")
+    page.keyboard.press("u")
+    says(page, "#status", "is undone")
+    says(page, "#queue-text", "zebra")
+    says(page, "#queue-progress", "0 of 2 texts labelled")
+    assert "zebra" not in page.locator("#queue-item .candidates").inner_text()
+
+
+def test_label_sets_are_ticked_taught_and_saved(
+    sets_page: Callable[..., Any], tmp_path: Path
+) -> None:
+    page = sets_page()
+    write(page, "honey den claws bear")
+    wait_for_top(page, "the bear")
+    boxes = page.locator("#candidates input[type=checkbox]")
+    assert page.get_by_label("the bear is a label").first.is_checked()
+    assert page.get_by_label("furry animals is a label").first.is_checked()
+    page.fill("#text", "whiskers purring")
+    page.wait_for_timeout(500)
+    for i in range(boxes.count()):
+        boxes.nth(i).uncheck()
+    choose_new(page, "id-cat")
+    says(page, "#teach .chips", "id-cat")
+    page.get_by_role("combobox").first.fill("furry")
+    page.locator("#teach [role=option]").first.click()
+    page.get_by_role("button", name="Teach", exact=True).click()
+    says(page, "#status", "taught as id-cat, furry animals")
+    says(page, "#candidates", "id-cat")
+    page.click("#tab-queue")
+    table = tmp_path / "new.jsonl"
+    table.write_text('"honey den claws bear"\n"hoots night owl feathers"\n')
+    page.set_input_files("#queue-file", str(table))
+    page.wait_for_selector("#queue-text")
+    page.select_option("#queue-order", "file")
+    first = page.locator("#queue-item input[type=checkbox]:checked").count()
+    page.keyboard.press("1")
+    assert page.locator("#queue-item input[type=checkbox]:checked").count() == first - 1
+    page.keyboard.press("1")
+    page.keyboard.press("a")
+    says(page, "#queue-progress", "1 of 2")
+    page.fill("#queue-precision", "60")
+    page.click("#queue-accept-all")
+    says(page, "#queue-progress", "2 of 2")
+    with page.expect_download() as saved:
+        page.click("#save-jsonl")
+    records = [json.loads(line) for line in Path(saved.value.path()).read_text().splitlines()]
+    assert set(records[0]["label"]) == {"id-00", "id-fur"}
+    assert "id-02" in records[1]["label"]
+    assert [record["how"] for record in records] == ["accepted", "by precision"]
+
+
 def test_keyboard_only(open_page: Callable[..., Any]) -> None:
     page = open_page()
     page.focus("#text")
@@ -241,13 +325,27 @@ def test_classes_are_renamed_and_changes_undone(open_page: Callable[..., Any]) -
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_accessible_on_a_phone_and_without_errors(
-    open_page: Callable[..., Any], scheme: str
+    sets_page: Callable[..., Any], open_page: Callable[..., Any], scheme: str, tmp_path: Path
 ) -> None:
-    page = open_page(viewport={"width": 360, "height": 740}, color_scheme=scheme)
+    opened = sets_page if scheme == "light" else open_page
+    page = opened(viewport={"width": 360, "height": 740}, color_scheme=scheme)
     write(page, "honey den")
+    table = tmp_path / "new.csv"
+    table.write_text("text\nhoots night owl feathers\nhoney den claws bear\nquux\n")
     axe = AXE.read_text()
     for tab in ("try", "queue", "classes", "quality"):
         page.click(f"#tab-{tab}")
+        if tab == "queue":
+            page.set_input_files("#queue-file", str(table))
+            page.wait_for_selector("#queue-text")
+            page.fill("#queue-precision", "50")
+            page.click("#queue-accept-all")
+            says(page, "#status", "precision")
+            page.click("#queue-audit-start")
+            page.get_by_role("button", name="Yes").click()
+        if tab == "classes":
+            page.locator("#class-list td button").first.click()
+            page.wait_for_selector("#class-details h3")
         page.wait_for_timeout(400)
         assert page.evaluate("document.documentElement.scrollWidth") <= 360, tab
         page.evaluate(axe + "; 0")

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from longtail.serve.predictions import describe_label
 from longtail.serve.problems import Problem
 from longtail.serve.served_model import Snapshot
 from longtail.sparse import Integers
@@ -73,6 +74,7 @@ def describe(snapshot: Snapshot, label: Any, row: int) -> dict[str, Any]:
     return {
         "id": encode_id(label),
         "label": label,
+        "text": snapshot.texts.get(label),
         "size": int(snapshot.statistics.class_sizes[row]),
         "terms": [
             {"term": term, "weight": weight}
@@ -106,7 +108,7 @@ def find_neighbours(snapshot: Snapshot, label: Any, terms: list[str]) -> list[di
     k = min(N_NEIGHBOURS + 1, len(snapshot.classes))
     top = snapshot.model.predict_topk([" . ".join(spelled)], k)
     return [
-        {"id": encode_id(other), "label": other, "score": score}
+        {"id": encode_id(other), "score": score} | describe_label(snapshot, other)
         for other, score, valid in zip(
             top.classes[0].tolist(), top.scores[0].tolist(), top.valid[0].tolist(), strict=True
         )

@@ -1,14 +1,16 @@
 """Search among the names of classes: by prefix, and by what the letters have in common.
 
-In: labels. Out: an inverted index from n-grams of characters to names. The grams of a name are all
-runs of three characters, with a space before the first, and the first letter of every word; a query
-finds the names that share most of its grams, so a slip of the hand does not hide a class. At 29,268
-names of some 20 characters a search takes about 1 ms.
+In: labels, and the texts of classes where a model has them: a class whose label is an id is found
+by what it is called. Out: an inverted index from n-grams of characters to names. The grams of a
+name are all runs of three characters, with a space before the first, and the first letter of every
+word; a query finds the names that share most of its grams, so a slip of the hand does not hide a
+class. At 29,268 names of some 20 characters a search takes about 1 ms.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Any
@@ -53,8 +55,7 @@ class _GramIndex:
     in_order: list[tuple[str, int]]
 
     @classmethod
-    def build(cls, labels: list[Any]) -> _GramIndex:
-        names = [fold(label) for label in labels]
+    def build(cls, names: list[str]) -> _GramIndex:
         grams, owners = _list_grams(names)
         order = np.lexsort((owners, grams))
         grams, owners = grams[order], owners[order]
@@ -78,45 +79,76 @@ class _GramIndex:
 
     def find_prefix(self, query: str, limit: int) -> list[int]:
         """Return names that begin with a query, in alphabetical order."""
-        found: list[int] = []
-        for name, i in self.in_order[bisect_left(self.in_order, (query, -1)) :]:
-            if not name.startswith(query) or len(found) == limit:
-                break
-            found.append(i)
-        return found
+        start = bisect_left(self.in_order, (query, -1))
+        following = self.in_order[start : start + limit]
+        return [i for name, i in following if name.startswith(query)]
+
+
+@dataclass(frozen=True, eq=False)
+class _Segment:
+    """Names of some classes: their labels, and their texts where they have any.
+
+    Attributes
+    ----------
+    labels : ndarray of shape (n_names,)
+        The class that each name stands for.
+    grams : _GramIndex
+        The names.
+    """
+
+    labels: NDArray[Any]
+    grams: _GramIndex
+
+    @classmethod
+    def build(cls, classes: NDArray[Any], texts: Mapping[Any, str]) -> _Segment:
+        labels = classes.tolist()
+        described = [i for i, label in enumerate(labels) if texts.get(label)]
+        names = [fold(label) for label in labels] + [fold(texts[labels[i]]) for i in described]
+        rows = np.concatenate([np.arange(len(labels)), np.asarray(described, np.int64)])
+        return cls(classes[rows.astype(np.int64)], _GramIndex.build(names))
 
 
 @dataclass(frozen=True, eq=False)
 class ClassNames:
-    """The classes of one moment: an index of most of them, and the few that came since.
+    """The classes of one moment: an index of most of them, and the few that changed since.
 
     Attributes
     ----------
     classes : ndarray
         Labels, sorted.
+    texts : mapping of label to str
+        Names or descriptions of the classes that have any.
     """
 
     classes: NDArray[Any]
-    _indexed: NDArray[Any]
-    _main: _GramIndex
-    _added: NDArray[Any]
-    _delta: _GramIndex
+    texts: Mapping[Any, str]
+    _main: _Segment
+    _delta: _Segment
     _gone: NDArray[np.bool_]
 
     @classmethod
-    def index(cls, classes: NDArray[Any], before: ClassNames | None = None) -> ClassNames:
+    def index(
+        cls,
+        classes: NDArray[Any],
+        texts: Mapping[Any, str] | None = None,
+        before: ClassNames | None = None,
+    ) -> ClassNames:
         """Index the names of classes; what an earlier index has is used again."""
+        texts = texts or {}
         if before is not None:
-            if before.classes is classes or np.array_equal(before.classes, classes):
+            is_same = before.classes is classes or np.array_equal(before.classes, classes)
+            if is_same and before.texts == texts:
                 return before
-            added = np.setdiff1d(classes, before._indexed, assume_unique=True)
-            gone = ~np.isin(before._indexed, classes, assume_unique=True)
+            main = before._main
+            redescribed = [label for label in classes.tolist()
+                           if before.texts.get(label) != texts.get(label)]  # fmt: skip
+            gone = ~np.isin(main.labels, classes) | np.isin(main.labels, redescribed)
+            added = classes[~np.isin(classes, main.labels[~gone])]
             if len(added) + np.count_nonzero(gone) <= MOST_ADDED:
-                delta = _GramIndex.build(added.tolist())
-                return cls(classes, before._indexed, before._main, added, delta, gone)
-        main, nothing = _GramIndex.build(classes.tolist()), classes[:0]
-        gone = np.zeros(len(classes), np.bool_)
-        return cls(classes, classes, main, nothing, _GramIndex.build([]), gone)
+                return cls(classes, texts, main, _Segment.build(added, texts), gone)
+        main = _Segment.build(classes, texts)
+        nothing = _Segment.build(classes[:0], {})
+        return cls(classes, texts, main, nothing, np.zeros(len(main.labels), np.bool_))
 
     def search(self, query: str, limit: int) -> list[tuple[Any, str]]:
         """Return labels, best first, each with how it was found: "prefix" or "fuzzy".
@@ -132,41 +164,38 @@ class ClassNames:
         if not folded:
             return []
         ranked = [
-            *self._search_segment(self._main, self._indexed, folded, limit, self._gone),
-            *self._search_segment(self._delta, self._added, folded, limit, None),
+            *_search_segment(self._main, folded, limit, self._gone),
+            *_search_segment(self._delta, folded, limit, None),
         ]
         ranked.sort(key=lambda entry: entry[0])
-        return [(label, how) for _, label, how in ranked[:limit]]
+        found: dict[Any, str] = {}  # a class by the best of its names
+        for _, label, how in ranked:
+            found.setdefault(label, how)
+        return list(found.items())[:limit]
 
-    def _search_segment(
-        self,
-        segment: _GramIndex,
-        labels: NDArray[Any],
-        query: str,
-        limit: int,
-        gone: NDArray[np.bool_] | None,
-    ) -> list[tuple[tuple[Any, ...], Any, str]]:
-        """Return sort keys, labels and how they were found."""
-        n_gone = 0 if gone is None else int(np.count_nonzero(gone))
-        shares = segment.count_shared(query)
-        if gone is not None:
-            shares[gone] = 0.0
-        near = np.flatnonzero(shares >= _FEWEST_SHARED)
-        order = np.lexsort((near, segment.lengths[near], -shares[near]))
-        near = near[order[: _COMPARED * limit]]
-        prefixed = [
-            i
-            for i in segment.find_prefix(query, limit + n_gone)
-            if gone is None or not gone[i]
-        ]  # fmt: skip
-        entries = []
-        for i in dict.fromkeys([*prefixed, *near.tolist()]):
-            name = segment.names[i]
-            is_prefix = name.startswith(query)
-            likeness = float(shares[i]) + (0.0 if is_prefix else _compare(query, name))
-            key = (name != query, not is_prefix, -likeness, len(name), name)
-            entries.append((key, labels[i : i + 1].tolist()[0], "prefix" if is_prefix else "fuzzy"))
-        return entries
+
+def _search_segment(
+    segment: _Segment, query: str, limit: int, gone: NDArray[np.bool_] | None
+) -> Iterable[tuple[tuple[Any, ...], Any, str]]:
+    """Yield sort keys, labels and how they were found."""
+    index = segment.grams
+    shares = index.count_shared(query)
+    n_gone = 0
+    if gone is not None:
+        n_gone = int(np.count_nonzero(gone))
+        shares[gone] = 0.0
+    near = np.flatnonzero(shares >= _FEWEST_SHARED)
+    order = np.lexsort((near, index.lengths[near], -shares[near]))
+    near = near[order[: _COMPARED * limit]]
+    prefixed = index.find_prefix(query, limit + n_gone)
+    for i in dict.fromkeys([*prefixed, *near.tolist()]):
+        if gone is not None and gone[i]:
+            continue
+        name = index.names[i]
+        is_prefix = name.startswith(query)
+        likeness = float(shares[i]) + (0.0 if is_prefix else _compare(query, name))
+        key = (name != query, not is_prefix, -likeness, len(name), name)
+        yield key, segment.labels[i : i + 1].tolist()[0], "prefix" if is_prefix else "fuzzy"
 
 
 def _compare(query: str, name: str) -> float:

@@ -11,13 +11,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from longtail.results import Threshold
+from longtail.results import Threshold, TopK
 from longtail.serve.served_model import Snapshot
 from longtail.training.calibration import choose_set_sizes
 from longtail.training.config import count_candidates
 
 MOST_CANDIDATES = 100
+LONGEST_TEXT = 200  # characters of the text of a class in a list
 
 
 @dataclass(frozen=True)
@@ -34,12 +36,15 @@ class Prediction:
         Their probabilities; scores where the model has none.
     n_predicted : int
         How many of them are the label set; 1 for one label per document.
+    none : float or None
+        Probability that no candidate is the class; None where that is not known.
     """
 
     snapshot: Snapshot
     labels: list[Any]
     values: list[float]
     n_predicted: int
+    none: float | None
 
     @property
     def predicted(self) -> list[Any]:
@@ -61,10 +66,24 @@ def predict(snapshot: Snapshot, texts: list[str]) -> list[Prediction]:
     sizes = np.minimum(counts, 1)
     if snapshot.is_multilabel:
         sizes = np.minimum(counts, choose_set_sizes(top.scores, None))
-    rows = zip(
-        *(top.classes.tolist(), top.scores.tolist(), counts.tolist(), sizes.tolist()), strict=True
-    )
-    return [Prediction(snapshot, labels[:n], values[:n], size) for labels, values, n, size in rows]
+    columns = (top.classes, top.scores, counts, sizes, _none_probabilities(snapshot, top))
+    return [
+        Prediction(snapshot, labels[:n], values[:n], size, none)
+        for labels, values, n, size, none in zip(*(c.tolist() for c in columns), strict=True)
+    ]
+
+
+def _none_probabilities(snapshot: Snapshot, top: TopK) -> NDArray[Any]:
+    """Return for each text the probability that no candidate is its class.
+
+    The labels of a set are taken as independent.
+    """
+    if top.none is not None:
+        return top.none
+    if snapshot.is_multilabel and snapshot.has_probabilities:
+        none: NDArray[Any] = np.prod(1.0 - np.minimum(top.scores, 1.0), axis=1)
+        return none
+    return np.full(len(top.scores), None)
 
 
 def as_json(prediction: Prediction, k: int, threshold: Threshold | None) -> dict[str, Any]:
@@ -90,24 +109,17 @@ def as_json(prediction: Prediction, k: int, threshold: Threshold | None) -> dict
         "labels": labels,
         "abstained": threshold is not None and not labels,
         "classes": [
-            {"label": label, key: value}
+            describe_label(snapshot, label) | {key: value}
             for label, value in zip(prediction.labels[:k], values[:k], strict=True)
         ],
-        "none": none_probability(prediction),
+        "none": prediction.none,
     }
 
 
-def none_probability(prediction: Prediction) -> float | None:
-    """Return the probability that no candidate is the class; None where that is not known.
-
-    With one label per document the candidates exclude each other; the labels of a set are taken as
-    independent.
-    """
-    if not prediction.snapshot.has_probabilities:
-        return None
-    if prediction.snapshot.is_multilabel:
-        return math.prod(1.0 - min(value, 1.0) for value in prediction.values)
-    return max(0.0, 1.0 - math.fsum(prediction.values))
+def describe_label(snapshot: Snapshot, label: Any) -> dict[str, Any]:
+    """Return a label, with the text of the class where it has one."""
+    text = snapshot.texts.get(label)
+    return {"label": label} if text is None else {"label": label, "text": text[:LONGEST_TEXT]}
 
 
 def find_threshold(snapshot: Snapshot, precision: float | None) -> Threshold | None:
@@ -118,10 +130,8 @@ def find_threshold(snapshot: Snapshot, precision: float | None) -> Threshold | N
     return threshold
 
 
-def threshold_as_json(threshold: Threshold | None) -> dict[str, Any] | None:
+def threshold_as_json(threshold: Threshold) -> dict[str, Any]:
     """Return a threshold as it is sent; null stands for what cannot be reached."""
-    if threshold is None:
-        return None
     finite = math.isfinite(threshold.threshold)
     return {
         "threshold": threshold.threshold if finite else None,

@@ -1,75 +1,84 @@
 """What held-out documents showed when the model was fitted: stored with it, drawn by the page.
 
-In: the self-check and the calibrator of a model. Out: accuracy by class frequency, a calibration
-curve, and precision against coverage, as plain JSON.
+In: the self-check and the calibrator of a model. Out: accuracy by class frequency, the calibration
+of the best candidates, and precision against coverage, as plain JSON. With several labels per
+document the last is of (document, label) pairs, and coverage counts labels per document.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from longtail._constants import FIGURES, FREQUENCY_BANDS
+from longtail.metrics.calibration import precision_curve, reliability
 from longtail.serve.served_model import Snapshot
-from longtail.training.calibration import _apply_map
+from longtail.sparse import Floats
+from longtail.training.calibration import (
+    Calibrator,
+    cross_validated_probabilities,
+    held_out_probabilities,
+)
 
-N_BINS = 10
 N_POINTS = 200  # of the curve of precision against coverage
 
 
 def measure_quality(snapshot: Snapshot) -> dict[str, Any]:
     """Return what is known of a model's quality; null where nothing was held out."""
-    state = getattr(snapshot.model.classifier_, "_state", None)
-    check, calibrator = getattr(state, "check", None), getattr(state, "calibrator", None)
+    classifier = snapshot.model.classifier_
+    check = getattr(classifier, "self_check_", None)
+    calibrator = None if check is None else classifier.state_.calibrator
     if check is None or calibrator is None or not len(calibrator.held_out_correct):
         return {"n_held_out": 0, "figures": None, "by_frequency": [], "curve": [], "bins": []}
-    correct = calibrator.held_out_correct
-    probabilities = _apply_map(
-        calibrator.held_out_log_odds, calibrator.top_log_odds, calibrator.top_probabilities
-    )
+    n_held_out = len(calibrator.held_out_correct)
     summary = check.summary()
-    figures = {name: _as_float(summary.get(name)) for name in FIGURES[:3]}
+    figures = {name: _finite(summary.get(name)) for name in FIGURES[:3]}
     return {
-        "n_held_out": len(correct),
-        "figures": figures,
+        "n_held_out": n_held_out,
+        "figures": figures | {"calibration_error": _finite(classifier.calibration_error_)},
         "by_frequency": [
-            {"band": name, "low": low, "high": high, "accuracy": _as_float(summary.get(name))}
+            {"band": name, "low": low, "high": high, "accuracy": _finite(summary.get(name))}
             for name, low, high in FREQUENCY_BANDS
         ],
-        "curve": _precision_curve(probabilities, correct),
-        "bins": _calibration_bins(probabilities, correct),
+        "curve": _draw_curve(*_held_out_predictions(calibrator), n_held_out),
+        "bins": [
+            {
+                "promised": entry.mean_probability,
+                "measured": entry.accuracy,
+                "n_documents": entry.n_documents,
+            }
+            for entry in reliability(
+                cross_validated_probabilities(calibrator), calibrator.held_out_correct
+            )
+            if entry.n_documents
+        ],
     }
 
 
-def _precision_curve(probabilities: Any, correct: Any) -> list[dict[str, float]]:
-    """Return precision and coverage by threshold; documents come most certain first."""
-    n_documents = len(correct)
-    precision = np.cumsum(correct) / np.arange(1, n_documents + 1)
-    rows = np.unique(np.linspace(0, n_documents - 1, N_POINTS).astype(np.int64))
+def _held_out_predictions(calibrator: Calibrator) -> tuple[Floats, NDArray[np.bool_]]:
+    """Return probability and correctness of each prediction of held-out documents."""
+    if calibrator.marginal:
+        return calibrator.pair_probabilities, calibrator.pair_correct
+    return held_out_probabilities(calibrator), calibrator.held_out_correct
+
+
+def _draw_curve(
+    probabilities: Floats, correct: NDArray[np.bool_], n_documents: int
+) -> list[dict[str, float]]:
+    """Return some points of precision against coverage, the most certain predictions first."""
+    curve = precision_curve(probabilities, correct)
+    rows = np.unique(np.linspace(0, len(curve.precision) - 1, N_POINTS).astype(np.int64))
+    per_document = len(probabilities) / n_documents  # 1 with one label per document
+    columns = (curve.thresholds, curve.precision, curve.coverage * per_document)
+    names = ("threshold", "precision", "coverage")
     return [
-        {
-            "threshold": float(probabilities[row]),
-            "precision": float(precision[row]),
-            "coverage": (row + 1) / n_documents,
-        }
-        for row in rows.tolist()
+        dict(zip(names, values, strict=True))
+        for values in zip(*(column[rows].tolist() for column in columns), strict=True)
     ]
 
 
-def _calibration_bins(probabilities: Any, correct: Any) -> list[dict[str, float]]:
-    """Return promised and measured precision in bins of the promised one."""
-    bins = np.minimum((probabilities * N_BINS).astype(np.int64), N_BINS - 1)
-    return [
-        {
-            "promised": float(probabilities[bins == i].mean()),
-            "measured": float(correct[bins == i].mean()),
-            "n_documents": int(np.count_nonzero(bins == i)),
-        }
-        for i in range(N_BINS)
-        if np.any(bins == i)
-    ]
-
-
-def _as_float(value: Any) -> float | None:
-    return float(value) if isinstance(value, float) and np.isfinite(value) else None
+def _finite(value: Any) -> float | None:
+    return float(value) if isinstance(value, float) and math.isfinite(value) else None

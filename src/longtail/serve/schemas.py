@@ -54,10 +54,14 @@ class PredictRequest(_Request):
     new_words: Annotated[bool, Field(description="Also return words that no document had.")] = False
 
 
+ClassText = Annotated[str, Field(description="What the class is called, or its description.")]
+
+
 class Candidate(BaseModel):
     """A class that a text may be in."""
 
     label: AnyLabel
+    text: ClassText | None = None
     probability: float | None = None
     score: float | None = None
 
@@ -84,6 +88,12 @@ class ThresholdBody(BaseModel):
     expected_precision: float | None
     coverage: float
     n_documents: int
+
+
+class ThresholdResponse(ThresholdBody):
+    """The same, and which model it is of."""
+
+    version: str
 
 
 class PredictResponse(BaseModel):
@@ -114,6 +124,7 @@ class ExplanationBody(BaseModel):
     """A score in parts: terms + rest + constant, or features, add up to it."""
 
     label: AnyLabel
+    text: ClassText | None = None
     score: float
     features: dict[str, float]
     terms: list[TermPart]
@@ -122,7 +133,7 @@ class ExplanationBody(BaseModel):
 
 
 class ExplainResponse(BaseModel):
-    """Why a text gets a class, beside the best other one."""
+    """Why a text gets a class, beside the best other one; both name the same terms."""
 
     version: str
     explanation: ExplanationBody
@@ -178,6 +189,7 @@ class ClassSummary(BaseModel):
 
     id: str
     label: AnyLabel
+    text: ClassText | None = None
     size: int
     match: Literal["prefix", "fuzzy", "score"] | None = None
 
@@ -202,6 +214,7 @@ class Neighbour(BaseModel):
 
     id: str
     label: AnyLabel
+    text: ClassText | None = None
     score: float
 
 
@@ -211,6 +224,7 @@ class ClassDetails(BaseModel):
     version: str
     id: str
     label: AnyLabel
+    text: ClassText | None = None
     size: int
     terms: list[TermWeight]
     neighbours: list[Neighbour]
@@ -244,9 +258,58 @@ class ModelInfo(BaseModel):
     probabilities: bool
     n_classes: int
     n_documents: int
+    class_texts: Annotated[bool, Field(description="Whether classes may have a text.")]
     read_only: bool
     may_teach: bool
     library: str
+
+
+class QualityFigures(BaseModel):
+    """Shares of held-out documents, or of their labels; null where there were none."""
+
+    accuracy: float | None
+    macro_f1: float | None
+    recall: Annotated[float | None, Field(description="The true class is among the candidates.")]
+    calibration_error: float | None
+
+
+class QualityBand(BaseModel):
+    """Accuracy for classes of some sizes."""
+
+    band: str
+    low: int
+    high: int | None
+    accuracy: float | None
+
+
+class QualityPoint(BaseModel):
+    """What is reached by keeping predictions at or above a probability."""
+
+    threshold: float
+    precision: float
+    coverage: Annotated[
+        float,
+        Field(description="Share of the documents; labels a document for a multi-label model."),
+    ]
+
+
+class QualityBin(BaseModel):
+    """Held-out documents whose best candidate has about one probability; cross-validated."""
+
+    promised: float
+    measured: float
+    n_documents: int
+
+
+class QualityResponse(BaseModel):
+    """What held-out documents showed when the model was fitted."""
+
+    version: str
+    n_held_out: int
+    figures: QualityFigures | None
+    by_frequency: list[QualityBand]
+    curve: list[QualityPoint]
+    bins: list[QualityBin]
 
 
 class ReloadResponse(BaseModel):

@@ -49,9 +49,14 @@ class Snapshot:
         self._lock = Lock()
 
     @cached_property
+    def texts(self) -> dict[Any, str]:
+        """Names or descriptions of the classes that have any."""
+        return dict(getattr(self.model, "class_texts_", {}))
+
+    @cached_property
     def names(self) -> ClassNames:
         """The names of the classes, searchable."""
-        return ClassNames.index(self.classes, self._before)
+        return ClassNames.index(self.classes, self.texts, self._before)
 
     @cached_property
     def statistics(self) -> ClassStatistics:

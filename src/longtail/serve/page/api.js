@@ -2,12 +2,14 @@
 
 import { warn } from "./dom.js";
 
-export const state = { model: null, version: "", precision: 0.9, token: "" };
+const PRECISION = "longtail precision";
+
+export const state = { model: null, version: "", precision: Number(localStorage.getItem(PRECISION)) || 0.9, token: "" };
 const listeners = new Set();
 
 /** Be told when the model has another version, or the caller another token. */
 export const onChange = (listener) => listeners.add(listener);
-export const tell = () => listeners.forEach((listener) => listener());
+const tell = () => listeners.forEach((listener) => listener());
 
 export class ApiError extends Error {
   constructor(body) { super(body.detail || body.title || "The service does not answer."); this.status = body.status || 0; }
@@ -33,6 +35,13 @@ export async function request(method, path, body) {
   return answer;
 }
 
+/** Set the precision below which the model abstains; this browser remembers it. */
+export function setPrecision(precision) {
+  state.precision = precision;
+  localStorage.setItem(PRECISION, String(precision));
+  tell();
+}
+
 /** Ask what is served, and tell the views. */
 export async function refresh() {
   try {
@@ -46,7 +55,19 @@ export async function refresh() {
 }
 
 export const predict = (documents, more = {}) => request("POST", "/v1/predict", { documents, ...more });
-export const explain = (text, label) => request("POST", "/v1/explain", { text, label, top_terms: 12 });
+export const explain = (text, label) => request("POST", "/v1/explain", { text, label, top_terms: 8 });
+
+/** Return from which probability on a precision is reached; asked once for each version. */
+export function findThreshold(precision) {
+  const key = `${state.version} ${precision}`;
+  if (findThreshold.key !== key) {
+    findThreshold.key = key;
+    findThreshold.found = request("GET", `/v1/threshold?${new URLSearchParams({ precision })}`);
+    findThreshold.found.catch(() => { findThreshold.key = ""; });
+  }
+  return findThreshold.found;
+}
+
 export const searchClasses = (query, limit = 12) =>
   request("GET", `/v1/classes?${new URLSearchParams({ query, limit })}`);
 
@@ -66,7 +87,7 @@ export async function change(method, path, body, against = state.version) {
 }
 
 export const teach = (documents, against) => change("POST", "/v1/teach", { documents }, against);
-export const undo = (changes) => change("POST", "/v1/undo", changes ? { changes } : {});
+export const undo = (changes, against) => change("POST", "/v1/undo", changes ? { changes } : {}, against);
 
 /** The id of a class in an address: s and base64url of its UTF-8, or n and a number. */
 export function classId(label) {

@@ -1,11 +1,11 @@
 // A search for a class by name, with suggestions: the combobox pattern of WAI-ARIA.
 
-import { debounce, el, nameOf, warn } from "./dom.js";
+import { debounce, el, nameOf, number, spoken, warn } from "./dom.js";
 import { searchClasses } from "./api.js";
 
 let made = 0;
 
-/** Return an element in which a class is searched; `onPick` is told the label. */
+/** Return an element in which a class is searched; `onPick` is told the class, or null while it is searched. */
 export function classSearch({ label, onPick, mayCreate = false }) {
   const id = `search-${++made}`;
   const options = el("ul", { class: "options", id: `${id}-options`, role: "listbox", "aria-label": label, hidden: true });
@@ -36,9 +36,9 @@ export function classSearch({ label, onPick, mayCreate = false }) {
   function pick(i) {
     const entry = found[i];
     if (!entry) return;
-    input.value = entry.label;
+    input.value = spoken(entry);
     close();
-    onPick(entry.label, Boolean(entry.isNew));
+    onPick(entry);
   }
 
   const look = debounce(async () => {
@@ -48,18 +48,21 @@ export function classSearch({ label, onPick, mayCreate = false }) {
       const answer = await searchClasses(query);
       if (query !== input.value.trim()) return;
       found = answer.classes;
-      if (mayCreate && !found.some((entry) => String(entry.label) === query)) found = [...found, { label: query, isNew: true }];
+      if (mayCreate && !found.some((entry) => String(entry.label) === query)) {
+        const isNumber = found.some((entry) => typeof entry.label === "number") && /^-?\d{1,15}$/.test(query);
+        found = [...found, { label: isNumber ? Number(query) : query, isNew: true }];
+      }
       options.replaceChildren(...found.map((entry, i) => el(
         "li", { role: "option", id: `${id}-${i}`, "aria-selected": "false", on: { mousedown: (event) => { event.preventDefault(); pick(i); } } },
         el("span", {}, entry.isNew ? "Create class " : "", nameOf(entry.label)),
-        entry.isNew ? null : el("span", { class: "quiet number" }, String(entry.size)),
+        entry.isNew ? null : el("span", { class: "quiet number", title: "documents" }, `${entry.match === "score" ? "≈ " : ""}${number(entry.size)}`),
       )));
       options.hidden = !found.length;
       input.setAttribute("aria-expanded", String(found.length > 0));
     } catch (error) { warn(error.message); }
   }, 100);
 
-  input.addEventListener("input", () => { onPick(null, false); look(); });
+  input.addEventListener("input", () => { onPick(null); look(); });
   input.addEventListener("blur", close);
   input.addEventListener("keydown", (event) => {
     if (event.key === "ArrowDown" && options.hidden) look();

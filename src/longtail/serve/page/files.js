@@ -51,8 +51,9 @@ export function readTexts(name, content) {
 
 /** Return a cell of a CSV file; what a spreadsheet would take for a formula gets a quote before it. */
 function cell(value) {
-  let text = value == null ? "" : typeof value === "object" ? JSON.stringify(value) : String(value);
-  if (/^[=+\-@\t\r]/.test(text) && typeof value === "string") text = `'${text}`;
+  const joined = Array.isArray(value) ? value.join(";") : value; // as --label-separator reads it
+  let text = joined == null ? "" : typeof joined === "object" ? JSON.stringify(joined) : String(joined);
+  if (/^[=+\-@\t\r]/.test(text) && typeof joined === "string") text = `'${text}`;
   return /[",\n\r;\t]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 

@@ -8,7 +8,8 @@ import { openClasses, startClasses } from "./classes.js";
 import { openQuality } from "./quality.js";
 
 const tabs = [...byId("tabs").children];
-const opened = { classes: openClasses, quality: openQuality };
+const opened = { try: () => byId("text").focus(), classes: openClasses, quality: openQuality };
+const nameOfTab = (tab) => tab.id.slice("tab-".length);
 
 function select(tab) {
   for (const other of tabs) {
@@ -17,22 +18,25 @@ function select(tab) {
     other.tabIndex = is ? 0 : -1;
     byId(other.getAttribute("aria-controls")).hidden = !is;
   }
-  opened[tab.id.slice(4)]?.();
+  history.replaceState(null, "", `#${nameOfTab(tab)}`);
 }
 
 for (const [i, tab] of tabs.entries()) {
-  tab.addEventListener("click", () => select(tab));
+  tab.addEventListener("click", () => { select(tab); opened[nameOfTab(tab)]?.(); });
   tab.addEventListener("keydown", (event) => {
-    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-    if (!step) return;
-    const next = tabs[(i + step + tabs.length) % tabs.length];
+    const to = { ArrowRight: i + 1, ArrowLeft: i - 1 + tabs.length, Home: 0, End: tabs.length - 1 }[event.key];
+    if (to === undefined) return;
+    const next = tabs[to % tabs.length];
     next.focus();
     select(next);
+    if (next.id !== "tab-try") opened[nameOfTab(next)]?.(); // the focus stays on the tabs
+    event.preventDefault();
   });
 }
 
 // The token comes after #, which no server sees, and leaves the address at once.
-const given = new URLSearchParams(location.hash.slice(1)).get("token");
+const hash = location.hash.slice(1);
+const given = new URLSearchParams(hash).get("token");
 if (given) {
   sessionStorage.setItem("token", given);
   history.replaceState(null, "", location.pathname);
@@ -57,5 +61,5 @@ onChange(() => {
 startTry();
 startQueue();
 startClasses();
-refresh();
+refresh().then(() => tabs.find((tab) => nameOfTab(tab) === hash)?.click());
 setInterval(() => { if (!document.hidden) refresh(); }, 15000);

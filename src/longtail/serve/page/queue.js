@@ -1,13 +1,16 @@
-// Queue: a file of texts, the least certain first; accept, correct, accept by precision, audit, save.
+// Queue: a file of texts, the least certain first; accept, correct, accept by precision, save.
 
-import { byId, count, el, nameOf, percent, say, visible, warn } from "./dom.js";
-import { onChange, predict, state, teach } from "./api.js";
+import { button, byId, count, el, number, percent, say, spoken, visible, warn } from "./dom.js";
+import { findThreshold, onChange, predict, state, teach, undo } from "./api.js";
+import { auditPanel } from "./audit.js";
+import { candidateList, chips, keyOf, predictedOf } from "./candidates.js";
 import { classSearch } from "./combo.js";
 import { download, readTexts, writeCsv, writeJsonl } from "./files.js";
 
-const BATCH = 64;
+const BATCH = 128;
+const LONGEST = 100000; // characters that the service takes
 const view = byId("view-queue");
-const queue = { name: "", items: [], waiting: [], current: null, picked: null, version: "", audit: [], promised: null };
+const queue = { name: "", records: [], items: [], waiting: [], done: [], current: null, picked: null, version: "", isSaved: true };
 
 const ORDERS = {
   uncertain: ["least certain first", (item) => item.classes[0]?.probability ?? 0],
@@ -17,31 +20,45 @@ const ORDERS = {
 };
 
 const file = el("input", { type: "file", id: "queue-file", accept: ".csv,.tsv,.jsonl,.ndjson,.json,.txt", on: { change: () => file.files[0] && open(file.files[0]) } });
-const drop = el("div", { class: "drop" }, el("label", { for: "queue-file" }, "Drop a CSV or JSON Lines file of texts here, or choose one"), file);
+const drop = el("div", { class: "drop" },
+  el("label", { for: "queue-file" }, "Drop a CSV or JSON Lines file of texts here, or choose one"), file,
+  el("p", { class: "quiet" }, "It stays in this browser; texts go to the service to be predicted."));
 const column = el("select", { id: "queue-column", on: { change: load } });
 const order = el("select", { id: "queue-order", on: { change: sort } }, ...Object.entries(ORDERS).map(([key, [title]]) => el("option", { value: key }, title)));
 const precision = el("input", { id: "queue-precision", type: "number", min: 50, max: 99.9, step: 0.5, value: 90 });
+const bar = el("progress", { id: "queue-bar", max: 1, value: 0, "aria-label": "Labelled" });
 const progress = el("p", { class: "quiet", id: "queue-progress", role: "status" });
 const item = el("div", { id: "queue-item", tabindex: "-1" });
-const audit = el("div", { id: "queue-audit" });
+const audit = auditPanel({ listItems: () => queue.items, onReject: reject });
 const tools = el("div", { hidden: true },
   el("div", { class: "row" },
     el("div", {}, el("label", { for: "queue-column" }, "Column"), column),
-    el("div", { class: "grow" }, el("label", { for: "queue-order" }, "Order"), order)),
-  progress, item,
-  el("h2", {}, "All at once"),
-  el("div", { class: "row" },
-    el("div", {}, el("label", { for: "queue-precision" }, "Precision, %"), precision),
-    el("button", { type: "button", id: "queue-accept-all", on: { click: acceptAll } }, "Accept everything above it"),
-    el("button", { type: "button", id: "queue-audit-start", on: { click: startAudit } }, "Audit a random sample")),
-  audit,
-  el("h2", {}, "Save"),
-  el("div", { class: "row" },
-    el("button", { type: "button", id: "save-csv", on: { click: () => save("csv") } }, "Download as CSV"),
-    el("button", { type: "button", id: "save-jsonl", on: { click: () => save("jsonl") } }, "Download as JSON Lines")),
-  el("p", { class: "quiet" }, "What you accept or correct one by one is also taught, if you have a token. What is accepted all at once is not: nobody has looked at it."));
+    el("div", {}, el("label", { for: "queue-order" }, "Order"), order)),
+  bar, progress, item,
+  el("div", { class: "columns" },
+    el("div", { class: "card" }, el("h2", {}, "All at once"),
+      el("p", { class: "quiet" }, "Accepts what the model is certain enough of. It is not taught: nobody has looked at it. Audit a sample."),
+      el("div", { class: "row" },
+        el("div", {}, el("label", { for: "queue-precision" }, "Precision, %"), precision),
+        button("Accept everything above it", acceptAll, { id: "queue-accept-all" }),
+        button("Audit a random sample", audit.start, { id: "queue-audit-start" })),
+      audit.root),
+    el("div", { class: "card" }, el("h2", {}, "Save"),
+      el("p", { class: "quiet" }, "The file with a label for each text, and how it came by it. What you accept or correct one by one is also taught, if you have a token."),
+      el("div", { class: "row" },
+        button("Download as CSV", () => save("csv"), { id: "save-csv" }),
+        button("Download as JSON Lines", () => save("jsonl"), { id: "save-jsonl" })))));
 
-const search = classSearch({ label: "Another class", mayCreate: true, onPick: (label) => { queue.picked = label; } });
+const search = classSearch({
+  label: "Another class; a new name creates one", mayCreate: true,
+  onPick: (entry) => {
+    if (!entry || !queue.current) return;
+    if (!queue.picked) return accept([entry]);
+    queue.picked.set(keyOf(entry.label), entry);
+    search.set("");
+    draw();
+  },
+});
 
 async function open(chosen) {
   try {
@@ -50,13 +67,15 @@ async function open(chosen) {
     queue.records = records;
     column.replaceChildren(...columns.map((name) => el("option", { value: name }, visible(name))));
     tools.hidden = false;
+    drop.classList.add("small");
     await load();
   } catch (error) { warn(error.message); }
 }
 
 async function load() {
-  queue.items = queue.records.map((record, row) => ({ record, row, text: String(record[column.value] ?? ""), classes: [], none: null, newWords: 0, label: null, how: "" }));
-  queue.audit = []; queue.promised = null; audit.replaceChildren();
+  queue.items = queue.records.map((record, row) => ({ record, row, text: String(record[column.value] ?? ""), classes: [], predicted: [], none: null, newWords: 0, chosen: null, how: "" }));
+  queue.done = [];
+  audit.clear();
   if (await score(queue.items)) { sort(); item.focus(); }
 }
 
@@ -64,10 +83,13 @@ async function score(items) {
   try {
     for (let i = 0; i < items.length; i += BATCH) {
       const some = items.slice(i, i + BATCH);
-      const answer = await predict(some.map((entry) => entry.text.slice(0, 100000)), { k: 5, new_words: true });
-      answer.results.forEach((result, j) => Object.assign(some[j], { classes: result.classes, none: result.none, newWords: result.new_words.length }));
+      const answer = await predict(some.map((entry) => entry.text.slice(0, LONGEST)), { k: 5, new_words: true });
+      answer.results.forEach((result, j) => Object.assign(some[j], { classes: result.classes, predicted: result.labels, none: result.none, newWords: result.new_words.length }));
       queue.version = answer.version;
-      progress.textContent = `${Math.min(i + BATCH, items.length).toLocaleString("en")} of ${count(items.length, "text")} predicted`;
+      if (items === queue.items) {
+        bar.value = Math.min(1, (i + BATCH) / items.length);
+        progress.textContent = `${number(Math.min(i + BATCH, items.length))} of ${count(items.length, "text")} predicted`;
+      }
     }
     return true;
   } catch (error) { warn(error.message); return false; }
@@ -75,109 +97,163 @@ async function score(items) {
 
 function sort() {
   const key = ORDERS[order.value][1];
-  queue.waiting = queue.items.filter((entry) => entry.label === null && !entry.skipped).sort((a, b) => key(a) - key(b) || a.row - b.row);
+  queue.waiting = queue.items.filter((entry) => entry.chosen === null && !entry.skipped).sort((a, b) => key(a) - key(b) || a.row - b.row);
   next();
 }
 
 function next() {
   queue.current = queue.waiting[0] ?? null;
-  queue.picked = null;
-  search.set("");
-  const done = queue.items.filter((entry) => entry.label !== null).length;
-  progress.textContent = `${done.toLocaleString("en")} of ${count(queue.items.length, "text")} labelled, ${queue.waiting.length.toLocaleString("en")} waiting`;
-  if (!queue.current) { item.replaceChildren(el("p", {}, "Nothing waits.")); return; }
-  const { text, classes, none, newWords } = queue.current;
-  item.replaceChildren(el("div", { class: "card" },
-    el("div", { class: "text", id: "queue-text" }, visible(text)),
-    el("ol", { class: "candidates" }, ...classes.slice(0, 5).map((entry, i) => el("li", {}, el("button",
-      { type: "button", class: "candidate", on: { click: () => accept(entry.label) } },
-      el("span", { class: "fill", style: { width: `${100 * (entry.probability ?? 0)}%` } }),
-      el("span", {}, el("kbd", {}, String(i + 1)), " ", nameOf(entry.label)),
-      el("span", { class: "number" }, percent(entry.probability)))))),
-    el("p", { class: "quiet" }, `None of these: ${percent(none)}. New words: ${newWords}.`),
-    el("div", { class: "row" }, search.root,
-      el("button", { type: "button", on: { click: () => queue.picked !== null && accept(queue.picked) } }, "Correct"),
-      el("button", { type: "button", id: "queue-skip", on: { click: skip } }, "Skip")),
-    el("p", { class: "quiet" }, "Keys: ", el("kbd", {}, "a"), " or ", el("kbd", {}, "1"), " accepts the first, ", el("kbd", {}, "2"), " to ", el("kbd", {}, "5"), " another, ", el("kbd", {}, "s"), " skips, ", el("kbd", {}, "/"), " searches.")));
+  begin();
+  draw();
 }
 
-async function accept(label) {
+/** Begin with a text anew: what is ticked is what the model says. */
+function begin() {
+  search.set("");
+  const { current } = queue;
+  queue.picked = current && state.model?.multilabel ? predictedOf({ ...current, labels: current.predicted }) : null;
+}
+
+function showProgress() {
+  const done = queue.items.filter((entry) => entry.chosen !== null).length;
+  bar.value = queue.items.length ? done / queue.items.length : 0;
+  progress.textContent = `${number(done)} of ${count(queue.items.length, "text")} labelled, ${number(queue.waiting.length)} waiting`;
+}
+
+function draw() {
+  showProgress();
+  const { current, picked } = queue;
+  if (!current) { item.replaceChildren(el("div", { class: "card done" }, el("p", {}, "Nothing waits."), back())); return; }
+  const keys = (...names) => names.map((name) => el("kbd", {}, name));
+  item.replaceChildren(el("div", { class: "card" }, el("div", { class: "columns" },
+    el("div", {},
+      el("div", { class: "text", id: "queue-text", tabindex: "0", role: "region", "aria-label": "Text" }, visible(current.text)),
+      el("p", { class: "quiet" }, current.newWords ? `${count(current.newWords, "new word")}.` : "")),
+    el("div", {},
+      candidateList(current, { keys: true, picked, onChoose: (entry) => (picked ? toggle(entry) : accept([entry])), onPick: toggle }),
+      picked ? chips(picked, current.classes, (key) => { picked.delete(key); draw(); }) : "",
+      search.root,
+      el("div", { class: "row" },
+        button(picked ? "Accept these labels" : "Accept the first", acceptShown, { class: "primary", id: "queue-accept", disabled: picked ? !picked.size : !current.classes.length }),
+        button("Skip", skip, { id: "queue-skip" }), back()),
+      el("p", { class: "quiet keys" }, ...keys("a"), " accepts, ", ...keys("1"), " to ", ...keys("5"), picked ? " tick, " : " choose, ", ...keys("s"), " skips, ", ...keys("u"), " goes back, ", ...keys("/"), " searches")))));
+}
+
+const back = () => button("Back", goBack, { id: "queue-back", disabled: !queue.done.length });
+
+function toggle(entry) {
+  const key = keyOf(entry.label);
+  if (!queue.picked.delete(key)) queue.picked.set(key, entry);
+  draw();
+  [...item.querySelectorAll("input[type=checkbox]")].find((box) => box.dataset.key === key)?.focus();
+}
+
+const acceptShown = () => accept(queue.picked ? [...queue.picked.values()] : queue.current?.classes.slice(0, 1) ?? []);
+
+async function accept(entries) {
   const entry = queue.current;
-  if (!entry) return;
-  entry.how = label === entry.classes[0]?.label ? "accepted" : "corrected";
-  entry.label = label;
-  queue.waiting.shift();
-  next();
-  item.focus();
-  if (state.model?.may_teach && entry.text.trim()) {
-    // A document of its own commutes with what others teach, so any version will do.
-    const answer = await teach([{ text: entry.text.slice(0, 100000), label }], "*");
-    if (answer) say(`Change ${answer.change}: ${entry.how}, ${visible(label)}.`);
-  }
+  if (!entry || !entries.length) return;
+  const labels = entries.map(({ label }) => label);
+  const shown = [...predictedOf({ ...entry, labels: entry.predicted }).values()];
+  const isPredicted = labels.length === shown.length && shown.every(({ label }) => labels.includes(label));
+  entry.how = isPredicted ? "accepted" : "corrected";
+  entry.chosen = entries;
+  finish(entry);
+  if (!state.model?.may_teach || !entry.text.trim()) return;
+  // A document of its own commutes with what others teach, so any version will do.
+  const document = { text: entry.text.slice(0, LONGEST), ...(state.model.multilabel ? { labels } : { label: labels[0] }) };
+  entry.taught = teach([document], "*");
+  const answer = await entry.taught;
+  if (answer) say(`Change ${answer.change}: ${entry.how}, ${entries.map(spoken).join(", ")}.`);
 }
 
 function skip() {
-  if (queue.current) queue.current.skipped = true;
+  if (!queue.current) return;
+  queue.current.skipped = true;
+  finish(queue.current);
+}
+
+function finish(entry) {
   queue.waiting.shift();
+  queue.done.push(entry);
+  queue.isSaved = false;
   next();
   item.focus();
+}
+
+/** Take back the last text: its label is gone, and what was taught is undone. */
+async function goBack() {
+  const entry = queue.done.pop();
+  if (!entry) return;
+  const taught = entry.taught;
+  Object.assign(entry, { chosen: null, how: "", skipped: false, taught: null });
+  queue.waiting.unshift(entry);
+  next();
+  item.focus();
+  const answer = await taught;
+  if (answer && (await undo([answer.change], "*"))) say(`Change ${answer.change} is undone.`);
 }
 
 async function acceptAll() {
   const wanted = Number(precision.value) / 100;
   if (!queue.waiting.length || !(wanted > 0 && wanted < 1)) return;
   try {
-    const { threshold } = await predict([queue.waiting[0].text], { k: 1, precision: wanted });
-    if (threshold?.threshold == null) { warn(`This model cannot promise ${percent(wanted)}.`); return; }
-    const sure = queue.waiting.filter((entry) => (entry.classes[0]?.probability ?? 0) >= threshold.threshold);
-    for (const entry of sure) { entry.label = entry.classes[0].label; entry.how = "by precision"; }
-    queue.promised = threshold.expected_precision;
+    const { threshold, expected_precision: promised } = await findThreshold(wanted);
+    if (threshold === null) { warn(`This model cannot promise ${percent(wanted)}.`); return; }
+    let n = 0;
+    for (const entry of queue.waiting) {
+      const sure = entry.classes.filter(({ probability }) => (probability ?? 0) >= threshold).slice(0, state.model.multilabel ? undefined : 1);
+      if (!sure.length) continue;
+      Object.assign(entry, { chosen: sure, how: "by precision", promised });
+      n++;
+    }
+    queue.isSaved &&= !n;
     sort();
-    say(`${count(sure.length, "text")} accepted at ${percent(wanted)} precision.`);
+    say(`${count(n, "text")} accepted at ${percent(wanted)} precision.`);
   } catch (error) { warn(error.message); }
 }
 
-function startAudit() {
-  const pool = queue.items.filter((entry) => entry.how === "by precision" && entry.correct === undefined);
-  if (!pool.length) { warn("Nothing was accepted by precision yet."); return; }
-  for (let i = pool.length - 1; i > 0; i--) { // Fisher and Yates
-    const j = Math.floor(Math.random() * (i + 1));
-    [pool[i], pool[j]] = [pool[j], pool[i]];
-  }
-  queue.audit = pool.slice(0, 50);
-  showAudit();
-}
-
-/** The interval of Wilson for a share, at 95 %. */
-export function wilson(successes, n) {
-  const z = 1.96, p = successes / n, middle = p + z * z / (2 * n);
-  const half = z * Math.sqrt(p * (1 - p) / n + z * z / (4 * n * n)), scale = 1 + z * z / n;
-  return [(middle - half) / scale, (middle + half) / scale];
-}
-
-function showAudit() {
-  const judged = queue.items.filter((entry) => entry.correct !== undefined);
-  const correct = judged.filter((entry) => entry.correct).length;
-  const current = queue.audit.find((entry) => entry.correct === undefined);
-  const figures = judged.length ? (() => {
-    const [low, high] = wilson(correct, judged.length);
-    return `Measured ${percent(correct / judged.length)} (${correct} of ${judged.length}; 95 % interval ${percent(low)} to ${percent(high)}), promised ${percent(queue.promised)}.`;
-  })() : "";
-  const judge = (value) => { current.correct = value; if (!value) { current.label = null; current.how = ""; sort(); } showAudit(); audit.querySelector("button")?.focus(); };
-  audit.replaceChildren(
-    figures ? el("p", { id: "audit-figures", role: "status" }, figures) : "",
-    current ? el("div", { class: "card" },
-      el("div", { class: "text" }, visible(current.text)),
-      el("p", {}, "Is this ", nameOf(current.label), "?"),
-      el("div", { class: "row" },
-        el("button", { type: "button", on: { click: () => judge(true) } }, "Yes"),
-        el("button", { type: "button", on: { click: () => judge(false) } }, "No"))) : "");
+/** Take a label away that an audit found wrong; a text without any waits again. */
+function reject(entry, rejected) {
+  const left = entry.chosen.filter(({ label }) => label !== rejected.label);
+  Object.assign(entry, left.length ? { chosen: left } : { chosen: null, how: "" });
+  queue.isSaved = false;
+  if (!left.length) sort(); else showProgress();
 }
 
 function save(kind) {
-  const records = queue.items.map((entry) => ({ ...entry.record, label: entry.label, how: entry.how || null,
+  const asLabel = (entries) => (entries === null ? null : state.model?.multilabel ? entries.map(({ label }) => label) : entries[0].label);
+  const records = queue.items.map((entry) => ({ ...entry.record, label: asLabel(entry.chosen), how: entry.how || null,
     predicted: entry.classes[0]?.label ?? null, probability: entry.classes[0]?.probability ?? null }));
   download(`${queue.name}.labelled.${kind}`, kind === "csv" ? writeCsv(records) : writeJsonl(records));
+  queue.isSaved = true;
+}
+
+function onKey(event) {
+  if (view.hidden || !queue.items.length || event.ctrlKey || event.altKey || event.metaKey) return;
+  if (event.target.matches("input:not([type=checkbox]), select, textarea")) return;
+  const entry = /^[1-5]$/.test(event.key) ? queue.current?.classes[event.key - 1] : null;
+  if (audit.onKey(event.key)) { /* it was for the audit */ }
+  else if (event.key === "u") goBack();
+  else if (!queue.current) return;
+  else if (event.key === "a") acceptShown();
+  else if (entry) (queue.picked ? toggle : (one) => accept([one]))(entry);
+  else if (event.key === "s") skip();
+  else if (event.key === "/") search.input.focus();
+  else return;
+  event.preventDefault();
+}
+
+/** What was taught changes what waits: the next texts are predicted anew. */
+async function rescore() {
+  if (!queue.waiting.length || !queue.version || queue.version === state.version) return;
+  queue.version = state.version;
+  const { current } = queue;
+  const before = current && JSON.stringify(current.classes);
+  await score(queue.waiting.slice(0, BATCH));
+  // What someone has begun to choose stays as it is.
+  const isUntouched = current === queue.current && !search.input.value && !item.querySelector(":focus");
+  if (current && isUntouched && before !== JSON.stringify(current.classes)) { begin(); draw(); } else showProgress();
 }
 
 export function startQueue() {
@@ -185,25 +261,8 @@ export function startQueue() {
   for (const kind of ["dragover", "dragenter"]) drop.addEventListener(kind, (event) => { event.preventDefault(); drop.classList.add("over"); });
   for (const kind of ["dragleave", "drop"]) drop.addEventListener(kind, () => drop.classList.remove("over"));
   drop.addEventListener("drop", (event) => { event.preventDefault(); const [first] = event.dataTransfer.files; if (first) open(first); });
-  document.addEventListener("keydown", (event) => {
-    if (view.hidden || !queue.current || event.ctrlKey || event.altKey || event.metaKey) return;
-    if (event.target.matches("input, select, textarea")) return;
-    const { classes } = queue.current;
-    if (event.key === "a") accept(classes[0].label);
-    else if (/^[1-5]$/.test(event.key) && classes[event.key - 1]) accept(classes[event.key - 1].label);
-    else if (event.key === "s") skip();
-    else if (event.key === "/") search.input.focus();
-    else return;
-    event.preventDefault();
-  });
-  // What was taught changes what waits; the next texts are predicted anew.
-  onChange(async () => {
-    if (!queue.waiting.length || queue.version === state.version) return;
-    queue.version = state.version;
-    const soon = queue.waiting.slice(1, 1 + BATCH);
-    if (soon.length) await score(soon);
-    const done = queue.items.filter((entry) => entry.label !== null).length;
-    progress.textContent = `${done.toLocaleString("en")} of ${count(queue.items.length, "text")} labelled, ${queue.waiting.length.toLocaleString("en")} waiting`;
-  });
-  window.addEventListener("beforeunload", (event) => { if (queue.items.some((entry) => entry.label !== null)) event.preventDefault(); });
+  document.addEventListener("keydown", onKey);
+  onChange(rescore);
+  onChange(() => { if (document.activeElement !== precision) precision.value = String(+(100 * state.precision).toFixed(1)); });
+  window.addEventListener("beforeunload", (event) => { if (!queue.isSaved) event.preventDefault(); });
 }

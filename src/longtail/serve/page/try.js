@@ -1,30 +1,45 @@
 // Try: a text, the classes it could be in and why, and a correction that counts at once.
 
-import { byId, debounce, el, nameOf, percent, say, visible, warn } from "./dom.js";
-import { explain, onChange, predict, state, teach, undo } from "./api.js";
+import { button, byId, debounce, el, percent, say, spoken, warn } from "./dom.js";
+import { explain, findThreshold, onChange, predict, state, teach, undo } from "./api.js";
+import { candidateList, chips, keyOf, predictedOf, probabilitiesOf } from "./candidates.js";
 import { classSearch } from "./combo.js";
+import { reasons } from "./reasons.js";
 
+const SHOWN = 6; // candidates
 const text = byId("text");
+let result = null; // what the model says about the text
 let shown = null; // the label whose reasons are shown
-let target = null; // the label to teach
+let target = null; // the class to teach
+let picked = null; // classes to teach where a text may have several labels
+let before = null; // probabilities before the last change
+let sureFrom = null; // the probability from which on the model does not abstain
 let seen = ""; // the version of what is on the screen
 let asked = 0;
 
 const search = classSearch({
-  label: "Class, by name; a new name creates one",
+  label: "Another class; a new name creates one",
   mayCreate: true,
-  onPick: (label) => { target = label; showTeach(); },
+  onPick: (entry) => {
+    if (!entry) target = null;
+    else if (picked) { picked.set(keyOf(entry.label), entry); search.set(""); showCandidates(); }
+    else target = entry;
+    showTeach();
+  },
 });
-const teachButton = el("button", { type: "button", class: "primary", on: { click: teachText } }, "Teach");
-const undoButton = el("button", { type: "button", on: { click: undoLast } }, "Undo the last change");
+const teachButton = button("Teach", teachText, { class: "primary" });
+const undoButton = button("Undo the last change", undoLast);
+const others = el("div", {});
 const hint = el("p", { class: "quiet" });
 
 function showTeach() {
   const may = Boolean(state.model?.may_teach);
-  teachButton.disabled = !may || target === null || !text.value.trim();
+  const labels = picked ? [...picked.values()] : target ? [target] : [];
+  teachButton.disabled = !may || !labels.length || !text.value.trim();
   undoButton.disabled = !may;
+  others.replaceChildren(picked && result ? chips(picked, result.classes, (key) => { picked.delete(key); showTeach(); }) : "");
   hint.textContent = may
-    ? "Choose a class above or search for one. Ctrl+Enter teaches."
+    ? picked ? "Tick the labels that the text should have. Ctrl+Enter teaches." : "Choose a class above or search for one. Ctrl+Enter teaches."
     : state.model?.read_only ? "This service is read-only." : "Teaching needs a token: the button at the top.";
 }
 
@@ -32,60 +47,62 @@ async function update() {
   const turn = ++asked;
   const value = text.value;
   if (!value.trim()) {
+    result = null;
     byId("candidates").replaceChildren(el("p", { class: "quiet" }, "What a text could be appears here while you type."));
-    byId("reasons").replaceChildren();
+    byId("reasons").replaceChildren(el("p", { class: "quiet" }, "Why, word by word, appears here."));
     showTeach();
     return null;
   }
   try {
-    const answer = await predict([value], { k: 6, precision: state.precision });
+    const [answer, sure] = await Promise.all([predict([value], { k: SHOWN }), state.model?.probabilities ? findThreshold(state.precision) : null]);
     if (turn !== asked) return null; // a later one is under way
     seen = answer.version;
-    showCandidates(answer.results[0], answer.threshold);
-    const labels = answer.results[0].classes.map((entry) => entry.label);
+    result = answer.results[0];
+    sureFrom = sure && (sure.threshold ?? Infinity);
+    if (state.model?.multilabel) picked = predictedOf(result);
+    showCandidates();
+    const labels = result.classes.map((entry) => entry.label);
     if (shown === null || !labels.includes(shown)) shown = labels[0] ?? null;
     markShown();
     if (shown !== null) await showReasons(value, turn);
+    else byId("reasons").replaceChildren();
     showTeach();
-    return answer.results[0];
+    summarise();
+    return result;
   } catch (error) {
     warn(error.message);
     return null;
   }
 }
 
-function showCandidates(result, threshold) {
-  const rows = result.classes.map((entry) => el("li", {}, el(
-    "button", { type: "button", class: "candidate", "data-label": JSON.stringify(entry.label), "aria-pressed": "false",
-      on: { click: () => choose(entry.label) } },
-    el("span", { class: "fill", style: { width: `${100 * (entry.probability ?? 0)}%` } }),
-    nameOf(entry.label),
-    el("span", { class: "number" }, entry.probability == null ? entry.score.toFixed(2) : percent(entry.probability)),
-  )));
-  if (result.none != null) {
-    rows.push(el("li", {}, el("div", { class: "candidate none", id: "none" },
-      el("span", { class: "fill", style: { width: `${100 * result.none}%` } }),
-      el("span", {}, "none of these"), el("span", { class: "number" }, percent(result.none)))));
-  }
-  let verdict = null;
-  if (threshold) {
-    verdict = el("p", { class: "quiet", id: "verdict" }, result.abstained
-      ? `Below what ${percent(state.precision)} precision needs: a person should look.`
-      : `Certain enough for ${percent(state.precision)} precision.`);
-  }
-  byId("candidates").replaceChildren(el("ol", { class: "candidates" }, ...rows), verdict ?? "");
+function showCandidates() {
+  const list = candidateList(result, {
+    onChoose: choose, picked, before,
+    onPick: (entry, isTicked) => { if (isTicked) picked.set(keyOf(entry.label), entry); else picked.delete(keyOf(entry.label)); showTeach(); },
+  });
+  const isUnsure = !((result.classes[0]?.probability ?? 0) >= sureFrom);
+  const verdict = sureFrom === null ? "" : el("p", { class: `verdict ${isUnsure ? "unsure" : "sure"}`, id: "verdict" }, isUnsure
+    ? `Below what ${percent(state.precision)} precision needs: a person should look.`
+    : `Certain enough for ${percent(state.precision)} precision.`);
+  byId("candidates").replaceChildren(list, verdict);
+  markShown();
 }
+
+// Listeners hear the outcome once typing pauses, not every bar.
+const summarise = debounce(() => {
+  const said = result?.classes.slice(0, 3).map((entry) => `${spoken(entry)} ${percent(entry.probability)}`) ?? [];
+  byId("summary").textContent = said.join(", ") + (result?.none == null ? "" : `, none of these ${percent(result.none)}`);
+}, 800);
 
 function markShown() {
-  for (const button of byId("candidates").querySelectorAll("button")) {
-    button.setAttribute("aria-pressed", String(button.dataset.label === JSON.stringify(shown)));
+  for (const row of byId("candidates").querySelectorAll("button.candidate")) {
+    row.setAttribute("aria-pressed", String(row.dataset.key === keyOf(shown)));
   }
 }
 
-function choose(label) {
-  shown = label;
-  target = label;
-  search.set(label);
+function choose(entry) {
+  shown = entry.label;
+  if (!picked) { target = entry; search.set(spoken(entry)); }
   markShown();
   showTeach();
   showReasons(text.value, asked);
@@ -94,80 +111,46 @@ function choose(label) {
 async function showReasons(value, turn) {
   try {
     const answer = await explain(value, shown);
-    if (turn !== asked) return;
-    const { explanation, runner_up: other } = answer;
-    byId("reasons").replaceChildren(
-      el("h2", {}, "Why ", nameOf(explanation.label)),
-      el("div", { class: "card text", id: "highlighted", tabindex: "0", role: "region", "aria-label": "The text with its terms marked" }, ...highlight(value, explanation.terms)),
-      el("p", { class: "quiet" }, "Marked words speak for the class; underlined ones against it."),
-      parts("Terms", explanation.terms.map((t) => [t.term, t.contribution]).concat([["(other terms)", explanation.rest], ["(class)", explanation.constant]])),
-      parts("Features", Object.entries(explanation.features)),
-      other ? el("h2", {}, "Against ", nameOf(other.label)) : "",
-      other ? el("p", { class: "quiet" }, `Score ${explanation.score.toFixed(2)} against ${other.score.toFixed(2)}.`) : "",
-      other ? parts("Terms", other.terms.map((t) => [t.term, t.contribution])) : "",
-    );
+    if (turn === asked) byId("reasons").replaceChildren(...reasons(value, answer));
   } catch (error) { warn(error.message); }
-}
-
-/** Return the text in pieces, with marks where terms stand; offsets count code points. */
-export function highlight(value, terms) {
-  const points = Array.from(value);
-  const weights = new Float64Array(points.length);
-  for (const { contribution, spans } of terms) {
-    for (const [start, end] of spans) for (let i = start; i < end; i++) weights[i] += contribution / (end - start);
-  }
-  const kind = (i) => (Math.abs(weights[i]) < 1e-9 ? "" : weights[i] > 0 ? "for" : "against");
-  const pieces = [];
-  for (let start = 0; start < points.length;) {
-    let end = start + 1;
-    while (end < points.length && kind(end) === kind(start)) end++;
-    const piece = visible(points.slice(start, end).join(""));
-    pieces.push(kind(start) ? el("mark", { class: kind(start) }, piece) : piece);
-    start = end;
-  }
-  return pieces;
-}
-
-function parts(title, entries) {
-  const largest = Math.max(1e-9, ...entries.map(([, value]) => Math.abs(value)));
-  return el("table", {}, el("caption", { class: "quiet" }, title), el("tbody", {}, ...entries.map(([name, value]) => el("tr", {},
-    el("th", { scope: "row" }, el("bdi", {}, visible(name))),
-    el("td", { class: "number" }, (value >= 0 ? "+" : "−") + Math.abs(value).toFixed(2)),
-    el("td", { style: { width: "40%" } }, el("span", { class: `meter ${value < 0 ? "against" : ""}`, style: { width: `${100 * Math.abs(value) / largest}%` } })),
-  ))));
 }
 
 async function teachText() {
   if (teachButton.disabled) return;
   teachButton.disabled = true;
-  const label = target;
-  const answer = await teach([{ text: text.value, label }], seen);
-  shown = answer ? label : shown;
-  const result = await update();
-  if (answer && result) {
-    const now = result.classes.find((entry) => entry.label === label);
-    say(`Change ${answer.change}: taught as ${visible(label)}` + (now?.probability != null ? `, which now has ${percent(now.probability)}.` : "."));
-  }
+  const entries = picked ? [...picked.values()] : [target];
+  const labels = entries.map((entry) => entry.label);
+  before = result && probabilitiesOf(result);
+  const answer = await teach([picked ? { text: text.value, labels } : { text: text.value, label: labels[0] }], seen);
+  if (answer && !picked) shown = labels[0];
+  const now = await update();
+  before = null;
+  if (!answer || !now) return;
+  const first = now.classes.find((entry) => entry.label === labels[0]);
+  say(`Change ${answer.change}: taught as ${entries.map(spoken).join(", ")}` + (first?.probability != null && labels.length === 1 ? `, which now has ${percent(first.probability)}.` : "."));
 }
 
 async function undoLast() {
   undoButton.disabled = true;
+  before = result && probabilitiesOf(result);
   const answer = await undo();
   await update();
+  before = null;
   if (answer) say(`Change ${answer.change}: the last change is undone.`);
 }
 
 export function startTry() {
-  byId("teach").append(el("div", { class: "row" }, search.root, teachButton, undoButton), hint);
-  text.addEventListener("input", debounce(update, 120));
+  byId("teach").append(others, el("div", { class: "row" }, search.root, teachButton, undoButton), hint);
+  text.addEventListener("input", debounce(update, 100));
   text.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) { event.preventDefault(); teachText(); }
   });
-  let version = "";
+  let version = "", precision = state.precision;
   onChange(() => {
     showTeach();
-    if (version && version !== state.version && seen !== state.version) update();
+    if ((version && version !== state.version && seen !== state.version) || precision !== state.precision) update();
     version = state.version;
+    precision = state.precision;
   });
-  showTeach();
+  update();
 }

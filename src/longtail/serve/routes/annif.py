@@ -102,8 +102,14 @@ async def suggest(request: Request, project_id: _Project) -> Response:
     service = get_service(request)
     text, limit, threshold = _read_form(await request.body())
     (prediction,) = await service.batcher.submit([text])
+    texts = prediction.snapshot.texts
     results = [
-        {"uri": class_uri(label), "label": str(label), "notation": None, "score": score}
+        {
+            "uri": class_uri(label),
+            "label": texts.get(label) or str(label),
+            "notation": None,
+            "score": score,
+        }
         for label, score in zip(prediction.labels, prediction.values, strict=True)
         if score >= threshold
     ]

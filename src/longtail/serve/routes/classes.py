@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from longtail.serve.class_details import decode_id, describe, encode_id, find_row
 from longtail.serve.context import answer, get_service, in_thread, make_change
+from longtail.serve.predictions import describe_label
 from longtail.serve.problems import CHANGE_RESPONSES, Problem
 from longtail.serve.routes.teaching import match_label
 from longtail.serve.schemas import ChangeResponse, ClassChange, ClassDetails, ClassList
@@ -78,10 +79,8 @@ async def change_class(request: Request, class_id: _ClassId, asked: ClassChange)
             change_id = teacher.merge_classes(label, match_label(snapshot, value), by=author)
         elif action == "remove":
             change_id = teacher.remove_class(label, by=author)
-        elif hasattr(snapshot.model, "class_texts_"):
-            change_id = teacher.set_class_text(label, value, by=author)
         else:
-            raise Problem(422, "This model keeps no texts of classes.")
+            change_id = teacher.set_class_text(label, value, by=author)
         return change_id
 
     name = "merge" if action == "merge_into" else action
@@ -96,7 +95,7 @@ def _browse(snapshot: Snapshot, sort: str, offset: int, limit: int) -> dict[str,
     rows = order[offset : offset + limit]
     labels = snapshot.classes[rows].tolist()
     classes = [
-        {"id": encode_id(label), "label": label, "size": size, "match": None}
+        {"id": encode_id(label), "size": size, "match": None} | describe_label(snapshot, label)
         for label, size in zip(labels, sizes[rows].tolist(), strict=True)
     ]
     return {"version": snapshot.version, "total": n_classes, "classes": classes}
@@ -108,7 +107,6 @@ def _summarise(snapshot: Snapshot, found: list[tuple[Any, str]]) -> list[dict[st
     for label, match in found:
         row = find_row(snapshot, label)
         if row is not None:
-            size = int(sizes[row])
-            entry = {"id": encode_id(label), "label": label, "size": size, "match": match}
-            classes.append(entry)
+            entry = {"id": encode_id(label), "size": int(sizes[row]), "match": match}
+            classes.append(entry | describe_label(snapshot, label))
     return classes

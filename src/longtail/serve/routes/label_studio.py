@@ -16,7 +16,6 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
 from longtail.serve.context import answer, get_service, make_change
-from longtail.serve.predictions import none_probability
 from longtail.serve.problems import CHANGE_RESPONSES, Problem
 from longtail.serve.routes.teaching import read_documents
 from longtail.serve.schemas import ANY_VERSION, MOST_CHARACTERS, MOST_DOCUMENTS, TaughtDocument
@@ -91,7 +90,7 @@ async def predict(request: Request, asked: Tasks) -> Response:
             {
                 "model_version": prediction.snapshot.version,
                 "score": prediction.values[0] if prediction.values else 0.0,
-                "none": none_probability(prediction),
+                "none": prediction.none,
                 "result": [_as_region(control, [str(label) for label in labels])],
             }
         )

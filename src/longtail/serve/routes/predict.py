@@ -1,4 +1,4 @@
-"""`/v1/predict` and `/v1/explain`."""
+"""`/v1/predict`, `/v1/explain` and `/v1/threshold`."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from pydantic_core import to_json
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
+from longtail.serve import explanations
 from longtail.serve.class_details import find_row
 from longtail.serve.context import Service, answer, get_service, in_thread
 from longtail.serve.guard import STREAMED
-from longtail.serve.highlights import find_terms, new_words
+from longtail.serve.highlights import new_words
 from longtail.serve.predictions import Prediction, as_json, find_threshold, threshold_as_json
 from longtail.serve.problems import RESPONSES, Problem, describe_invalid
 from longtail.serve.schemas import (
@@ -26,8 +27,8 @@ from longtail.serve.schemas import (
     PredictRequest,
     PredictResponse,
     Text,
+    ThresholdResponse,
 )
-from longtail.serve.served_model import Snapshot
 
 STREAM_BATCH = 128  # lines of a stream that are predicted together
 _LONGEST_LINE = 12 * MOST_CHARACTERS + 1_000  # bytes; a character takes at most 12 in JSON
@@ -74,15 +75,15 @@ async def predict(
     asked = _parse(await request.body())
     predictions = await service.batcher.submit(asked.documents)
     snapshot = predictions[0].snapshot
-    threshold = find_threshold(snapshot, asked.precision)
-    results = [as_json(prediction, asked.k, threshold) for prediction in predictions]
+    sure = find_threshold(snapshot, asked.precision)
+    results = [as_json(prediction, asked.k, sure) for prediction in predictions]
     if asked.new_words:
         vocabulary = snapshot.model.vocabulary_
         unknown = await in_thread(new_words, vocabulary, asked.documents)
         for result, some in zip(results, unknown, strict=True):
             result["new_words"] = some
-    threshold_body = threshold_as_json(threshold)
-    return answer({"version": snapshot.version, "threshold": threshold_body, "results": results})
+    body = None if sure is None else threshold_as_json(sure)
+    return answer({"version": snapshot.version, "threshold": body, "results": results})
 
 
 @router.post("/v1/explain", response_model=ExplainResponse)
@@ -92,33 +93,23 @@ async def explain(request: Request, asked: ExplainRequest) -> Response:
     snapshot = service.snapshot
     if asked.label is not None and find_row(snapshot, asked.label) is None:
         raise Problem(422, "The model has no class with this label.")
-    return answer(await in_thread(_explain, snapshot, asked))
+    found = await in_thread(
+        explanations.explain, snapshot, asked.text, asked.label, asked.top_terms
+    )
+    return answer(found)
 
 
-def _explain(snapshot: Snapshot, asked: ExplainRequest) -> dict[str, Any]:
-    model, wanted = snapshot.model, None if asked.label is None else [asked.label]
-    (first,) = model.explain([asked.text], wanted, asked.top_terms)
-    explained = [first]
-    if first.runner_up is not None:
-        explained += model.explain([asked.text], [first.runner_up], asked.top_terms)
-    terms = {str(term) for explanation in explained for term in explanation.terms}
-    spans = find_terms(model.vocabulary_, asked.text, terms)
-    bodies = [
-        {
-            "label": entry.label.item() if hasattr(entry.label, "item") else entry.label,
-            "score": entry.score,
-            "features": dict(entry.features),
-            "terms": [
-                {"term": term, "contribution": value, "spans": spans[str(term)]}
-                for term, value in entry.terms.items()
-            ],
-            "rest": entry.rest,
-            "constant": entry.constant,
-        }
-        for entry in explained
-    ]
-    runner_up = bodies[1] if len(bodies) > 1 else None
-    return {"version": snapshot.version, "explanation": bodies[0], "runner_up": runner_up}
+@router.get("/v1/threshold", response_model=ThresholdResponse)
+async def threshold(
+    request: Request,
+    precision: Annotated[float, Query(gt=0, lt=1, description="What is to be reached.")],
+) -> Response:
+    """Say from which probability on predictions reach a precision, and how many these are."""
+    snapshot = get_service(request).snapshot
+    found = await in_thread(find_threshold, snapshot, precision)
+    if found is None:
+        raise Problem(422, "This model has no probabilities.")
+    return answer({"version": snapshot.version, **threshold_as_json(found)})
 
 
 class _LinesResponse(Response):
@@ -184,8 +175,8 @@ async def _answer_batch(
             }
         else:
             prediction = next(predictions)
-            threshold = find_threshold(prediction.snapshot, precision)
-            body = as_json(prediction, k, threshold) | {"version": prediction.snapshot.version}
+            sure = find_threshold(prediction.snapshot, precision)
+            body = as_json(prediction, k, sure) | {"version": prediction.snapshot.version}
         lines.append(to_json(body, inf_nan_mode="null"))
     return b"\n".join([*lines, b""])
 

@@ -14,7 +14,7 @@ from longtail.serve.context import answer, get_caller, get_service, in_thread
 from longtail.serve.metrics import CONTENT_TYPE
 from longtail.serve.problems import RESPONSES, Problem
 from longtail.serve.quality import measure_quality
-from longtail.serve.schemas import ModelInfo
+from longtail.serve.schemas import ModelInfo, QualityResponse
 
 _TYPES = {
     "html": "text/html; charset=utf-8",
@@ -55,6 +55,7 @@ async def model(request: Request) -> Response:
             "probabilities": snapshot.has_probabilities,
             "n_classes": len(snapshot.classes),
             "n_documents": int(statistics.n_documents),
+            "class_texts": hasattr(snapshot.model, "class_texts_"),
             "read_only": service.settings.read_only,
             "may_teach": caller.may_teach and not service.settings.read_only,
             "library": __version__,
@@ -62,7 +63,7 @@ async def model(request: Request) -> Response:
     )
 
 
-@router.get("/v1/quality")
+@router.get("/v1/quality", response_model=QualityResponse)
 async def quality(request: Request) -> Response:
     """Say what held-out documents showed when the model was fitted."""
     snapshot = get_service(request).snapshot

@@ -1,0 +1,43 @@
+"""Search among names: an index with changes gives what a new index of everything gives."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from longtail.serve.class_names import ClassNames, fold
+
+NAMES = st.text("abc é", min_size=1, max_size=6).filter(lambda name: bool(name.strip()))
+CLASSES = st.dictionaries(NAMES, st.none() | NAMES, min_size=1, max_size=12)
+
+
+def make(described: dict[str, str | None], before: ClassNames | None = None) -> ClassNames:
+    texts = {label: text for label, text in described.items() if text}
+    return ClassNames.index(np.unique(list(described)), texts, before)
+
+
+@settings(max_examples=100, deadline=None)
+@given(CLASSES, CLASSES, CLASSES, NAMES)
+def test_changes_are_found_as_if_all_was_indexed_anew(
+    first: dict[str, str | None], second: dict[str, str | None], third: dict[str, str | None],
+    query: str,
+) -> None:  # fmt: skip
+    names = make(third, make(second, make(first)))
+    assert names.search(query, 50) == make(third).search(query, 50)
+
+
+@settings(max_examples=100, deadline=None)
+@given(CLASSES, NAMES)
+def test_every_name_with_a_prefix_is_found_exact_ones_first(
+    described: dict[str, str | None], query: str
+) -> None:
+    found = make(described).search(query, 100)
+    named = {label: {fold(label), fold(text or label)} for label, text in described.items()}
+    expected = {
+        label for label, names in named.items() if any(n.startswith(fold(query)) for n in names)
+    }
+    assert {label for label, how in found if how == "prefix"} == expected
+    exact = {label for label, names in named.items() if fold(query) in names}
+    assert {label for label, _ in found[: len(exact)]} == exact
+    assert len({label for label, _ in found}) == len(found)
