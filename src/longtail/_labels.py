@@ -145,12 +145,13 @@ class LabelSets:
         ids = self.class_ids[indptr[0] : indptr[-1]]
         return LabelSets(indptr - indptr[0], ids, self.classes, self.form)
 
-    def slice_classes(self, first: int, last: int) -> LabelSets:
-        """Return the labels of a range of classes, the first of which becomes number 0."""
-        inside = (self.class_ids >= first) & (self.class_ids < last)
-        before = np.concatenate([[0], np.cumsum(inside)])
-        ids = self.class_ids[inside] - first
-        return LabelSets(before[self.indptr], ids, self.classes[first:last], self.form)
+    def gather_classes(self, class_ids: Integers) -> LabelSets:
+        """Return the labels of some classes, ascending, which are numbered from 0 on."""
+        new_ids = np.full(len(self.classes), -1)
+        new_ids[class_ids] = np.arange(len(class_ids))
+        ids = new_ids[self.class_ids]
+        before = np.concatenate([[0], np.cumsum(ids >= 0)])
+        return LabelSets(before[self.indptr], ids[ids >= 0], self.classes[class_ids], self.form)
 
     def contain(self, classes: NDArray[Any]) -> NDArray[np.bool_]:
         """Return which class ids of each document's row, shape (n_documents, q), are its labels."""

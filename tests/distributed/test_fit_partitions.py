@@ -28,6 +28,7 @@ from longtail.distributed.memory import parse_bytes
 from longtail.distributed.results import Contents, write_result
 from longtail.scoring.linear import ClassResiduals
 from longtail.text import TextVectorizer
+from longtail.training import negatives, self_check
 from longtail.training.mixture import Mixture
 from tests.distributed import data
 
@@ -91,6 +92,24 @@ def test_small_blocks_many_shards(plain, tmp_path, folder, monkeypatch):
     assert sum(report.stage == "index" for report in reports) == 4
     assert sum(report.stage == "residuals" for report in reports) > 8
     assert data.checksum(model, folder) == plain
+
+
+@pytest.mark.parametrize("read", [data.counts, data.label_sets])
+def test_classes_without_held_out_documents_are_searched_once(read, tmp_path, monkeypatch):
+    """Only the others are searched again by the second mining: the same bits, here and apart."""
+    X, y = read()
+    halves = [slice(0, 500), slice(500, None)]
+    parts = [lambda rows=rows: (X[rows], y[rows]) for rows in halves]
+    monkeypatch.setattr(self_check, "MAX_LOST_RECALL", -1.0)  # queries are whole
+    monkeypatch.setattr(negatives, "MAX_CHANGED", -1.0)
+    expected = data.checksum(LongTailClassifier(random_state=0).fit(X, y), tmp_path)
+    monkeypatch.setattr(negatives, "MAX_CHANGED", 1.0)
+    assert data.checksum(LongTailClassifier(random_state=0).fit(X, y), tmp_path) == expected
+    reports = []
+    model = fit(parts, tmp_path / "scratch", on_task=reports.append)
+    assert data.checksum(model, tmp_path) == expected
+    names = [report.name for report in reports]
+    assert [names.count(name) for name in ("others-0", "others-1", "changed")] == [1, 1, 2]
 
 
 def test_files_folders_and_patterns(plain, tmp_path, scratch, folder):

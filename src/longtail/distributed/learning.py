@@ -44,6 +44,7 @@ def draw(run: Run, blocks: list[Block], config: FitConfig) -> Contents:
         {"n_held_out": len(held_out), "several": labels.has_several},
         {
             "held_out": held_out,
+            "changed": np.unique(labels.gather(held_out).class_ids),
             "sample": sample,
             "sampled_documents": labels.document_ids[sample],
             "sampled_classes": labels.class_ids[sample],

@@ -37,11 +37,13 @@ from longtail.distributed.memory import Plan
 from longtail.distributed.results import read_part, read_result
 from longtail.distributed.scoring import (
     collapse,
+    index_changed,
     index_shard,
     mine_block,
     read_pruning,
     read_scored,
     read_shared,
+    search_others,
     solve_shard,
 )
 from longtail.distributed.stages import Stages
@@ -49,6 +51,7 @@ from longtail.sparse import offsets_from_lengths
 from longtail.training.calibration import Calibrator
 from longtail.training.config import FitConfig
 from longtail.training.long_tail import LongTailState, build_state
+from longtail.training.negatives import few_changed
 from longtail.training.self_check import SelfCheck
 
 
@@ -59,6 +62,7 @@ class _Learned:
     scorer: str
     index: list[str]
     residuals: list[str]
+    others: list[str] | None  # best classes without held-out documents, if found
 
 
 def fit_long_tail_blocks(
@@ -102,13 +106,14 @@ def fit_long_tail_blocks(
         draws=draws,
         config=config,
     )
-    calibrated = shared
+    calibrated, others = shared, None
     if read_result(draws).parameters["n_held_out"]:
         held: dict[str, Any] = {"blocks": blocks, "draws": draws}
         rest = stages.run_one("self-check", subtract_held_out, statistics=statistics, **held)
         held["config"] = config
         shared = stages.run_one("self-check", check_scorer, statistics=rest, shared=shared, **held)
-        learned = _learn(blocks, rest, shared, draws, config, stages, plan)
+        learned = _learn(blocks, rest, shared, draws, True, None, config, stages, plan)
+        others = learned.others
         calibrated = stages.run_one(
             "calibration",
             calibrate,
@@ -119,7 +124,7 @@ def fit_long_tail_blocks(
             residuals=learned.residuals,
             **held,
         )
-    learned = _learn(blocks, statistics, shared, None, config, stages, plan)
+    learned = _learn(blocks, statistics, shared, draws, False, others, config, stages, plan)
     weights, _, check = read_shared(shared)
     calibrator = Calibrator.identity(marginal=config.several)
     if calibrated != shared:
@@ -146,23 +151,44 @@ def _learn(
     blocks: list[Block],
     statistics: str,
     shared: str,
-    unused: str | None,
+    draws: str,
+    held_out: bool,
+    others: list[str] | None,
     config: FitConfig,
     stages: Stages,
     plan: Plan,
 ) -> _Learned:
-    """Build a scorer and its index, mine every block, and learn the residuals of every shard."""
+    """Build a scorer and its index, mine every block, and learn the residuals of every shard.
+
+    `held_out` says that the statistics lack the held-out documents; `others` are the best classes
+    without any, found before.
+    """
     sums = read_statistics(statistics)
     n_candidates = cap_candidates(config.candidates, sums.n_classes)
     given: dict[str, Any] = {"statistics": statistics, "shared": shared}
-    scorer = stages.run_one("scorer", collapse, **given)
-    index_bounds = _divide(np.diff(sums.indptr), plan.count_index_shards(sums), n_candidates + 1)
-    index = stages.run(
-        [
-            stages.task("index", first, index_shard, scorer=scorer, bounds=(first, last), **given)
-            for first, last in itertools.pairwise(index_bounds)
-        ]
-    )
+    given["scorer"] = stages.run_one("scorer", collapse, **given)
+    index: list[str] = []
+    if others is None:
+        bounds = _divide(np.diff(sums.indptr), plan.count_index_shards(sums), n_candidates + 1)
+        index = stages.run(
+            [
+                stages.task("index", first, index_shard, bounds=(first, last), **given)
+                for first, last in itertools.pairwise(bounds)
+            ]
+        )
+    if held_out and _few_changed(draws, shared, sums.n_classes):
+        others = stages.run(
+            [
+                stages.task(
+                    "mining", f"others-{i}", search_others,
+                    block=block, index=index, draws=draws, config=config, **given,
+                )
+                for i, block in enumerate(blocks)
+            ]
+        )  # fmt: skip
+    searched = index
+    if others is not None:
+        searched = [stages.run_one("index", index_changed, "changed", draws=draws, **given)]
     starts = offsets_from_lengths(np.array([block.n_documents for block in blocks])).tolist()
     n_shards = plan.count_residual_shards(_count_entries(blocks), starts[-1], n_candidates)
     shards = _divide(sums.class_sizes, n_shards, 1)
@@ -173,10 +199,10 @@ def _learn(
                 i,
                 mine_block,
                 block=block,
-                scorer=scorer,
-                index=index,
+                index=searched,
                 shards=shards,
-                unused=None if unused is None else (unused, starts[i]),
+                unused=(draws, starts[i]) if held_out else None,
+                others=None if others is None else (others[i], draws),
                 config=config,
                 **given,
             )
@@ -199,7 +225,13 @@ def _learn(
             for shard in range(len(shards) - 1)
         ]
     )
-    return _Learned(scorer, index, residuals)
+    return _Learned(given["scorer"], index, residuals, others)
+
+
+def _few_changed(draws: str, shared: str, n_classes: int) -> bool:
+    """Return whether classes without held-out documents are searched once for both minings."""
+    _, _, check = read_shared(shared)
+    return few_changed(read_result(draws).arrays["changed"], n_classes, check.postings_per_class)
 
 
 def _count_entries(blocks: list[Block]) -> int:

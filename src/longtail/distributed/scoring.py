@@ -25,9 +25,9 @@ from longtail.scoring.weighting import Profile, weight_documents
 from longtail.sparse import gather_rows, offsets_from_lengths
 from longtail.statistics.corpus import Corpus
 from longtail.training.config import FitConfig
-from longtail.training.negatives import MinedPairs
+from longtail.training.negatives import ChangedClasses, MinedPairs
 from longtail.training.residuals import is_hard, solve_residuals
-from longtail.training.scored_classes import ScoredClasses, mine_all, mined_log_odds
+from longtail.training.scored_classes import ScoredClasses, find_others, mine_all, mined_log_odds
 from longtail.training.self_check import SelfCheck
 from longtail.training.shared_weights import SharedWeights
 
@@ -60,6 +60,34 @@ def index_shard(
     return Contents({"bounds": list(bounds)}).add("index", index)
 
 
+def index_changed(run: Run, statistics: str, shared: str, scorer: str, draws: str) -> Contents:
+    """Build the inverted index of the classes that have held-out documents."""
+    scored = read_scored(statistics, shared, scorer)
+    changed = scored.scorer.gather_classes(read_result(draws).arrays["changed"])
+    index = build_index(changed, scored.profile.statistics.n_terms, run.n_jobs)
+    return Contents().add("index", index)
+
+
+def search_others(
+    run: Run,
+    block: Block,
+    statistics: str,
+    shared: str,
+    scorer: str,
+    index: list[str],
+    draws: str,
+    config: FitConfig,
+) -> Contents:
+    """Find the best classes of a block that have no held-out documents: mined again as they are."""
+    config = replace(config, n_jobs=run.n_jobs)
+    scored = read_scored(statistics, shared, scorer)
+    learned, corpus, _ = read_shared(shared)
+    documents = weight_documents(block.load(), corpus.idf * learned.term_weights, run.n_jobs)
+    changed = read_result(draws).arrays["changed"]
+    others = find_others(documents, block.load_labels(), scored, read_index(index), changed, config)
+    return Contents({}, {"best_others": others})
+
+
 def mine_block(
     run: Run,
     block: Block,
@@ -69,19 +97,28 @@ def mine_block(
     index: list[str],
     shards: list[int],
     unused: Any,
+    others: Any,
     config: FitConfig,
 ) -> Contents:
     """Mine the hard negatives of a block, and say which class shards learn from which rows.
 
     `unused` names a file of document ids that no class learns from, and the id of the block's first
-    document; None for none.
+    document; None for none. `others` names the best classes that have no held-out documents, and
+    the draw of these; the index is then of the other classes alone; None where it is of all.
     """
     config = replace(config, n_jobs=run.n_jobs)
     scored, labels = read_scored(statistics, shared, scorer), block.load_labels()
     learned, corpus, _ = read_shared(shared)
     documents = weight_documents(block.load(), corpus.idf * learned.term_weights, run.n_jobs)
     pruning = read_pruning(scorer)
-    mined = mine_all(documents, labels, scored, read_index(index), pruning, config)
+    searched: AnyIndex | ChangedClasses = read_index(index)
+    if others is not None and isinstance(searched, InvertedIndex):
+        best, draws = (read_result(path).arrays for path in others)
+        changed = draws["changed"]
+        searched = ChangedClasses(
+            changed, scored.scorer.gather_classes(changed), searched, best["best_others"]
+        )
+    mined = mine_all(documents, labels, scored, searched, pruning, config)
     log_odds = mined_log_odds(documents, mined, scored, config)
     used = np.ones(labels.n_documents, np.bool_)
     if unused is not None:

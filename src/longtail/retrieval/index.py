@@ -146,6 +146,19 @@ class IndexShards:
 AnyIndex = InvertedIndex | IndexShards
 
 
+def pass_over(index: AnyIndex, class_ids: Integers) -> AnyIndex:
+    """Return the index with the given classes, ascending, as its tombstones."""
+    if isinstance(index, InvertedIndex):
+        return replace(index, tombstones=class_ids)
+    bounds = np.searchsorted(class_ids, index.bounds)
+
+    def open_shard(shard: int) -> InvertedIndex:
+        inside = class_ids[bounds[shard] : bounds[shard + 1]] - index.bounds[shard]
+        return replace(index.open(shard), tombstones=inside)
+
+    return IndexShards(index.bounds, open_shard)
+
+
 def build_index(scorer: LinearScorer, n_terms: int, n_jobs: int | None = None) -> InvertedIndex:
     """Turn a linear scorer into an inverted index."""
     n_classes = len(scorer.biases)

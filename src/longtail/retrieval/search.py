@@ -119,7 +119,7 @@ def _search_shards(
             index.open(shard),
             n_candidates,
             document_ids=document_ids,
-            labels=None if labels is None else labels.slice_classes(first, last),
+            labels=None if labels is None else labels.gather_classes(np.arange(first, last)),
             n_jobs=n_jobs,
         )
         found.append(np.where(classes < 0, -1, classes.astype(np.int64) + first))

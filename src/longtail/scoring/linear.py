@@ -72,6 +72,17 @@ class LinearScorer:
             self.biases[first:last],
         )
 
+    def gather_classes(self, class_ids: Integers) -> LinearScorer:
+        """Return the scorer of some classes, in the order given."""
+        indptr, entries = gather_rows(self.indptr, class_ids)
+        return LinearScorer(
+            indptr,
+            self.indices[entries],
+            self.weights[entries],
+            self.length_weights[class_ids],
+            self.biases[class_ids],
+        )
+
     @classmethod
     def without_bias(
         cls, indptr: Integers, indices: NDArray[Any], weights: NDArray[Any]

@@ -51,8 +51,15 @@ from longtail.training.held_out import (
     check_scorers,
     find_candidates,
 )
+from longtail.training.negatives import ChangedClasses, few_changed
 from longtail.training.sampling import draw_labels, hold_out
-from longtail.training.scored_classes import ScoredClasses, learn_residuals, mine_all, sum_documents
+from longtail.training.scored_classes import (
+    ScoredClasses,
+    find_others,
+    learn_residuals,
+    mine_all,
+    sum_documents,
+)
 from longtail.training.self_check import SelfCheck
 from longtail.training.shared_weights import SampledLabels, SharedWeights, fit_shared_weights
 
@@ -209,6 +216,7 @@ def fit_long_tail(
         left_out = "calibration" if config.residuals else "calibration and residuals"
         _LOGGER.warning("time_budget=%s: no time for %s", config.time_budget, left_out)
     check, calibrator = SelfCheck(), Calibrator.identity(marginal=config.several)
+    changed: ChangedClasses | None = None
     if len(held_out) and config.calibrate:
         on_stage("self-check", 0, 0)
         # Sums are exact: what is subtracted can be added again, so that statistics, scorer and
@@ -221,7 +229,7 @@ def fit_long_tail(
         )
         shared, check = check_scorers(test, shared)
         on_stage("calibration", 0, 0)
-        check, calibrator = _calibrate(test, counts, labels, held_out, shared, check)
+        check, calibrator, changed = _calibrate(test, counts, labels, held_out, shared, check)
         statistics = statistics + apart
         del apart, test
         release_memory()
@@ -229,7 +237,13 @@ def fit_long_tail(
     pruning = QueryPruning.of(statistics, check.postings_per_class)
     documents = weight_documents(counts, corpus.idf * shared.term_weights, n_jobs)
     scored = ScoredClasses.of(statistics, corpus, shared, n_jobs)
-    mined = mine_all(documents, labels, scored, scored.build_index(n_jobs), pruning, config)
+    index = (
+        scored.build_index(n_jobs)
+        if changed is None
+        else scored.index_changed(changed.ids, changed.best_others)
+    )
+    mined = mine_all(documents, labels, scored, index, pruning, config)
+    del index, changed
     release_memory()
     on_stage("residuals", 0, 0)
     residuals = learn_residuals(documents, mined, scored, config)
@@ -321,19 +335,29 @@ def _calibrate(
     held_out: Integers,
     shared: SharedWeights,
     check: SelfCheck,
-) -> tuple[SelfCheck, Calibrator]:
-    """Learn residuals without the held-out documents; then how much they count, and calibrate."""
+) -> tuple[SelfCheck, Calibrator, ChangedClasses | None]:
+    """Learn residuals without the held-out documents; then how much they count, and calibrate.
+
+    Returns also what need not be mined again with these documents, where that is most of it.
+    """
     config, n_jobs = test.config, test.config.n_jobs
     pruning = QueryPruning.of(test.statistics, check.postings_per_class)
     scored = ScoredClasses.of(test.statistics, test.corpus, shared, n_jobs)
     index = scored.build_index(n_jobs)
     candidates = find_candidates(test, shared, scored, index, pruning)
     documents = weight_documents(counts, test.corpus.idf * shared.term_weights, n_jobs)
-    mined = mine_all(documents, labels, scored, index, pruning, config)
+    ids, changed = np.unique(test.labels.class_ids), None
+    if few_changed(ids, scored.n_classes, check.postings_per_class):
+        others = find_others(documents, labels, scored, index, ids, config)
+        changed = scored.index_changed(ids, others)
+    mined = mine_all(
+        documents, labels, scored, index if changed is None else changed, pruning, config
+    )
     del index
     used = np.ones(labels.n_documents, np.bool_)
     used[held_out] = False
     residuals = learn_residuals(documents, mined, scored, config, document_mask=used)
     del documents, mined
     release_memory()
-    return check_residuals(test, candidates, shared, scored.scorer, residuals, check)
+    found = check_residuals(test, candidates, shared, scored.scorer, residuals, check)
+    return *found, changed

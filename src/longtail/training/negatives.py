@@ -14,16 +14,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from longtail._constants import WHOLE_QUERY
 from longtail._labels import LabelSets
 from longtail._progress import advance
-from longtail.retrieval.index import AnyIndex
+from longtail.retrieval.index import AnyIndex, InvertedIndex, build_index
 from longtail.retrieval.pruning import QueryPruning
-from longtail.retrieval.search import search
-from longtail.scoring.linear import LinearScorer
+from longtail.retrieval.search import rank_topk, search
+from longtail.scoring.linear import LinearScorer, score_pairs
 from longtail.scoring.weighting import WeightedDocuments
 from longtail.sparse import Floats, Integers, gather_rows, index_dtype
 
 MINING_BLOCK = 8_192  # documents; the scores of their negatives are not kept
+
+# Of all classes, to be searched apart: at one in eight a second mining takes half of the first.
+MAX_CHANGED = 1 / 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,16 +144,84 @@ class MinedPairs:
         return are_negatives
 
 
+@dataclass(frozen=True, eq=False)
+class ChangedClasses:
+    """Classes that changed since the best of all others were found.
+
+    A fit mines twice, without its held-out documents and with them; the scores of classes that have
+    none of these are the same bits both times, so they are searched once.
+
+    Attributes
+    ----------
+    ids : ndarray of shape (n_changed,), int64
+        Their class ids, ascending.
+    scorer : LinearScorer
+        Of these classes.
+    index : InvertedIndex
+        Of that scorer.
+    best_others : ndarray of shape (n_documents, q)
+        The highest-scored classes of each document that did not change, outside its label set.
+    """
+
+    ids: Integers
+    scorer: LinearScorer
+    index: InvertedIndex
+    best_others: NDArray[Any]
+
+    @classmethod
+    def of(
+        cls, ids: Integers, scorer: LinearScorer, n_terms: int, best: NDArray[Any]
+    ) -> ChangedClasses:
+        """Index the changed classes of a scorer of all classes."""
+        changed = scorer.gather_classes(ids)
+        return cls(ids, changed, build_index(changed, n_terms), best)
+
+    def mine(
+        self,
+        documents: WeightedDocuments,
+        document_ids: Integers,
+        labels: LabelSets,
+        scorer: LinearScorer,
+        n_negatives: int,
+        n_jobs: int | None = None,
+    ) -> NDArray[Any]:
+        """Return what `mine_hard_negatives` returns with whole queries and all classes."""
+        found, scores = search(
+            documents,
+            self.scorer,
+            self.index,
+            min(n_negatives, len(self.ids)),
+            document_ids=document_ids,
+            labels=labels.gather_classes(self.ids),
+            n_jobs=n_jobs,
+        )
+        others = self.best_others[document_ids]
+        of_others = score_pairs(documents, others, scorer, n_jobs, document_ids=document_ids)
+        classes = np.hstack([others, np.append(self.ids, -1)[found].astype(others.dtype)])
+        return rank_topk(classes, np.hstack([of_others, scores]), n_negatives, n_jobs)[0]
+
+
+def few_changed(ids: Integers, n_classes: int, postings_per_class: int) -> bool:
+    """Return whether it pays to search the changed classes apart from all others.
+
+    Queries must be whole: pruned ones depend on all classes.
+    """
+    return postings_per_class >= WHOLE_QUERY and len(ids) <= MAX_CHANGED * n_classes
+
+
 def mine_pairs(
     documents: WeightedDocuments,
     labels: LabelSets,
     scorer: LinearScorer,
-    index: AnyIndex,
+    index: AnyIndex | ChangedClasses,
     pruning: QueryPruning | None,
     n_negatives: int,
     n_jobs: int | None = None,
 ) -> MinedPairs:
-    """Mine the negatives of all documents; parameters as in `mine_hard_negatives`."""
+    """Mine the negatives of all documents; parameters as in `mine_hard_negatives`.
+
+    With the changed classes alone, and the best of all others, the same pairs are found.
+    """
     n_classes = len(scorer.biases)
     n_negatives = min(n_negatives, n_classes - 1)
     n_pairs = len(labels.class_ids) + n_negatives * labels.n_documents
@@ -157,16 +229,13 @@ def mine_pairs(
     for start in range(0, labels.n_documents, MINING_BLOCK):
         block = slice(start, min(start + MINING_BLOCK, labels.n_documents))
         sliced = pairs.slice_documents(block)
-        mined = mine_hard_negatives(
-            documents,
-            np.arange(block.start, block.stop),
-            sliced.labels,
-            scorer,
-            index,
-            pruning,
-            n_negatives,
-            n_jobs,
-        )
+        document_ids = np.arange(block.start, block.stop)
+        given = documents, document_ids, sliced.labels, scorer
+        if isinstance(index, ChangedClasses):
+            advance("mining", block.start, labels.n_documents)
+            mined = index.mine(*given, n_negatives, n_jobs)
+        else:
+            mined = mine_hard_negatives(*given, index, pruning, n_negatives, n_jobs)
         sliced.classes[sliced.label_positions] = sliced.labels.class_ids
         sliced.classes[sliced._are_negatives] = mined.ravel()
     return pairs

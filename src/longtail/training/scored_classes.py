@@ -7,22 +7,29 @@ self-check and `refine` go on.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from longtail._labels import LabelSets
 from longtail._validation import cap_candidates
-from longtail.retrieval.index import AnyIndex, InvertedIndex, build_index
+from longtail.retrieval.index import AnyIndex, InvertedIndex, build_index, pass_over
 from longtail.retrieval.pruning import QueryPruning
 from longtail.scoring.features import leave_one_out_scores
 from longtail.scoring.linear import ClassResiduals, LinearScorer, build_scorer, score_pairs
 from longtail.scoring.weighting import Profile, WeightedDocuments
-from longtail.sparse import CountMatrix, Floats, index_dtype
+from longtail.sparse import CountMatrix, Floats, Integers, index_dtype
 from longtail.statistics.classes import ClassStatistics
 from longtail.statistics.corpus import Corpus
 from longtail.training.config import FitConfig
-from longtail.training.negatives import MinedPairs, draw_random_negatives, mine_pairs
+from longtail.training.negatives import (
+    ChangedClasses,
+    MinedPairs,
+    draw_random_negatives,
+    mine_hard_negatives,
+    mine_pairs,
+)
 from longtail.training.residuals import batch_log_odds, solve_residuals
 from longtail.training.shared_weights import SharedWeights
 
@@ -60,12 +67,17 @@ class ScoredClasses:
         """Return the scorer term by term."""
         return build_index(self.scorer, self.profile.statistics.n_terms, n_jobs)
 
+    def index_changed(self, ids: Integers, best_others: NDArray[Any]) -> ChangedClasses:
+        """Return the changed classes term by term, with the best others of each document."""
+        n_terms = self.profile.statistics.n_terms
+        return ChangedClasses.of(ids, self.scorer, n_terms, best_others)
+
 
 def mine_all(
     documents: WeightedDocuments,
     labels: LabelSets,
     scored: ScoredClasses,
-    index: AnyIndex,
+    index: AnyIndex | ChangedClasses,
     pruning: QueryPruning,
     config: FitConfig,
 ) -> MinedPairs:
@@ -83,6 +95,27 @@ def mine_all(
         negatives = draw_random_negatives(labels, mined.n_negatives, config.seed)
         return mined.with_negatives(negatives)
     return mined
+
+
+def find_others(
+    documents: WeightedDocuments,
+    labels: LabelSets,
+    scored: ScoredClasses,
+    index: AnyIndex,
+    changed: Integers,
+    config: FitConfig,
+) -> NDArray[Any]:
+    """Return every document's best classes outside its label set, but for the changed ones."""
+    return mine_hard_negatives(
+        documents,
+        np.arange(labels.n_documents),
+        labels,
+        scored.scorer,
+        pass_over(index, changed),
+        None,
+        cap_candidates(config.candidates, scored.n_classes),
+        config.n_jobs,
+    )
 
 
 def learn_residuals(
