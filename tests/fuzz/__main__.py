@@ -10,8 +10,8 @@ import json
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from tests.fuzz.cases import SEEDS
 from tests.fuzz.driver import ROOT, Report, run_cases
+from tests.fuzz.seeds import SEEDS
 
 CHUNK = 5_000  # cases of one process
 

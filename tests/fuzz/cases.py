@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 from zlib import crc32
 
 import numpy as np
+import scipy.sparse as sp
 
 import longtail
 from longtail.exceptions import ModelFileError
-from longtail.store import open_model, pack_texts, write_model
+from longtail.store import open_model
 from tests.fuzz.mutations import (
     SYSTEMATIC,
     VALUES,
@@ -27,90 +26,13 @@ from tests.fuzz.mutations import (
     mutate_parameters,
     mutate_sizes,
 )
+from tests.fuzz.seeds import MORE_PARTS, SEEDS, Content, copy_seed, read_seed
 
-GOLDEN = Path(__file__).parents[1] / "persistence" / "golden"
-PREFIXES = ("format_1_first", "format_1", "format_2")
-ESTIMATORS = ("long_tail", "double_sampling", "text_long_tail", "text_double_sampling")
-NAMED = "format_2_text_named"  # the golden file of texts, with names of its classes
-SEEDS = (*(f"{prefix}_{name}" for prefix in PREFIXES for name in ESTIMATORS), NAMED)
-NAME_PARTS = ("names", "class_texts", "check/name_weights")
 # Parts and parameters that only files of texts have.
 TEXT_PARTS = ("vocabulary", "added", "values/text", "values/added", "values/columns", "estimators")
 THINNED = 4  # one in so many of the cases that another seed has as well
 TEXTS = ["bearish bearlet the the", "owl elk", "", "beeing unseen bearton bearton codous"]
-# A map with knots: too few documents are held out in the golden files to learn one.
-CALIBRATOR = {
-    "top_log_odds": np.array([-2.0, 0.0, 1.5]),
-    "top_probabilities": np.array([0.1, 0.5, 0.9]),
-    "other_log_odds": np.array([-3.0, -1.0]),
-    "other_probabilities": np.array([0.0, 0.4]),
-    "held_out_log_odds": np.array([3.0, 2.0, 1.0, 1.0, -1.0]),
-    "held_out": np.array([True, True, True, False, False]),
-    "unknown_log_odds": np.array([2.0, 0.5, -1.0]),
-}
-
-
 Measured = Callable[[str, Callable[[], Any]], Any]
-
-
-@dataclass
-class Content:
-    """What a file is made of."""
-
-    kind: str
-    format_number: int
-    parameters: dict[str, Any]
-    arrays: dict[str, Array]
-
-    def write(self, path: Path) -> None:
-        """Write it, with right checksums."""
-        arrays = {name: np.asarray(array) for name, array in self.arrays.items()}
-        path.unlink(missing_ok=True)
-        write_model(path, self.kind, self.parameters, arrays, format_number=self.format_number)
-
-
-@cache
-def read_seed(name: str) -> Content:
-    """Return the content of a golden file, with a calibrator that has knots."""
-    golden = "format_2_text_long_tail" if name == NAMED else name
-    file = open_model(GOLDEN / f"{golden}.longtail")
-    arrays = {name: np.array(array) for name, array in file.arrays.items()}
-    if name == NAMED:
-        arrays = _add_names(arrays)
-    for name in arrays:
-        part, _, attribute = name.partition("/")
-        if part == "calibrator":
-            arrays[name] = CALIBRATOR.get(attribute, CALIBRATOR["held_out"])
-    return Content(file.kind, file.format_number, file.parameters, arrays)
-
-
-def _add_names(arrays: dict[str, Array]) -> dict[str, Array]:
-    """Give two of three classes a name of two terms; such a file has no index."""
-    n_classes, n_terms = (
-        len(arrays[f"statistics/{size}"]) for size in ("class_sizes", "document_frequencies")
-    )
-    named = np.arange(n_classes) % 3 > 0
-    indptr = np.concatenate([[0], np.cumsum(2 * named)])
-    indices = np.concatenate([[c % (n_terms - 1), n_terms - 1] for c in np.flatnonzero(named)])
-    texts = ["a name" if has_name else "" for has_name in named]
-    kept = {key: array for key, array in arrays.items() if not key.startswith("index/")}
-    return (
-        kept
-        | pack_texts("class_texts", texts)
-        | {
-            "names/indptr": indptr.astype(np.int64),
-            "names/indices": indices.astype(np.int32),
-            "names/weights": np.full(len(indices), 0.7, np.float32),
-            "names/named": named,
-            "check/name_weights": np.array([14.0, -0.6, 1.5]),
-        }
-    )
-
-
-def copy_seed(name: str) -> Content:
-    """Return a copy of a seed that may be changed."""
-    seed = read_seed(name)
-    return Content(seed.kind, seed.format_number, seed.parameters, dict(seed.arrays))
 
 
 Case = tuple[str, Content, bool]
@@ -151,9 +73,10 @@ def suite_cases() -> Iterator[Case]:
     for seed in SEEDS[4:]:  # the first variant has its share among the random cases
         newest, is_text = seed.startswith("format_2"), "_text_" in seed
 
-        if seed == NAMED:
+        if seed in MORE_PARTS:
+            parts = MORE_PARTS[seed]
             for case, content, _ in systematic_cases(
-                seed, lambda case: case.startswith(NAME_PARTS)
+                seed, lambda case, parts=parts: case.startswith(parts)
             ):
                 yield f"{seed}, {case}", content, True
             continue
@@ -252,20 +175,26 @@ def exercise(model: Any, path: Path) -> None:
     _predict(model, X, labels)
     new = labels[0] + 77 if labels.dtype.kind in "iuf" and labels[0] < 50 else labels[0]
     new = "new" if labels.dtype.kind in "UO" else new
+    text = "owl elk" if X is TEXTS else X[1]
     edits = [
+        lambda: model.recalibrate(X[:2], np.array([labels[0], new], labels.dtype)),
         lambda: model.partial_fit(X[:2], np.array([labels[0], new], labels.dtype)),
         lambda: model.partial_fit(X[1:2], labels[-1:]),
         lambda: model.forget(X[:1], labels[:1]),
         lambda: model.refine(X[1:2], labels[-1:]),
+        lambda: model.refine(),
+        lambda: model.set_class_text(labels[-1], text),
         lambda: model.rename_class(labels[-1], new),
         lambda: model.merge_classes(labels[0], labels[1]),
         lambda: model.remove_class(labels[2]),
+        lambda: model.set_class_text(labels[0], None),
         lambda: model.threshold_for(0.5),
+        lambda: model.threshold_for(0.5, unknown=0.2),
     ]
     for edit in edits:
         try:
             edit()
-        except (ValueError, AttributeError, IndexError) as error:
+        except (ValueError, AttributeError, TypeError, IndexError) as error:
             _check_refusal(error, model, labels)
     _predict(model, X, model.classes_)
     try:
@@ -278,7 +207,7 @@ def exercise(model: Any, path: Path) -> None:
 
 def _check_refusal(error: Exception, model: Any, labels: Array) -> None:
     """Let pass what a user is told; an AttributeError only where the method does not exist."""
-    if isinstance(error, AttributeError):
+    if isinstance(error, AttributeError | TypeError):  # `refine` and what only the other one has
         assert _is_the_papers(model), error
     elif isinstance(error, IndexError):
         assert len(labels) < 3, error  # this harness has no third class to remove
@@ -293,17 +222,39 @@ def _is_the_papers(model: Any) -> bool:
 
 def _predict(model: Any, X: Any, labels: Array) -> None:
     """Call what only reads."""
+    counts_model = getattr(model, "classifier_", model)
     predicted = model.predict(X)
+    if getattr(counts_model, "multilabel_", False):
+        _check_sets(predicted, labels)
+        _check_sets(model.predict(X, threshold=0.3, max_labels=2), labels)
+    else:
+        assert predicted.shape == (len(TEXTS),)
+        assert np.isin(predicted, labels).all()
     top = model.predict_topk(X, 3)
-    assert predicted.shape == (len(TEXTS),)
-    assert np.isin(predicted, labels).all()
     assert np.isin(top.classes[np.isfinite(top.scores)], labels).all()
     if not _is_the_papers(model):
         model.predict_proba_topk(X, 3)
+        assert model.predict_proba(X).shape == (len(TEXTS), len(labels))
+        model.decision_function(X)
+        _ = counts_model.self_check_.summary(), counts_model.calibration_error_
+        _ = model._repr_html_()
     model.explain(X[:2])
     _ = model.weights_, model.statistics_.n_documents, model.get_params()
     if hasattr(model, "term_weights_"):
         _ = model.term_weights_
+    if X is TEXTS:
+        assert set(model.class_texts_) <= set(labels.tolist())
+        _ = model.columns_
+
+
+def _check_sets(predicted: Any, labels: Array) -> None:
+    """Check that label sets have the labels of the model, in any of their forms."""
+    if isinstance(predicted, list):
+        assert len(predicted) == len(TEXTS)
+        assert {label for found in predicted for label in found} <= set(labels.tolist())
+        return
+    assert predicted.shape[0] == len(TEXTS)
+    assert np.isin(sp.coo_array(predicted).coords[1], labels).all()
 
 
 def _documents(model: Any) -> Any:

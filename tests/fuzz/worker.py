@@ -18,6 +18,7 @@ from typing import Any
 
 from longtail._kernels.compiling import on_compiled
 from tests.fuzz import cases
+from tests.fuzz.seeds import SEEDS, copy_seed
 
 ADDRESSES = 1 << 30  # bytes of address space on top of the warm process, compilers included
 # Most resident bytes on top of what the process has: a constant, and per byte of the file.
@@ -129,8 +130,8 @@ def run_one(content: Any, path: Path, deep: bool, measured: PeakMemory) -> str:
 
 def warm_up(path: Path) -> None:
     """Compile what the cases call, which takes memory."""
-    for seed in cases.SEEDS:
-        cases.copy_seed(seed).write(path)
+    for seed in SEEDS:
+        copy_seed(seed).write(path)
         cases.run_case(path)
 
 

@@ -14,10 +14,11 @@ from longtail import DoubleSamplingClassifier, LongTailClassifier, TextClassifie
 from longtail.exceptions import ModelFileError
 from longtail.store import open_model, pack_texts, write_model
 from longtail.store.format_page import format_tables
-from longtail.store.schema import PARAMETERS, SCHEMAS
+from longtail.store.schema import PARAMETERS, SCHEMAS, TEXT, TEXT_VALUES
 from longtail.store.state_io import _STATES
 from longtail.text import TextVectorizer
 from tests.conftest import make_problem
+from tests.fuzz.seeds import SEEDS, read_seed
 
 PAGE = Path(__file__).parents[2] / "docs" / "model-format.md"
 GOLDEN = Path(__file__).parent / "golden"
@@ -46,6 +47,21 @@ def test_every_field_of_a_state_is_saved_or_derived(kind):
     schema = SCHEMAS[kind]
     saved = {spec.name.split("/")[0] for spec in (*schema.arrays, *schema.values)}
     assert saved == {field.name for field in dataclasses.fields(_STATES[kind])} - DERIVED
+
+
+def test_every_array_value_and_parameter_is_fuzzed():
+    known, fuzzed = {"class_texts.utf8", "feature_names.utf8"}, set()
+    for schema in SCHEMAS.values():
+        known |= {spec.name for spec in (*schema.arrays, *schema.values, *TEXT, *TEXT_VALUES)}
+    known |= {f"{kind}.{spec.name}" for kind, specs in PARAMETERS.items() for spec in specs}
+    for seed in SEEDS:
+        content = read_seed(seed)
+        fuzzed |= content.arrays.keys()
+        if content.format_number == 2:
+            fuzzed |= content.parameters["values"].keys()
+            for kind, given in content.parameters["estimators"].items():
+                fuzzed |= {f"{kind}.{name}" for name in given}
+    assert known - fuzzed == set()
 
 
 def test_the_number_of_threads_is_not_in_a_file(tmp_path):

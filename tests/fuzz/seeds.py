@@ -1,0 +1,136 @@
+"""Seeds: sound contents of files, from the golden ones, with every part that a file may have."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from longtail._constants import FIGURES, LABEL_FORMS, RESIDUALS, SCORERS
+from longtail._kernels.sizes import N_BENDS, N_SCORE_FEATURES
+from longtail.store import open_model, pack_texts, write_model
+from longtail.store.format_1 import split_text_parameters
+from tests.fuzz.mutations import Array
+
+GOLDEN = Path(__file__).parents[1] / "persistence" / "golden"
+PREFIXES = ("format_1_first", "format_1", "format_2")
+ESTIMATORS = ("long_tail", "double_sampling", "text_long_tail", "text_double_sampling")
+NAMED = "format_2_text_named"  # texts with names of classes, columns and today's vectorizer
+SETS = "format_2_label_sets"  # counts with the columns of a dense matrix as classes
+SEEDS = (*(f"{prefix}_{name}" for prefix in PREFIXES for name in ESTIMATORS), NAMED, SETS)
+# Parts that the golden files lack; the test suite runs every mutation of them.
+MORE_PARTS = {
+    NAMED: ("names", "class_texts", "values/columns", "estimators", "values/label_form"),
+    SETS: ("check", "feature_names", "calibrator", "values/check", "values/label_form",
+           "values/calibrator", "estimators"),
+}  # fmt: skip
+# A map with knots: too few documents are held out in the golden files to learn one.
+CALIBRATOR = {
+    "top_log_odds": np.array([-2.0, 0.0, 1.5]),
+    "top_probabilities": np.array([0.1, 0.5, 0.9]),
+    "other_log_odds": np.array([-3.0, -1.0]),
+    "other_probabilities": np.array([0.0, 0.4]),
+    "held_out_log_odds": np.array([3.0, 2.0, 1.0, 1.0, -1.0]),
+    "held_out": np.array([True, True, True, False, False]),
+    "unknown_log_odds": np.array([2.0, 0.5, -1.0]),
+}
+
+
+@dataclass
+class Content:
+    """What a file is made of."""
+
+    kind: str
+    format_number: int
+    parameters: dict[str, Any]
+    arrays: dict[str, Array]
+
+    def write(self, path: Path) -> None:
+        """Write it, with right checksums."""
+        arrays = {name: np.asarray(array) for name, array in self.arrays.items()}
+        path.unlink(missing_ok=True)
+        write_model(path, self.kind, self.parameters, arrays, format_number=self.format_number)
+
+
+@cache
+def read_seed(name: str) -> Content:
+    """Return the content of a golden file, with a calibrator that has knots, and what it lacks."""
+    golden = {NAMED: "format_2_text_long_tail", SETS: "format_2_long_tail"}.get(name, name)
+    file = open_model(GOLDEN / f"{golden}.longtail")
+    arrays = {key: np.array(array) for key, array in file.arrays.items()}
+    for key in arrays:
+        part, _, attribute = key.partition("/")
+        if part == "calibrator":
+            arrays[key] = CALIBRATOR.get(attribute, CALIBRATOR["held_out"])
+    seed = Content(file.kind, file.format_number, file.parameters, arrays)
+    return {NAMED: _with_names, SETS: _with_sets}.get(name, lambda seed: seed)(seed)
+
+
+def copy_seed(name: str) -> Content:
+    """Return a copy of a seed that may be changed."""
+    seed = read_seed(name)
+    return Content(seed.kind, seed.format_number, seed.parameters, dict(seed.arrays))
+
+
+def _with_names(seed: Content) -> Content:
+    """Give two of three classes a name of two terms; such a file has no index."""
+    arrays, header = seed.arrays, seed.parameters
+    n_classes, n_terms = (
+        len(arrays[f"statistics/{size}"]) for size in ("class_sizes", "document_frequencies")
+    )
+    named = np.arange(n_classes) % 3 > 0
+    indptr = np.concatenate([[0], np.cumsum(2 * named)])
+    indices = np.concatenate([[c % (n_terms - 1), n_terms - 1] for c in np.flatnonzero(named)])
+    texts = ["a name" if has_name else "" for has_name in named]
+    kept = {key: array for key, array in arrays.items() if not key.startswith("index/")}
+    kept |= pack_texts("class_texts", texts) | {
+        "names/indptr": indptr.astype(np.int64),
+        "names/indices": indices.astype(np.int32),
+        "names/weights": np.full(len(indices), 0.7, np.float32),
+        "names/named": named,
+        "check/name_weights": np.array([14.0, -0.6, 1.5]),
+        "calibrator/unknown_log_odds": CALIBRATOR["unknown_log_odds"],
+    }
+    estimators = split_text_parameters(header["estimators"])
+    estimators["TextVectorizer"] |= {"stop_words": ["the"], "char_ngram_range": [3, 4]}
+    values = header["values"] | {
+        "columns/text": ["title", "body"],
+        "columns/label": "class",
+        "label_form/form": LABEL_FORMS.index("lists"),
+        "label_form/n_columns": 0,
+    }
+    return Content(seed.kind, 2, {"estimators": estimators, "values": values}, kept)
+
+
+def _with_sets(seed: Content) -> Content:
+    """Make the classes columns of a matrix, with marginals and a whole self-check."""
+    random, header = np.random.default_rng(0), seed.parameters
+    arrays = seed.arrays | {
+        "calibrator/unknown_log_odds": CALIBRATOR["unknown_log_odds"],
+        "calibrator/pair_probabilities": np.array([0.9, 0.6, 0.6, 0.1]),
+        "calibrator/pair_correct": np.array([True, False, True, False]),
+        "check/scorer_figures": random.random((len(SCORERS), len(FIGURES))),
+        "check/recalls": np.array([0.4, 0.5, 0.6, 0.7]),
+        "check/residual_figures": random.random((len(RESIDUALS), len(FIGURES))),
+        "check/mixture": np.array([1.1, 0.9]),
+        "check/mixture_slopes": np.array([0.1, -0.2]),
+        "check/feature_shifts": random.normal(size=(2, N_SCORE_FEATURES)) / 9,
+        "check/mixture_bends": random.normal(size=(N_BENDS, N_SCORE_FEATURES + 2)) / 9,
+    }
+    n_terms = len(arrays["statistics/document_frequencies"])
+    arrays |= pack_texts("feature_names", [f"term {t}" for t in range(n_terms)])
+    more = {"multilabel": "auto", "calibrate": True, "time_budget": 3.5}
+    estimators = {kind: given | more for kind, given in header["estimators"].items()}
+    values = header["values"] | {
+        "calibrator/marginal": True,
+        "calibrator/calibration_error": 0.02,
+        "label_form/form": LABEL_FORMS.index("dense indicator"),
+        "label_form/n_columns": 30,
+        "check/scorer": 3,
+        "check/residuals": 2,
+        "check/postings_per_class": 4,
+    }
+    return Content(seed.kind, 2, {"estimators": estimators, "values": values}, arrays)
