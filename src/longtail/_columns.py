@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+_LONGEST_SHOWN = 200  # characters of a label in a message
 _MOST_PADDING = 1 << 26  # bytes; strings of unequal length in an array of a fixed width
 
 
@@ -110,8 +111,9 @@ def is_missing(value: Any) -> bool:
 
 
 def show_label(label: Any) -> str:
-    """Return a label as it is written in Python: 'a', not np.str_('a')."""
-    return repr(label.item() if isinstance(label, np.generic) else label)
+    """Return a label as it is written in Python: 'a', not np.str_('a'); a long one shortened."""
+    shown = repr(label.item() if isinstance(label, np.generic) else label)
+    return shown if len(shown) <= _LONGEST_SHOWN else f"{shown[:_LONGEST_SHOWN]}..."
 
 
 def _to_list(name: str, column: Any, item: str) -> list[Any]:

@@ -125,11 +125,11 @@ def _check_values(what: str, specs: tuple[ValueSpec, ...], given: Any) -> None:
 
 
 def _check_derived(schema: Schema, contents: Contents) -> None:
-    """Check that what can be derived is there as a whole or not at all."""
-    for group in (*schema.derived, ("names",), ("added",), ("columns",)):
+    """Check that what belongs together is there as a whole or not at all."""
+    for group in (*schema.derived, ("names",), ("added",), ("columns",), ("calibrator/pair_",)):
         known = [spec.name for spec in part_specs(contents.kind, schema)]
         known += [spec.name for spec in value_specs(contents.kind, schema)]
-        names = [name for name in known if name.split("/")[0] in group]
+        names = [name for name in known if name.startswith(group)]
         present = [name in contents.arrays or name in contents.values for name in names]
         if any(present) and not all(present):
             missing = [name for name, here in zip(names, present, strict=True) if not here]

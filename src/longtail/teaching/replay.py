@@ -26,7 +26,8 @@ from longtail.text import Vocabulary, extend_vocabulary
 
 MOST_REPLAYED_AT_ONCE = 20_000  # documents; bounds the memory that replaying takes
 
-_UNFIT = (ValueError, TypeError, KeyError, IndexError)  # what a model says of unfit documents
+# What a model says of unfit documents, and of actions that its kind does not have.
+_UNFIT = (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError)
 Batches = Sequence[dict[str, Any]]
 
 
