@@ -72,6 +72,13 @@ def test_the_same_pairs(n_changed, several, bounds):
         assert found.classes.dtype == expected.classes.dtype
 
 
+def test_ids_of_postings_have_one_type():
+    """So that the search is compiled once."""
+    scorer = draw_scorer(np.random.default_rng(0))[1]
+    assert build_index(scorer, N_TERMS).classes.dtype == np.uint16
+    assert build_index(scorer, N_TERMS, n_of_all=1 << 17).classes.dtype == np.int32
+
+
 def test_only_with_whole_queries_and_few_changes():
     ids = np.arange(10)
     assert few_changed(ids, 80, WHOLE_QUERY)

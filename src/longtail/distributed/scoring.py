@@ -64,7 +64,8 @@ def index_changed(run: Run, statistics: str, shared: str, scorer: str, draws: st
     """Build the inverted index of the classes that have held-out documents."""
     scored = read_scored(statistics, shared, scorer)
     changed = scored.scorer.gather_classes(read_result(draws).arrays["changed"])
-    index = build_index(changed, scored.profile.statistics.n_terms, run.n_jobs)
+    n_terms, n_classes = scored.profile.statistics.n_terms, scored.n_classes
+    index = build_index(changed, n_terms, run.n_jobs, n_of_all=n_classes)
     return Contents().add("index", index)
 
 

@@ -174,7 +174,8 @@ class ChangedClasses:
     ) -> ChangedClasses:
         """Index the changed classes of a scorer of all classes."""
         changed = scorer.gather_classes(ids)
-        return cls(ids, changed, build_index(changed, n_terms), best)
+        index = build_index(changed, n_terms, n_of_all=len(scorer.biases))
+        return cls(ids, changed, index, best)
 
     def mine(
         self,
