@@ -69,7 +69,7 @@ class ClassTextEditing(OutcomeCalibration):
     def _check_column(form: Any, labels: NDArray[Any]) -> None:
         """Refuse a class that an indicator matrix has no column for."""
         form.check_columns(labels)
-        if form.n_columns and not np.all((labels >= 0) & (labels < form.n_columns)):
+        if form.is_indicator and not np.all((labels >= 0) & (labels < form.n_columns)):
             raise ValueError(
                 f"labels are the {form.n_columns} columns of an indicator matrix; class_texts has "
                 "a text for another. Add an empty column for each class without documents."

@@ -335,7 +335,7 @@ def _index_has_the_scorers_biases(arrays: Arrays, _: Values) -> bool:
 
 def _labels_are_columns(arrays: Arrays, values: Values) -> bool:
     if values["label_form/form"] < LABEL_FORMS.index("sparse indicator"):
-        return True
+        return bool(values["label_form/n_columns"] == 0)
     classes = arrays.get("classes", np.zeros(0))  # some may have been added since the fit
     return classes.dtype.kind in "iu" and bool(classes[0] >= 0 and classes[-1] < MAX_COLUMNS)
 
@@ -351,7 +351,7 @@ _INDEX_NAMES = tuple(
 )
 RULES = (
     Rule(
-        "labels that come as an indicator matrix are its columns",
+        "labels that come as an indicator matrix are its columns, and others are of none",
         ("label_form/form", "label_form/n_columns"),
         _labels_are_columns,
     ),
