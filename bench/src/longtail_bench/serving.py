@@ -1,8 +1,8 @@
-"""Load and faults of `longtail serve`, over the loopback interface alone.
+"""Load on `longtail serve`, over the loopback interface alone; faults are in `serving_faults`.
 
-In: a model file and texts. Out: latency at a steady rate, throughput in batches, many connections,
-slow clients beside quick ones, memory over many requests, kills while documents are taught. The
-client is a few lines of asyncio, so that it costs the machine little beside the service.
+In: a model file and texts. Out: latency at a steady rate, of class search, throughput in batches,
+many connections, slow clients beside quick ones, memory over many requests. The client is a few
+lines of asyncio, so that it costs the machine little beside the service.
 """
 
 from __future__ import annotations
@@ -10,9 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import random
 import secrets
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -23,10 +21,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import numpy as np
 
-PERCENTILES = (50, 90, 99, 99.9)
+PERCENTILES = (50, 90, 99)
 
 
 @dataclass(frozen=True)
@@ -93,12 +92,18 @@ class Connection:
         """Connect to the loopback interface."""
         return cls(*await asyncio.open_connection("127.0.0.1", port))
 
+    async def get(self, path: str) -> tuple[int, bytes]:
+        """Ask for something; return status and body."""
+        return await self._exchange(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n", b"")
+
     async def post(self, path: str, body: Any, token: str = "") -> tuple[int, bytes]:
         """Send JSON; return status and body."""
-        content = json.dumps(body).encode()
         head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
         if token:
             head += f"Authorization: Bearer {token}\r\n"
+        return await self._exchange(head, json.dumps(body).encode())
+
+    async def _exchange(self, head: str, content: bytes) -> tuple[int, bytes]:
         self._writer.write(f"{head}Content-Length: {len(content)}\r\n\r\n".encode() + content)
         await self._writer.drain()
         answer = await self._reader.readuntil(b"\r\n\r\n")
@@ -144,6 +149,31 @@ def measure_latency(port: int, texts: Sequence[str], rate: float, n: int) -> dic
     return asyncio.run(run())
 
 
+def measure_search(port: int, n: int) -> dict[str, float]:
+    """Search classes by parts of their names, one query after the other; return percentiles in ms.
+
+    A third are beginnings of names, a third names with two letters swapped, a third whole names.
+    """
+
+    async def run() -> dict[str, float]:
+        connection = await Connection.open(port)
+        _, answer = await connection.get("/v1/classes?limit=500&sort=size")
+        names = [str(entry["label"]) for entry in json.loads(answer)["classes"]]
+        seconds = np.zeros(n)
+        for i in range(n):
+            name = names[i % len(names)]
+            query = (name[:3], name[:2] + name[3:4] + name[2:3] + name[4:8], name)[i % 3]
+            start = time.perf_counter()
+            status, _ = await connection.get(f"/v1/classes?limit=12&query={quote(query)}")
+            seconds[i] = time.perf_counter() - start
+            if status != 200:
+                raise RuntimeError(f"status {status}")
+        connection.close()
+        return {f"p{p:g}": float(np.percentile(seconds, p) * 1e3) for p in PERCENTILES}
+
+    return asyncio.run(run())
+
+
 def measure_throughput(port: int, texts: Sequence[str], batch: int, n: int, workers: int) -> float:
     """Return documents per second, in requests of so many documents over a few connections."""
 
@@ -180,6 +210,43 @@ def count_statuses(port: int, texts: Sequence[str], connections: int, each: int)
     return dict(counts)
 
 
+@dataclass(frozen=True)
+class Load:
+    """What is asked of a service in one window."""
+
+    service: Service
+    texts: Sequence[str]
+    rate: float
+    n_requests: int
+
+    def measure(self, n_windows: int, n_connections: int) -> dict[str, Any]:
+        """Return latencies, throughput and CPU time, and the statuses of many connections."""
+        port, texts, n = self.service.port, self.texts, self.n_requests
+        measure_latency(port, texts, self.rate, min(n, 100))  # warm up
+        start = self.service.cpu_seconds()
+        latencies = [measure_latency(port, texts, self.rate, n) for _ in range(n_windows)]
+        middle = self.service.cpu_seconds()
+        n_batches = max(1, n // 10)
+        speeds = [measure_throughput(port, texts, 32, n_batches, 4) for _ in range(n_windows)]
+        used = self.service.cpu_seconds() - middle
+        report: dict[str, Any] = {
+            "latency ms, best window": min(latencies, key=lambda found: found["p99"]),
+            "p99 of each window": [found["p99"] for found in latencies],
+            "CPU ms a request": (middle - start) / (n * n_windows) * 1e3,
+            "documents/s in batches of 32, best window": max(speeds),
+            "of each window": speeds,
+            "CPU ms a document in batches": used / (32 * n_batches * n_windows) * 1e3,
+            "class search ms": measure_search(port, n),
+        }
+        each = max(1, n * n_windows // n_connections)
+        report[f"statuses of {n_connections} connections"] = count_statuses(
+            port, texts, n_connections, each
+        )
+        with slow_clients(port, 50):
+            report["latency ms beside 50 slow clients"] = measure_latency(port, texts, self.rate, n)
+        return report
+
+
 @contextmanager
 def slow_clients(port: int, n: int) -> Iterator[None]:
     """Hold connections open that have sent half a request."""
@@ -204,53 +271,6 @@ def measure_memory(
         count_statuses(service.port, texts, 8, n // (8 * n_rounds))
         megabytes.append(service.resident_bytes() / 1e6)
     return megabytes
-
-
-def kill_while_teaching(model: Path, texts: Sequence[str], kills: int, seed: int) -> dict[str, int]:
-    """Kill services that are being taught, at random moments; return what was lost.
-
-    Works on a copy of the model file. After each kill the file is opened, and every change that was
-    acknowledged is looked for in the journal.
-    """
-    import longtail
-
-    lost = n_acknowledged = 0
-    randomness = random.Random(seed)
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "taught.longtail"
-        shutil.copy(model, path)
-        known: dict[int, str] = {}
-        for kill in range(kills):
-            with running(path) as service:
-                deadline = randomness.uniform(0.05, 3.0)
-                known |= asyncio.run(_teach_until(service, texts, deadline, kill))
-            recorded = {
-                change.number: change.batches[0]["documents"][0]
-                for change in longtail.Teacher(path, verify=False).changes()
-            }
-            lost = sum(recorded.get(change_id) != text for change_id, text in known.items())
-            n_acknowledged = len(known)
-    return {"kills": kills, "acknowledged": n_acknowledged, "lost": lost}
-
-
-async def _teach_until(
-    service: Service, texts: Sequence[str], seconds: float, kill: int
-) -> dict[int, str]:
-    """Teach until the service is killed; return what it acknowledged."""
-    acknowledged: dict[int, str] = {}
-    asyncio.get_running_loop().call_later(seconds, service.process.kill)
-    try:
-        connection = await Connection.open(service.port)
-        for i in range(1_000_000):
-            text = f"{texts[i % len(texts)]} {kill} {i}"
-            document = {"text": text, "label": f"taught {i % 100}"}
-            body = {"documents": [document], "version": "*"}
-            status, answer = await connection.post("/v1/teach", body, service.token)
-            if status == 200:
-                acknowledged[json.loads(answer)["change"]] = text
-    except (OSError, EOFError):
-        pass
-    return acknowledged
 
 
 async def _together(work: Callable[[int], Awaitable[None]], n: int) -> None:

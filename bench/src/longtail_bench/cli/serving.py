@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,45 +17,36 @@ def serve(
     texts: Annotated[Path, typer.Argument(help="Texts to ask with, one a line.")],
     rate: Annotated[float, typer.Option(min=1, help="Requests per second.")] = 100.0,
     requests: Annotated[int, typer.Option(min=100, help="Of each measurement.")] = 2_000,
+    windows: Annotated[
+        int, typer.Option(min=1, help="In which latency and throughput are measured.")
+    ] = 5,
     connections: Annotated[int, typer.Option(min=1, help="At the same time.")] = 200,
     memory_requests: Annotated[int, typer.Option(min=0, help="While memory is watched.")] = 20_000,
     kills: Annotated[int, typer.Option(min=0, help="Services killed while they are taught.")] = 3,
     seed: Annotated[int, typer.Option(help="Of the moments of the kills.")] = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Measure the service: latency, throughput, connections, slow clients, memory, kills."""
-    from longtail_bench import serving
+    """Measure the service: latency, throughput, connections, slow clients, memory, faults.
+
+    Where other work is beside it, the best window and CPU time say what the service needs.
+    """
+    from longtail_bench import serving, serving_faults
 
     with clear_errors():
         lines = [line for line in texts.read_text("utf-8").splitlines() if line.strip()]
         if not lines:
             raise ValueError(f"{texts} has no texts.")
-        report: dict[str, Any] = {}
+        report: dict[str, Any] = {"load average of the machine": os.getloadavg()[0]}
         with serving.running(model) as service:
-            serving.measure_latency(service.port, lines, rate, 100)  # warm up
-            start = service.cpu_seconds()
-            report["latency ms"] = serving.measure_latency(service.port, lines, rate, requests)
-            # CPU time says what the service needs where other work is beside it.
-            middle = service.cpu_seconds()
-            report["CPU ms a request"] = (middle - start) / requests * 1e3
-            batches = max(1, requests // 10)
-            report["documents/s in batches of 32"] = serving.measure_throughput(
-                service.port, lines, 32, batches, 4
-            )
-            used = service.cpu_seconds() - middle
-            report["CPU ms a document in batches"] = used / (32 * batches) * 1e3
-            report[f"{connections} connections"] = serving.count_statuses(
-                service.port, lines, connections, max(1, requests // connections)
-            )
-            with serving.slow_clients(service.port, 50):
-                report["latency ms beside 50 slow clients"] = serving.measure_latency(
-                    service.port, lines, rate, min(requests, int(rate * 8))
-                )
+            load = serving.Load(service, lines, rate, max(20, requests // windows))
+            report |= load.measure(windows, connections)
             if memory_requests:
                 report["resident MB"] = serving.measure_memory(service, lines, memory_requests)
         if kills:
             print_note("killing services while they are taught")
-            report["kills"] = serving.kill_while_teaching(model, lines, kills, seed)
+            report["kills"] = serving_faults.kill_while_teaching(model, lines, kills, seed)
+            report["full disk"] = serving_faults.fill_disk(model, lines)
+            report["damaged journal"] = serving_faults.damage_journal(model, lines)
         if as_json:
             print_json(report)
             return
@@ -66,4 +58,6 @@ def _show(value: Any) -> str:
         return ", ".join(f"{name} {_show(entry)}" for name, entry in value.items())
     if isinstance(value, list):
         return ", ".join(map(_show, value))
-    return f"{value:,.1f}" if isinstance(value, float) else f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:,.0f}" if value >= 1_000 else f"{value:.3g}"
+    return value if isinstance(value, str) else f"{value:,}"
