@@ -257,3 +257,22 @@ def test_scoring_by_class_or_by_document_gives_the_same_bits(monkeypatch, n_jobs
         monkeypatch.setattr(scoring, "PAIRS_PER_CLASS", pairs_per_class)
         results.append(scoring.score_pairs(documents, classes, score, n_jobs))
     assert np.array_equal(results[0], results[1])
+
+
+def test_reading_a_row_or_searching_it_gives_the_same_bits(monkeypatch):
+    rng = np.random.default_rng(11)
+    X, y = rng.poisson(0.3, (60, 300)), rng.integers(0, 5, 60)
+    X[3] = 0
+    X[10:20, 2:] = 0  # so few terms that the long rows of the classes are searched for them
+    X[10:20, 0] = 1
+    documents, profile = prepare(X, y, 5)
+    score = build_scorer(profile, WEIGHTS)
+    assert np.diff(score.indptr).min() > 32 * 2
+    classes = np.where(rng.random((60, 4)) < 0.1, -1, rng.integers(0, 5, (60, 4)))
+    monkeypatch.setattr(scoring, "SMALLEST_TABLE", 2)  # so that terms meet taken slots
+    results = []
+    for pairs_per_class in (0, 10**9):
+        monkeypatch.setattr(scoring, "PAIRS_PER_CLASS", pairs_per_class)
+        results.append(scoring.score_pairs(documents, classes, score))
+    assert np.array_equal(results[0], results[1])
+    assert np.all(results[1][classes < 0] == -np.inf)

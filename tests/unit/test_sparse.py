@@ -150,3 +150,25 @@ def test_one_document_is_sorted_and_summed(indices):
     counts = CountMatrix.from_matrix(matrix)
     assert np.array_equal(counts.to_csr().toarray(), matrix.toarray())
     assert np.all(np.diff(counts.indices) > 0)
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.uint8, np.float32, np.float64, np.bool_])
+@pytest.mark.parametrize(
+    "row", [[0, 2, 0, 1, 3], [0, 0, 0, 0, 0], [1, 0, 0, 0, 0], [0, 0.5, 0, 2, 0]]
+)
+def test_one_document_is_read_as_it_is_among_others(row, dtype):
+    alone = CountMatrix.from_matrix(sp.csr_array(np.array([row]).astype(dtype)))
+    batch = CountMatrix.from_matrix(sp.csr_array(np.array([row, row]).astype(dtype)))
+    n = int(batch.indptr[1])
+    for name in ("indices", "data"):
+        one, other = getattr(alone, name), getattr(batch, name)[:n]
+        assert one.dtype == other.dtype
+        assert np.array_equal(one, other)
+    assert alone.indptr.tolist() == [0, n]
+    assert alone.indptr.dtype == np.int64
+
+
+@pytest.mark.parametrize("count", [np.nan, np.inf, -1.0])
+def test_one_document_with_an_impossible_count_is_an_error(count):
+    with pytest.raises(ValueError, match=r"NaN or infinity|Negative values"):
+        CountMatrix.from_matrix(sp.csr_array(np.array([[1.0, count, 0.0]])))

@@ -37,9 +37,17 @@ def keep_best(score, c, size, scores, classes):
     return size
 
 
+@subroutine
+def fill_rest(size, scores, classes):
+    """Fill what a ranking of `size` entries leaves free."""
+    for n in range(size, len(scores)):
+        scores[n] = -np.inf
+        classes[n] = -1
+
+
 @kernel
 def rank_topk(classes, scores, block, top):
-    """Fill the best classes of each row, best first; -1 is no class."""
+    """Fill the best classes of each row, best first; -1 is no class, with a score of -inf."""
     for i in range(block.first, block.last):
         size = np.int64(0)
         for column in range(classes.shape[1]):
@@ -47,14 +55,15 @@ def rank_topk(classes, scores, block, top):
                 size = keep_best(
                     scores[i, column], classes[i, column], size, top.scores[i], top.classes[i]
                 )
+        fill_rest(size, top.scores[i], top.classes[i])
 
 
 @kernel
 def rerank(classes, pair_scores, block, scratch, top):
     """Fill the best classes of each row by rescored score among the candidates, the best by score.
 
-    -1 is no class, and classes ascend, so their columns break ties like they do. The scratch is as
-    long as there are candidates.
+    -1 is no class, with a score of -inf. Classes ascend, so their columns break ties like they do.
+    The scratch is as long as there are candidates.
     """
     scores, rescored = pair_scores
     for i in range(block.first, block.last):
@@ -74,3 +83,4 @@ def rerank(classes, pair_scores, block, scratch, top):
             size = keep_best(
                 rescored[i, column], classes[i, column], size, top.scores[i], top.classes[i]
             )
+        fill_rest(size, top.scores[i], top.classes[i])

@@ -3,7 +3,8 @@
     score(x, c) = bias_c + length_weight_c * sum_t x_t + sum_t x_t * weight_ct
 
 There are two ways through the pairs, which add the same numbers in the same order. `score_pairs`
-goes pair by pair and searches each class's row for the terms of the document.
+goes pair by pair: it reads each class's row and looks its terms up in a small hash table of the
+document, or, where a row is long, searches it for the terms of the document.
 `score_pairs_by_class` goes class by class: a row is spread out over all terms once, and each of its
 documents finds its terms there; much faster where a class has many documents.
 
@@ -17,6 +18,9 @@ import numpy as np
 
 from longtail._kernels.jit import kernel, subroutine
 from longtail._kernels.sorting import find_term, seek_term
+
+# Entries of a row that are read in the time of one search in it (about 1 and 50 ns).
+_ENTRIES_PER_SEARCH = 32
 
 
 @subroutine
@@ -45,13 +49,61 @@ def rescores(rescoring):
 
 
 @subroutine
-def find_products(indices, weights, full_weights, row_indices, row_weights, low, high):
+def enter_terms(indices, slots):
+    """Enter the terms of a document in a hash table: each one's position plus 1, 0 where none is.
+
+    The number of slots is a power of two, and well above that of terms; a taken slot sends on to
+    the next.
+    """
+    mask = np.uint64(len(slots) - 1)
+    for j in range(len(indices)):
+        slot = np.uint64(indices[j]) & mask
+        while slots[slot] > 0:
+            slot = (slot + np.uint64(1)) & mask
+        slots[slot] = j + 1
+
+
+@subroutine
+def clear_terms(indices, slots):
+    """Empty the hash table again."""
+    mask = np.uint64(len(slots) - 1)
+    for j in range(len(indices)):
+        slot = np.uint64(indices[j]) & mask
+        while slots[slot] > 0:
+            slots[slot] = 0
+            slot = (slot + np.uint64(1)) & mask
+
+
+@subroutine
+def find_position(term, indices, slots):
+    """Return the position of a term in a document; -1 where it is not there."""
+    mask = np.uint64(len(slots) - 1)
+    slot = np.uint64(term) & mask
+    while slots[slot] > 0:
+        position = slots[slot] - 1
+        if indices[position] == term:
+            return np.int64(position)
+        slot = (slot + np.uint64(1)) & mask
+    return np.int64(-1)
+
+
+@subroutine
+def find_products(indices, weights, full_weights, slots, row_indices, row_weights, bounds):
     """Return the products of a document's weights, and of its full weights, with a class's row.
 
-    Sums over shared terms, which are searched for from `low` to `high - 1`. Without full weights
-    (an empty array) the second is 0.
+    Sums over shared terms of the row's entries within the bounds, in the order of terms. Without
+    full weights (an empty array) the second is 0.
     """
     product, full_product = 0.0, 0.0
+    low, high = bounds
+    if high - low <= _ENTRIES_PER_SEARCH * len(indices):
+        for entry in range(low, high):
+            j = find_position(row_indices[entry], indices, slots)
+            if j >= 0:
+                product += np.float64(weights[j]) * row_weights[entry]
+                if len(full_weights) > 0:
+                    full_product += np.float64(full_weights[j]) * row_weights[entry]
+        return product, full_product
     for j in range(len(indices)):
         low = seek_term(row_indices, low, high, indices[j])
         if low == high:
@@ -64,29 +116,37 @@ def find_products(indices, weights, full_weights, row_indices, row_weights, low,
 
 
 @kernel
-def score_pairs(vectors, document_ids, classes, scorer, rescoring, block, outputs):
-    """Fill the score, or both scores, of each document with each class of its row; -1 is none."""
+def score_pairs(vectors, document_ids, classes, scorer, rescoring, block, slots, outputs):
+    """Fill the score, or both scores, of each document with each class of its row.
+
+    -1 is no class, which scores -inf. `slots`, scratch, is all 0 before and after: `enter_terms`.
+    """
     for i in range(block.first, block.last):
         row = document_ids[i]
         entries = slice(vectors.indptr[row], vectors.indptr[row + 1])
         indices, weights = vectors.indices[entries], vectors.weights[entries]
         full_weights = rescoring.weights[entries]
+        enter_terms(indices, slots)
         for column in range(classes.shape[1]):
             c = classes[i, column]
             if c < 0:
+                outputs.scores[i, column] = -np.inf
+                if rescores(rescoring):
+                    outputs.rescored[i, column] = -np.inf
                 continue
-            low, high, residual = scorer.indptr[c], scorer.indptr[c + 1], 0.0
+            bounds, residual = (scorer.indptr[c], scorer.indptr[c + 1]), 0.0
             product, full_product = find_products(
-                indices, weights, full_weights, scorer.indices, scorer.weights, low, high
+                indices, weights, full_weights, slots, scorer.indices, scorer.weights, bounds
             )
             if rescores(rescoring):
-                low, high = rescoring.indptr[c], rescoring.indptr[c + 1]
+                bounds = rescoring.indptr[c], rescoring.indptr[c + 1]
                 residual, _ = find_products(
-                    indices, full_weights, weights[:0],
-                    rescoring.indices, rescoring.residuals, low, high,
+                    indices, full_weights, weights[:0], slots,
+                    rescoring.indices, rescoring.residuals, bounds,
                 )  # fmt: skip
             products = product, full_product, residual
             store_scores((i, column), c, row, products, vectors, scorer, rescoring, outputs)
+        clear_terms(indices, slots)
 
 
 @subroutine
@@ -126,7 +186,7 @@ def read_products(indices, weights, full_weights, dense):
 
 @kernel
 def score_pairs_by_class(vectors, document_ids, pairs, scorer, rescoring, block, dense, outputs):
-    """Fill the same scores, flat, class by class.
+    """Fill the same scores, flat, class by class; those of no class stay as they are.
 
     `dense`, scratch, is all 0 and reaches to the last term of the documents; with rescoring it has
     two numbers per term.

@@ -151,10 +151,10 @@ def search_batches(
     for start in range(0, len(queries.document_ids), batch_size):
         batch = _slice_queries(queries, start, start + batch_size)
         shortlist = _shortlist(documents, index, batch, wanted, capacity, n_jobs)
-        fits = shortlist.sizes <= capacity
-        if fits.all():
+        if shortlist.sizes.max() <= capacity:
             found.append(rank(batch.document_ids, shortlist.classes))
             continue
+        fits = shortlist.sizes <= capacity
         fitting = rank(batch.document_ids[fits], shortlist.classes[fits])
         rest = _gather_queries(batch, np.flatnonzero(~fits))
         larger = min(8 * capacity, len(index.biases))
@@ -262,7 +262,7 @@ def rank_topk(
         Ties go to the lower class id; -1 where a row has fewer classes.
     scores : ndarray of shape (n_documents, k), float64
     """
-    top = TopK(np.full((len(classes), k), -1, classes.dtype), np.full((len(classes), k), -np.inf))
+    top = TopK(np.empty((len(classes), k), classes.dtype), np.empty((len(classes), k)))
     parallel_for(
         lambda first, last: ranking.rank_topk(classes, scores, Block(first, last), top),
         uniform_work(len(classes)),
@@ -275,7 +275,7 @@ def rerank(
     classes: NDArray[Any], scores: PairScores, n_candidates: int, k: int, n_jobs: int | None
 ) -> tuple[NDArray[Any], Floats]:
     """Return the k best by rescored score among the candidates, the best by score."""
-    top = TopK(np.full((len(classes), k), -1, classes.dtype), np.full((len(classes), k), -np.inf))
+    top = TopK(np.empty((len(classes), k), classes.dtype), np.empty((len(classes), k)))
     parallel_for(
         lambda first, last: ranking.rerank(
             classes,
