@@ -55,6 +55,19 @@ def check_positive(name: str, value: float) -> None:
         raise ValueError(f"{name} must be a positive number; got {value!r}.")
 
 
+def check_memory(memory: int) -> None:
+    """Refuse what is no number of documents."""
+    if (
+        isinstance(memory, bool)
+        or not isinstance(memory, numbers.Integral)
+        or not 0 <= memory < 2**31
+    ):
+        raise ValueError(
+            "memory must be the number of documents that each class keeps, an integer of at least "
+            f"0; got {memory!r}."
+        )
+
+
 def check_k(k: int, n_classes: int) -> int:
     """Return k, or say what it must be."""
     if not isinstance(k, numbers.Integral) or isinstance(k, bool) or k < 1:

@@ -1,8 +1,9 @@
-"""What methods return: `TopK`, `Threshold`, `Explanation`."""
+"""What methods return: `TopK`, `Threshold`, `Health`, `Explanation`."""
 
 from __future__ import annotations
 
 import html
+import math
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -75,6 +76,84 @@ class Threshold:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         """Stand for the threshold where probabilities are compared with it."""
         return np.asarray(self.threshold, dtype)
+
+
+@dataclass(frozen=True)
+class Health:
+    """How far a model has moved from what it was when it was fitted; prints as a table.
+
+    Attributes
+    ----------
+    n_documents, n_classes : int
+        Of the model as it is now.
+    n_unrefined : int
+        Documents by which what all classes share (number of documents, document frequencies,
+        collection model) is behind the sums; `refine` brings it up to date.
+    n_stale : int
+        Classes whose documents changed since their residuals were learned.
+    unseen_terms : float
+        Share of the occurrences of terms in the model that are of terms without a learned weight.
+    n_outcomes : int
+        Documents behind the next three: held out by `fit`, or given to `recalibrate` since.
+    accuracy : float
+        How many of these were correct; NaN where there are none.
+    calibration_error : float
+        Of the probabilities of the best class, by cross-validation; NaN likewise.
+    abstention : float
+        Share of these below the threshold of 90 % precision; NaN likewise.
+    n_kept : int
+        Documents that the model keeps (`memory`).
+    will_learn : bool
+        Whether `refine()` would learn everything anew from these.
+    advice : tuple of str
+        What to do, most urgent first; empty where all is well.
+    """
+
+    n_documents: int
+    n_classes: int
+    n_unrefined: int
+    n_stale: int
+    unseen_terms: float
+    n_outcomes: int
+    accuracy: float
+    calibration_error: float
+    abstention: float
+    n_kept: int
+    will_learn: bool
+    advice: tuple[str, ...] = ()
+
+    def rows(self) -> list[tuple[str, str]]:
+        """Return the lines of the table."""
+
+        def share(value: float) -> str:
+            return "-" if math.isnan(value) else f"{value:.1%}"
+
+        of_outcomes = f"of the last {self.n_outcomes:,} outcomes"
+        return [
+            ("documents since the last refine", f"{self.n_unrefined:,} of {self.n_documents:,}"),
+            ("stale classes", f"{self.n_stale:,} of {self.n_classes:,}"),
+            ("occurrences of terms without a learned weight", share(self.unseen_terms)),
+            (f"correct {of_outcomes}", share(self.accuracy)),
+            (
+                f"calibration error {of_outcomes}",
+                "-" if math.isnan(self.calibration_error) else f"{self.calibration_error:.3f}",
+            ),
+            (f"below the threshold of 90 % precision {of_outcomes}", share(self.abstention)),
+            ("documents kept to learn from", f"{self.n_kept:,}"),
+            *(("advice", sentence) for sentence in self.advice),
+        ]
+
+    def __str__(self) -> str:
+        rows = self.rows()
+        n_columns = max(len(name) for name, _ in rows)
+        return "\n".join(f"{name:<{n_columns}}  {value}" for name, value in rows)
+
+    def _repr_html_(self) -> str:
+        cells = "".join(
+            f"<tr><td>{html.escape(name)}</td><td>{html.escape(value)}</td></tr>"
+            for name, value in self.rows()
+        )
+        return f"<table>{cells}</table>"
 
 
 @dataclass(frozen=True)

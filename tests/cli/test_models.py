@@ -723,6 +723,11 @@ def test_info(files, model):
     assert "TextClassifier" in table
     assert "Nothing was taught" in table
     assert "longtail fit" in fails("info", "nowhere")
+    assert "health" not in facts
+    health = json.loads(run("info", model, "--health", "--json").stdout)["health"]
+    assert health["n_classes"] == 30
+    assert health["n_stale"] == 0
+    assert "stale classes" in run("info", model, "--health").stdout
 
 
 def test_a_torn_journal_is_a_warning(model):

@@ -273,6 +273,8 @@ def test_what_is_no_partition(tmp_path):
     model = LongTailClassifier(time_budget=9.0)
     with pytest.raises(ValueError, match="time_budget is for fit in memory"):
         fit_partitions(model, data.functions(2), scratch=tmp_path)
+    with pytest.raises(ValueError, match="memory: a fit over partitions keeps no documents"):
+        fit_partitions(LongTailClassifier(memory=3), data.functions(2), scratch=tmp_path)
 
 
 def test_core_imports_no_dask():

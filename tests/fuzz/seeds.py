@@ -18,12 +18,14 @@ from tests.fuzz.mutations import Array
 GOLDEN = Path(__file__).parents[1] / "persistence" / "golden"
 PREFIXES = ("format_1_first", "format_1", "format_2")
 ESTIMATORS = ("long_tail", "double_sampling", "text_long_tail", "text_double_sampling")
-NAMED = "format_2_text_named"  # texts with names of classes, columns and today's vectorizer
+# Texts with names of classes, columns, documents that are kept, and today's vectorizer.
+NAMED = "format_2_text_named"
 SETS = "format_2_label_sets"  # counts with the columns of a dense matrix as classes
 SEEDS = (*(f"{prefix}_{name}" for prefix in PREFIXES for name in ESTIMATORS), NAMED, SETS)
 # Parts that the golden files lack; the test suite runs every mutation of them.
 MORE_PARTS = {
-    NAMED: ("names", "class_texts", "values/columns", "estimators", "values/label_form"),
+    NAMED: ("names", "class_texts", "memory", "values/columns", "estimators",
+            "values/label_form", "values/memory"),
     SETS: ("check", "feature_names", "calibrator", "values/check", "values/label_form",
            "values/calibrator", "estimators"),
 }  # fmt: skip
@@ -93,16 +95,32 @@ def _with_names(seed: Content) -> Content:
         "names/named": named,
         "check/name_weights": np.array([14.0, -0.6, 1.5]),
         "calibrator/unknown_log_odds": CALIBRATOR["unknown_log_odds"],
+        **_keep_documents(arrays),
     }
     estimators = split_text_parameters(header["estimators"])
+    estimators["LongTailClassifier"] |= {"memory": 2}
     estimators["TextVectorizer"] |= {"stop_words": ["the"], "char_ngram_range": [3, 4]}
     values = header["values"] | {
         "columns/text": ["title", "body"],
         "columns/label": "class",
         "label_form/form": LABEL_FORMS.index("lists"),
         "label_form/n_columns": 0,
+        "memory/per_class": 2,
+        "memory/n_changed": 3,
     }
     return Content(seed.kind, 2, {"estimators": estimators, "values": values}, kept)
+
+
+def _keep_documents(arrays: dict[str, Array]) -> dict[str, Array]:
+    """Let a model keep a document of each class, with one of its terms."""
+    starts = arrays["statistics/indptr"][:-1]
+    n_classes = len(starts)
+    return {
+        "memory/indptr": np.arange(n_classes + 1),
+        "memory/indices": arrays["statistics/indices"][starts].astype(np.int32),
+        "memory/data": np.ones(n_classes),
+        "memory/class_ids": np.arange(n_classes),
+    }
 
 
 def _with_sets(seed: Content) -> Content:
@@ -122,11 +140,13 @@ def _with_sets(seed: Content) -> Content:
     }
     n_terms = len(arrays["statistics/document_frequencies"])
     arrays |= pack_texts("feature_names", [f"term {t}" for t in range(n_terms)])
-    more = {"multilabel": "auto", "calibrate": True, "time_budget": 3.5}
+    more = {"multilabel": "auto", "calibrate": True, "time_budget": 3.5, "memory": 0}
     estimators = {kind: given | more for kind, given in header["estimators"].items()}
     values = header["values"] | {
         "calibrator/marginal": True,
         "calibrator/calibration_error": 0.02,
+        "calibrator/n_outcomes": 7,
+        "calibrator/unknown_share": 0.25,
         "label_form/form": LABEL_FORMS.index("dense indicator"),
         "label_form/n_columns": 30,
         "check/scorer": 3,

@@ -15,8 +15,8 @@ from longtail.training.calibration import (
     find_threshold,
     fit_calibrator,
     probability_of_none,
-    recalibrate,
 )
+from longtail.training.outcomes import expect_unknown, recalibrate
 
 
 def draw(seed, n_documents, n_candidates=6, sharpness=2.0):
@@ -253,3 +253,41 @@ def test_recalibration_of_what_was_never_calibrated():
     )
     single = recalibrate(changed, scores[:, :1], correct[:, :1])
     assert len(single.held_out_correct) == 600
+
+
+def test_expecting_unknown_classes_adds_as_many_errors():
+    rng = np.random.default_rng(5)
+    scores = -np.sort(-rng.normal(size=(400, 6)), axis=1) * 3
+    correct = np.zeros((400, 6), bool)
+    correct[np.arange(400), rng.choice(6, 400, p=[0.6, 0.2, 0.1, 0.05, 0.03, 0.02])] = True
+    plain = fit_calibrator(scores, correct)
+    assert expect_unknown(plain, 0.0) is plain
+    doubting = expect_unknown(plain, 0.2)
+    assert len(doubting.held_out_correct) == 500
+    assert doubting.held_out_correct.sum() == plain.held_out_correct.sum()
+    assert np.all(np.diff(doubting.held_out_log_odds) <= 0)
+    # Each added outcome is one of a held-out document without its class, evenly over all of them.
+    added = list(doubting.held_out_log_odds)
+    for value in plain.held_out_log_odds:
+        added.remove(value)
+    rows = [round(i * 399 / 99) for i in range(100)]
+    assert np.allclose(added, plain.unknown_log_odds[rows])
+    assert calibrate(scores, doubting)[:, 0].mean() == pytest.approx(
+        correct[:, 0].sum() / 500, abs=0.1
+    )
+    assert expect_unknown(Calibrator.identity(), 0.5).is_calibrated is False
+
+
+def test_outcomes_are_counted():
+    rng = np.random.default_rng(6)
+    calibrator = Calibrator.identity()
+    for n_unknown in (30, 60, 0):
+        scores = -np.sort(-rng.normal(size=(100, 4)), axis=1)
+        calibrator = recalibrate(calibrator, scores, np.zeros((100, 4), bool), n_unknown)
+    assert calibrator.n_outcomes == 300
+    assert calibrator.unknown_share == pytest.approx(90 / 300)
+    scores = -np.sort(-rng.normal(size=(950, 4)), axis=1)
+    calibrator = recalibrate(calibrator, scores, np.zeros((950, 4), bool), 950)
+    # The older ones make room: fifty of them are left.
+    assert calibrator.unknown_share == pytest.approx((50 * 0.3 + 950) / 1000)
+    assert recalibrate(calibrator, np.zeros((0, 4)), np.zeros((0, 4), bool)) is calibrator

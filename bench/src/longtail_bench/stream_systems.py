@@ -1,4 +1,4 @@
-"""Systems that learn from a stream: ours in five ways, simple ones, and online learners.
+"""Systems that learn from a stream: ours in six ways, simple ones, and online learners.
 
 Ours and the simple ones read words and bigrams; the online learners hash them.
 """
@@ -17,12 +17,13 @@ from numpy.typing import NDArray
 from scipy import sparse as sp
 from sklearn.feature_extraction.text import HashingVectorizer
 
-from longtail import TextClassifier
+from longtail import LongTailClassifier, TextClassifier
 from longtail_bench.baselines.neighbours import count_votes
 from longtail_bench.stream import Floats, StreamSystem
 
 HASH_BITS = 20  # of the columns that simple systems hash terms to
 REFINE_EVERY = 250  # documents taught before what all classes share is brought up to date
+KEPT = 20  # documents of each class that a model with a memory keeps
 WINDOW = 1000  # documents that the most frequent class and river's neighbours look back on
 
 Labels = NDArray[Any]
@@ -39,6 +40,8 @@ class TaughtModel:
     refine_every : int or None
         Call `refine()`, without documents, after this many; each batch then also corrects the
         probabilities (`recalibrate`) before it is taught.
+    memory : int
+        Documents of each class that the model keeps; `refine()` then learns from them.
     refit_every : int or None
         Fit again on everything after this many documents.
     refit_by_period : bool
@@ -50,11 +53,13 @@ class TaughtModel:
         *,
         teach: bool,
         refine_every: int | None = None,
+        memory: int = 0,
         refit_every: int | None = None,
         refit_by_period: bool = False,
     ) -> None:
         self.teach = teach
         self.refine_every = refine_every
+        self.memory = memory
         self.refit_every = refit_every
         self.refit_by_period = refit_by_period
         self._texts: list[str] = []
@@ -91,7 +96,8 @@ class TaughtModel:
 
     def _fit(self) -> None:
         self._n_since = self._n_taught = 0
-        model = TextClassifier(random_state=0, n_jobs=1)
+        counts = LongTailClassifier(memory=self.memory, random_state=0, n_jobs=1)
+        model = TextClassifier(counts, random_state=0, n_jobs=1)
         self._model = model.fit(self._texts, np.array(self._labels))
 
 
@@ -297,6 +303,9 @@ def make_systems(n_classes: int, refit_every: int) -> dict[str, Callable[[], Str
         "longtail, refitted every period": lambda: TaughtModel(teach=False, refit_by_period=True),
         "longtail, taught": lambda: TaughtModel(teach=True),
         "longtail, taught and refined": lambda: TaughtModel(teach=True, refine_every=REFINE_EVERY),
+        f"longtail, taught and refined, {KEPT} documents a class kept": lambda: TaughtModel(
+            teach=True, refine_every=REFINE_EVERY, memory=KEPT
+        ),
         f"longtail, taught and refined, refitted every {refit_every:,}": lambda: TaughtModel(
             teach=True, refine_every=REFINE_EVERY, refit_every=refit_every
         ),

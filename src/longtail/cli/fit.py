@@ -139,6 +139,14 @@ def fit(
             help="Seconds for learning; calibration, then residuals are left out to keep it.",
         ),
     ] = None,
+    memory: Annotated[
+        int | None,
+        typer.Option(
+            "--memory",
+            min=0,
+            help="Documents of each class that the model keeps, for refine to learn from.",
+        ),
+    ] = None,
     dask: DaskAddress = None,
     workers: Workers = None,
     memory_limit: MemoryLimit = None,
@@ -177,7 +185,11 @@ def fit(
             given = ", ".join("--" + name.replace("_", "-") for name in settings)
             raise ValueError(f"{given}: options for text, not for counts.")
         learner = _given(
-            C=strength, candidates=candidates, calibrate=calibrate, time_budget=time_budget
+            C=strength,
+            candidates=candidates,
+            calibrate=calibrate,
+            time_budget=time_budget,
+            memory=memory,
         )
         _check_target(out, discard_changes)
         names = None if class_texts is None else _read_class_texts(class_texts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -24,6 +25,10 @@ def info(
         bool,
         typer.Option("--compact", help="Fold the log into the model file; no undo afterwards."),
     ] = False,
+    health: Annotated[
+        bool,
+        typer.Option("--health", help="Show how far it has moved from what was learned."),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show what is in a model file, after checking all of it."""
@@ -35,12 +40,15 @@ def info(
             Teacher(model).compact()
         facts, found = _facts(model)
         log = [_as_row(change) for change in found] if changes else []
+        health_report = _measure_health(model) if health else None
         if as_json:
-            print_json({**facts, **({"log": log} if changes else {})})
+            print_json({**facts, **({"log": log} if changes else {}), **_as_json(health_report)})
             return
         expected = facts.pop("expected")
         print_table(str(model), ("what", "value"), [(k, _written(v)) for k, v in facts.items()])
         print_expectations(expected)
+        if health_report is not None:
+            print_table("In use", ("measure", "value"), health_report.rows())
         if log:
             print_table(
                 "Changes since the model was saved, oldest first",
@@ -86,6 +94,19 @@ def _facts(path: Path) -> tuple[dict[str, Any], list[Any]]:
         "expected": _expected(path, contents),
     }
     return facts, changes
+
+
+def _measure_health(path: Path) -> Any:
+    """Return the health of a model with its changes."""
+    loaded = load_model(path)
+    if not hasattr(loaded, "health"):
+        raise ValueError(f"--health: {path} holds a model by the paper's method, which has none.")
+    return loaded.health()
+
+
+def _as_json(health_report: Any) -> dict[str, Any]:
+    """Return the health for JSON; empty where it was not asked for."""
+    return {} if health_report is None else {"health": asdict(health_report)}
 
 
 def _sizes(arrays: Any) -> dict[str, int]:

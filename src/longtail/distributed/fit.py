@@ -118,6 +118,8 @@ def fit_partitions(
         )
     if getattr(inner, "time_budget", None) is not None:
         raise ValueError("time_budget is for fit in memory; over partitions leave it at None.")
+    if getattr(inner, "memory", 0):
+        raise ValueError("memory: a fit over partitions keeps no documents; leave it at 0.")
     listed = list_partitions(partitions)
     n_workers = count_workers(client)
     n_processes = 1 if client is None else n_workers + 1

@@ -1,4 +1,4 @@
-"""Calibration in use: what happened to predictions that were made before their class was known."""
+"""A model in use: outcomes of predictions, and how far it has moved from what was learned."""
 
 from __future__ import annotations
 
@@ -6,17 +6,33 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Self
 
+import numpy as np
+
 from longtail._labels import LabelSets
 from longtail._validation import check_same_kind, look_up
 from longtail.estimators._label_sets import LabelSetPrediction
+from longtail.results import Health
 from longtail.sparse import CountMatrix, Floats, Integers
-from longtail.training.calibration import recalibrate
+from longtail.training.config import FitConfig
+from longtail.training.health import measure_health
+from longtail.training.outcomes import recalibrate
 
 
 class OutcomeCalibration(LabelSetPrediction):
-    """Probabilities that stay honest while classes are added."""
+    """Probabilities that stay honest while classes are added, and a report."""
 
     _rank: Callable[..., tuple[Integers, Floats]]
+    _config: Callable[[], FitConfig]
+
+    def health(self) -> Health:
+        """Return how far the model has moved from what was learned, and what to do about it.
+
+        Returns
+        -------
+        Health
+            Prints as a table.
+        """
+        return measure_health(self._fitted(), self._config())
 
     def recalibrate(self, X: Any, y: Any) -> Self:
         """Correct the probabilities by documents that the model has not been taught yet.
@@ -54,6 +70,7 @@ class OutcomeCalibration(LabelSetPrediction):
             class_ids, scores = self._rank(state, counts, len(state.all_classes))
             truth = look_up(state.all_classes, labels)[:, None]
             correct = (class_ids == truth) & (truth >= 0)
-            calibrator = recalibrate(state.calibrator, scores, correct)
+            n_unknown = int(np.count_nonzero(truth < 0))
+            calibrator = recalibrate(state.calibrator, scores, correct, n_unknown)
             self._state = replace(state, calibrator=calibrator)
         return self

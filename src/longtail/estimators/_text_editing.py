@@ -14,6 +14,7 @@ from longtail._labels import Labels, flat_labels, read_label_sets
 from longtail._validation import check_among
 from longtail.estimators import _text_state as states
 from longtail.estimators._stateful import StatefulEstimator
+from longtail.results import Health
 
 Method = TypeVar("Method")
 
@@ -157,6 +158,18 @@ class TextEditing(StatefulEstimator):
             return states.edit_classifier(state, lambda inner: inner.recalibrate(X, labels))
 
         return self._swap(recalibrated)
+
+    @if_classifier_has("health")
+    def health(self) -> Health:
+        """Return how far the model has moved from what was learned, and what to do about it.
+
+        Returns
+        -------
+        Health
+            Prints as a table.
+        """
+        found: Health = self._fitted().classifier.health()
+        return found
 
     def rename_class(self, old: Any, new: Any) -> Self:
         """Give a class another label; see the classifier of counts."""

@@ -14,6 +14,7 @@ from longtail._validation import (
     cap_candidates,
     check_k,
     check_known,
+    check_memory,
     check_positive,
     check_same_kind,
 )
@@ -22,7 +23,6 @@ from longtail.estimators._class_texts import ClassTextEditing
 from longtail.exceptions import UncalibratedWarning
 from longtail.explanation import ScoreParts, split_linear_scores
 from longtail.results import Threshold, TopK
-from longtail.retrieval.delta import search_segments
 from longtail.scoring.features import SCORE_FEATURE_NAMES
 from longtail.scoring.weighting import weight_documents
 from longtail.sparse import CountMatrix, Floats, Integers
@@ -36,9 +36,12 @@ from longtail.training.calibration import (
     find_threshold,
     probability_of_none,
 )
-from longtail.training.config import FitConfig, count_candidates
+from longtail.training.config import FitConfig
 from longtail.training.editing import ClassEdit
 from longtail.training.long_tail import LongTailState, fit_long_tail
+from longtail.training.memory import DocumentMemory
+from longtail.training.ranking import rank_documents
+from longtail.training.relearning import refine_from_memory
 from longtail.training.sampling import draw_seed
 from longtail.training.self_check import SelfCheck
 
@@ -161,6 +164,9 @@ class LongTailClassifier(_LongTailChecks):
         calibration first, then the residuals. What is left out depends on the speed of the machine,
         so the same `random_state` may give different models; sums and shared weights are always
         learned, however long they take.
+    memory : int, default=0
+        Documents of each class that the model keeps, the last ones; with them `refine` needs no
+        documents to learn from. They are counts of terms, which whoever has the model can read.
     random_state : int, RandomState or None, default=None
         Decides which documents are sampled and held out; the same state gives the same model for
         any `n_jobs`.
@@ -206,6 +212,7 @@ class LongTailClassifier(_LongTailChecks):
         multilabel: Multilabel = "auto",
         calibrate: bool = True,
         time_budget: float | None = None,
+        memory: int = 0,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -215,6 +222,7 @@ class LongTailClassifier(_LongTailChecks):
         self.multilabel = multilabel
         self.calibrate = calibrate
         self.time_budget = time_budget
+        self.memory = memory
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -325,7 +333,7 @@ class LongTailClassifier(_LongTailChecks):
         self._fitted()
         if X is None and y is None:
             with self._lock:
-                self._state = long_tail_editing.refresh_corpus(self._fitted(), self.n_jobs)
+                self._state = refine_from_memory(self._fitted(), self._config())
             return self
         X, y = self._check_input(X, y, reset=False)
         counts, flat = CountMatrix.from_matrix(X), flat_labels(y)
@@ -343,6 +351,7 @@ class LongTailClassifier(_LongTailChecks):
         check_positive("C", self.C)
         if self.time_budget is not None:
             check_positive("time_budget", self.time_budget)
+        check_memory(self.memory)
 
     def _config(self) -> FitConfig:
         """Return what a fit is told."""
@@ -358,22 +367,18 @@ class LongTailClassifier(_LongTailChecks):
     def _fit_state(
         self, counts: CountMatrix, labels: LabelSets, on_stage: Any, class_texts: Any = None
     ) -> LongTailState:
-        return fit_long_tail(counts, labels, self._config(), on_stage, class_texts)
+        if self.memory and labels.has_several:
+            raise ValueError(
+                "memory is for models with one label for each document; leave it at 0, and give "
+                "refine the documents."
+            )
+        state = fit_long_tail(counts, labels, self._config(), on_stage, class_texts)
+        if not self.memory:
+            return state
+        return replace(state, memory=DocumentMemory.of(counts, labels.class_ids, self.memory))
 
     def _rank(self, state: LongTailState, counts: CountMatrix, k: int) -> tuple[Integers, Floats]:
-        candidates = count_candidates(self.candidates, state.several)
-        n_candidates = cap_candidates(candidates, len(state.all_classes))
-        documents = weight_documents(counts, state.document_weights, self.n_jobs)
-        pruned = state.pruning.prune(documents, np.arange(counts.n_documents), self.n_jobs)
-        return search_segments(
-            documents,
-            pruned,
-            (state.ranking_scorer, state.residuals, state.index),
-            state.delta,
-            n_candidates,
-            min(k, n_candidates),
-            self.n_jobs,
-        )
+        return rank_documents(state, counts, self.candidates, k, self.n_jobs)
 
     def _rank_calibrated(self, state: LongTailState, X: Any) -> tuple[Integers, Floats]:
         """Return all candidates of each document with their probabilities."""

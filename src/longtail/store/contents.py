@@ -126,7 +126,14 @@ def _check_values(what: str, specs: tuple[ValueSpec, ...], given: Any) -> None:
 
 def _check_derived(schema: Schema, contents: Contents) -> None:
     """Check that what belongs together is there as a whole or not at all."""
-    for group in (*schema.derived, ("names",), ("added",), ("columns",), ("calibrator/pair_",)):
+    for group in (
+        *schema.derived,
+        ("names",),
+        ("memory/",),
+        ("added",),
+        ("columns",),
+        ("calibrator/pair_",),
+    ):
         known = [spec.name for spec in part_specs(contents.kind, schema)]
         known += [spec.name for spec in value_specs(contents.kind, schema)]
         names = [name for name in known if name.startswith(group)]

@@ -32,10 +32,6 @@ FEWEST_DOCUMENTS = 50  # with fewer held-out documents the softmax stays as it i
 # .1323, with 10 .1326.
 LIKELY_LABELS = 5
 SMALLEST_MARGINAL = 0.05  # of pairs that are kept for thresholds
-# Outcomes that a calibration in use is fitted to. Calibration error on cve-stream 2016 and 2017 in
-# batches of 250: .067, with 2,000 of them .066; the fewer, the sooner it follows.
-OUTCOMES_KEPT = 1_000
-PRIOR_OUTCOMES = 10.0  # candidates that count for the probabilities of the others as they are
 LARGEST_LOG_ODDS = 50.0  # where there is no other candidate
 
 
@@ -66,6 +62,10 @@ class Calibrator:
         Whether they were labels.
     calibration_error : float or None
         As `estimate_calibration_error` has it; None where it is not known yet.
+    n_outcomes : int
+        Documents given to `recalibrate` since the fit.
+    unknown_share : float
+        Of the last of these, how many were of a class that the model did not have.
     """
 
     top_log_odds: Floats
@@ -79,6 +79,8 @@ class Calibrator:
     pair_probabilities: Floats = field(default_factory=lambda: np.zeros(0))
     pair_correct: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, np.bool_))
     calibration_error: float | None = None
+    n_outcomes: int = 0
+    unknown_share: float = 0.0
 
     @classmethod
     def identity(cls, *, marginal: bool = False) -> Calibrator:
@@ -115,8 +117,8 @@ def fit_calibrator(
     log_odds = label_log_odds(scores) if marginal else candidate_log_odds(scores)
     order = np.argsort(-log_odds[:, 0], kind="stable")
     calibrator = Calibrator(
-        *_fit_map(log_odds[:, 0], correct[:, 0]),
-        *_fit_map(log_odds[:, 1:].ravel(), correct[:, 1:].ravel()),
+        *fit_map(log_odds[:, 0], correct[:, 0]),
+        *fit_map(log_odds[:, 1:].ravel(), correct[:, 1:].ravel()),
         held_out_log_odds=log_odds[order, 0],
         held_out_correct=correct[order, 0],
         unknown_log_odds=np.zeros(0) if marginal else _log_odds_without(scores, correct),
@@ -157,7 +159,7 @@ def cross_validated_probabilities(calibrator: Calibrator) -> Floats:
     log_odds, correct = calibrator.held_out_log_odds, calibrator.held_out_correct
     probabilities = np.empty(len(log_odds))
     for fold in (0, 1):
-        knots = _fit_map(log_odds[1 - fold :: 2], correct[1 - fold :: 2])
+        knots = fit_map(log_odds[1 - fold :: 2], correct[1 - fold :: 2])
         probabilities[fold::2] = _apply_map(log_odds[fold::2], *knots)
     return probabilities
 
@@ -189,55 +191,6 @@ def calibrate(scores: Floats, calibrator: Calibrator) -> Floats:
 def probability_of_none(probabilities: Floats) -> Floats:
     """Return the probability that no candidate of a row is the class."""
     return np.asarray(np.maximum(1.0 - probabilities.sum(axis=1), 0.0))
-
-
-def recalibrate(calibrator: Calibrator, scores: Floats, correct: NDArray[np.bool_]) -> Calibrator:
-    """Fit the map of the best candidate to newer outcomes; older ones make room for them.
-
-    Parameters
-    ----------
-    calibrator : Calibrator
-        Its held-out documents are the older outcomes, at most `OUTCOMES_KEPT` with the new ones:
-        every so many of them, from the highest log odds to the lowest, are kept.
-    scores : ndarray of shape (n_documents, q)
-        Best first, of documents that the model did not know.
-    correct : ndarray of shape (n_documents, q), bool
-        Which candidate is the class; none where the model does not have it.
-
-    Returns
-    -------
-    Calibrator
-        The probabilities of the others are multiplied by what they were off. The same as before
-        where there are fewer than `FEWEST_DOCUMENTS` outcomes.
-    """
-    new = candidate_log_odds(scores)
-    n_old = len(calibrator.held_out_log_odds)
-    n_kept = min(n_old, max(OUTCOMES_KEPT - len(new), 0))
-    kept = np.linspace(0, n_old - 1, n_kept).round().astype(np.int64)
-    log_odds = np.concatenate([calibrator.held_out_log_odds[kept], new[:, 0]])
-    hits = np.concatenate([calibrator.held_out_correct[kept], correct[:, 0]])
-    if len(log_odds) < FEWEST_DOCUMENTS:
-        return calibrator
-    order = np.argsort(-log_odds, kind="stable")
-    expected = float(calibrate(scores, calibrator)[:, 1:].sum())
-    found = float(correct[:, 1:].sum())
-    factor = (found + PRIOR_OUTCOMES) / (expected + PRIOR_OUTCOMES)
-    if calibrator.is_calibrated:
-        others = calibrator.other_log_odds, np.clip(calibrator.other_probabilities * factor, 0, 1)
-    else:
-        others = _fit_map(new[:, 1:].ravel(), correct[:, 1:].ravel())
-    knots, heights = _fit_map(log_odds, hits)
-    changed = replace(
-        calibrator,
-        top_log_odds=knots,
-        top_probabilities=heights,
-        held_out_log_odds=log_odds[order],
-        held_out_correct=hits[order],
-        other_log_odds=others[0],
-        other_probabilities=others[1],
-        calibration_error=None,
-    )
-    return replace(changed, calibration_error=estimate_calibration_error(changed))
 
 
 def choose_set_sizes(probabilities: Floats, max_labels: int | None = None) -> Integers:
@@ -373,7 +326,7 @@ def label_log_odds(scores: Floats) -> Floats:
     return np.clip(log_odds, -LARGEST_LOG_ODDS, LARGEST_LOG_ODDS)
 
 
-def _fit_map(log_odds: Floats, correct: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+def fit_map(log_odds: Floats, correct: NDArray[np.bool_]) -> tuple[Floats, Floats]:
     """Fit a rising map from log odds to frequency: isotonic steps, joined at their centres.
 
     Steps alone would give many documents the same probability, and a threshold nothing to separate.

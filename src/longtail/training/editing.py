@@ -36,12 +36,29 @@ class ClassEdit(NamedTuple):
         The class of the state before whose learned parts each class inherits; -1 for none.
     changed : ndarray of shape (n_classes,), bool
         Classes whose documents are others than before.
+    merged : tuple of two ints, or None
+        A class of the state before whose documents are now those of another.
     """
 
     classes: NDArray[Any]
     statistics: ClassStatistics
     sources: Integers
     changed: NDArray[np.bool_]
+    merged: tuple[int, int] | None = None
+
+    def find_targets(self, n_before: int) -> Integers:
+        """Return which class has the documents of each class before; -1 where it is gone."""
+        targets = invert(self.sources, n_before)
+        if self.merged is not None:
+            targets[self.merged[0]] = targets[self.merged[1]]
+        return targets
+
+
+def invert(sources: Integers, n_before: int) -> Integers:
+    """Return the class that inherits from each class before; -1 where none does."""
+    targets = np.full(n_before, -1)
+    targets[sources[sources >= 0]] = np.flatnonzero(sources >= 0)
+    return targets
 
 
 def sum_labelled(
@@ -194,6 +211,7 @@ def merge_classes(
         statistics_editing.merge_classes(statistics, *class_ids),
         kept,
         classes[kept] == into,
+        class_ids,
     )
 
 

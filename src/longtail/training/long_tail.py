@@ -51,6 +51,7 @@ from longtail.training.held_out import (
     check_scorers,
     find_candidates,
 )
+from longtail.training.memory import DocumentMemory
 from longtail.training.negatives import ChangedClasses, few_changed
 from longtail.training.sampling import draw_labels, hold_out
 from longtail.training.scored_classes import (
@@ -96,6 +97,8 @@ class LongTailState:
         How the learned parts fared on held-out documents, and which were kept.
     names : ClassNames or None
         The terms of the names of classes, where any has a text.
+    memory : DocumentMemory or None
+        The last documents of each class, where the model keeps any.
     label_form : LabelForm
         Whether a document may have several labels, and in which form `predict` gives them.
     scorer : LinearScorer
@@ -123,6 +126,7 @@ class LongTailState:
     label_form: LabelForm = field(default_factory=LabelForm)
     delta: DeltaSegment | None = None
     names: ClassNames | None = None
+    memory: DocumentMemory | None = None
 
     @property
     def several(self) -> bool:
@@ -192,16 +196,43 @@ def fit_long_tail(
         The same bits for any `n_jobs`.
     """
     start = time.monotonic()
-    config, n_jobs = config.for_labels(labels.has_several), config.n_jobs
-    in_texts = None if class_texts is None else look_up(class_texts[0], labels.classes)
-    named = None if in_texts is None else in_texts >= 0
-    held_out, sample = draw_documents(labels, config, named)
     on_stage("statistics", 0, 0)
-    statistics = sum_documents(counts, labels, n_jobs)
-    corpus = statistics.corpus
+    statistics = sum_documents(counts, labels, config.n_jobs)
     names = None
-    if class_texts is not None and in_texts is not None:
-        names = ClassNames.of(class_texts[1], corpus).gather_classes(in_texts)
+    if class_texts is not None:
+        in_texts = look_up(class_texts[0], labels.classes)
+        names = ClassNames.of(class_texts[1], statistics.corpus).gather_classes(in_texts)
+    return learn_state(counts, labels, statistics, names, config, on_stage, start)
+
+
+def learn_state(
+    counts: CountMatrix,
+    labels: LabelSets,
+    statistics: ClassStatistics,
+    names: ClassNames | None,
+    config: FitConfig,
+    on_stage: OnStage = lambda *_: None,
+    start: float | None = None,
+) -> LongTailState:
+    """Learn everything that is learned, on documents that are in the sums.
+
+    Parameters
+    ----------
+    counts, labels
+        The documents to learn from: all that the statistics are the sums of, or some of them.
+    statistics : ClassStatistics
+        The sums of the documents of each class.
+    names : ClassNames or None
+        The terms of the names of classes.
+    config, on_stage
+        As for `fit_long_tail`.
+    start : float, optional
+        When the fit began, by `time.monotonic`; now where it is left out.
+    """
+    start = time.monotonic() if start is None else start
+    config, n_jobs = config.for_labels(labels.has_several), config.n_jobs
+    held_out, sample = draw_documents(labels, config, None if names is None else names.named)
+    corpus = statistics.corpus
     on_stage("shared weights", 0, 0)
     shared_start = time.monotonic()
     sampled = counts.gather(labels.document_ids[sample])

@@ -35,6 +35,7 @@ from longtail.statistics.editing import gather_classes, with_frequencies, withou
 from longtail.training.config import FitConfig, count_candidates
 from longtail.training.editing import ClassEdit, TaughtSums, edit_documents, sum_compactly
 from longtail.training.long_tail import LongTailState
+from longtail.training.memory import DocumentMemory
 from longtail.training.negatives import mine_pairs
 from longtail.training.scored_classes import ScoredClasses, learn_residuals, sum_documents
 
@@ -57,10 +58,10 @@ def derive(state: LongTailState, n_jobs: int | None = None) -> LongTailState:
 
 def merge_segments(state: LongTailState, n_jobs: int | None = None) -> LongTailState:
     """Return the same model in one segment."""
-    return state if state.delta is None else derive(_merge_learned(state), n_jobs)
+    return state if state.delta is None else derive(merge_learned(state), n_jobs)
 
 
-def _merge_learned(state: LongTailState) -> LongTailState:
+def merge_learned(state: LongTailState) -> LongTailState:
     """Return one segment with scorer and index out of date: `derive` brings them up to date."""
     if state.delta is None:
         return state
@@ -76,8 +77,16 @@ def _merge_learned(state: LongTailState) -> LongTailState:
         residuals=residuals,
         stale=(sources < 0) | state.stale[sources],
         names=_gather_names(state, state.delta.all_classes),
+        memory=_settle_memory(state, state.delta.all_classes),
         delta=None,
     )
+
+
+def _settle_memory(state: LongTailState, classes: NDArray[Any]) -> DocumentMemory | None:
+    """Return the documents that are kept, with what was added and forgotten since."""
+    if state.memory is None:
+        return None
+    return state.memory.move_classes(look_up(classes, state.classes)).settle(classes)
 
 
 def merged_statistics(state: LongTailState) -> tuple[ClassStatistics, Integers]:
@@ -100,6 +109,9 @@ def apply_edit(state: LongTailState, edit: ClassEdit, n_jobs: int | None = None)
             statistics=edit.statistics,
             residuals=state.residuals.gather_classes(edit.sources),
             names=None if state.names is None else state.names.gather_classes(edit.sources),
+            memory=None
+            if state.memory is None
+            else state.memory.move_classes(edit.find_targets(len(state.classes))),
             stale=edit.changed | ((edit.sources >= 0) & state.stale[edit.sources]),
         ),
         n_jobs,
@@ -123,15 +135,26 @@ def change_documents(
     labels = np.unique(y)
     n_delta = 0 if state.delta is None else len(state.delta.classes)
     if n_delta + len(labels) > DELTA_CAPACITY:
-        state = _merge_learned(state)
+        state = merge_learned(state)
         named = None if state.names is None else state.names.named
         edit = edit_documents(state.classes, state.statistics, counts, y, direction, n_jobs, named)
-        return apply_edit(state, edit, n_jobs)
+        state = _record_documents(apply_edit(state, edit, n_jobs), counts, y, direction)
+        return replace(state, memory=_settle_memory(state, state.classes))
     delta = _change_delta(state, labels, counts, y, direction)
     n_left = int(state.statistics.class_sizes[~delta.tombstones].sum())
     check_documents_left(n_left + delta.statistics.n_documents)
     index = replace(state.index, tombstones=np.flatnonzero(delta.tombstones))
-    return _keep_scorer(state, replace(state, delta=delta, index=index))
+    changed = _record_documents(replace(state, delta=delta, index=index), counts, y, direction)
+    return _keep_scorer(state, changed)
+
+
+def _record_documents(
+    state: LongTailState, counts: CountMatrix, y: NDArray[Any], direction: int
+) -> LongTailState:
+    """Let documents come into the memory of a model that has one, or leave it."""
+    if state.memory is None:
+        return state
+    return replace(state, memory=state.memory.record(counts, y, direction))
 
 
 def grow_terms(state: LongTailState, n_terms: int) -> LongTailState:
@@ -160,7 +183,7 @@ def _keep_scorer(before: LongTailState, after: LongTailState) -> LongTailState:
 
 def refresh_corpus(state: LongTailState, n_jobs: int | None = None) -> LongTailState:
     """Bring the global quantities up to date: a function of the sums alone, however they came."""
-    state = _merge_learned(state)
+    state = merge_learned(state)
     refreshed = replace(
         state,
         corpus=state.statistics.corpus,
@@ -183,7 +206,7 @@ def refine(
         If the sums show that a document was never added.
     """
     n_jobs = config.n_jobs
-    state = _merge_learned(state)
+    state = merge_learned(state)
     # Refuses documents that the sums cannot contain.
     _ = state.statistics - sum_documents(counts, labels, n_jobs)
     state = refresh_corpus(state, n_jobs)

@@ -12,7 +12,7 @@ from longtail._validation import look_up
 from longtail.scoring.names import ClassNames
 from longtail.sparse import CountMatrix
 from longtail.statistics.editing import gather_classes
-from longtail.training.editing import add_class
+from longtail.training.editing import add_class, invert
 from longtail.training.long_tail import LongTailState
 from longtail.training.long_tail_editing import derive, merge_segments
 
@@ -48,6 +48,9 @@ def set_name(
             residuals=state.residuals.gather_classes(edit.sources[kept]),
             stale=np.append(state.stale, False)[edit.sources[kept]],
             names=names.gather_classes(kept) if names.named.any() else None,
+            memory=None
+            if state.memory is None
+            else state.memory.move_classes(invert(edit.sources[kept], len(state.classes))),
         ),
         n_jobs,
     )

@@ -129,13 +129,14 @@ def learn_residuals(
 ) -> ClassResiduals:
     """Learn the residual of each class, or of some, on all documents, or on some.
 
-    A class without documents has nothing to learn from but negatives, and learns nothing.
+    A class without documents among them has nothing to learn from but negatives, and learns
+    nothing.
     """
     if not config.residuals:
         return ClassResiduals.none(scored.n_classes)
-    sizes = scored.profile.statistics.class_sizes
-    if not sizes.all():
-        class_mask = sizes > 0 if class_mask is None else class_mask & (sizes > 0)
+    learns = (scored.profile.statistics.class_sizes > 0) & (mined.labels.class_sizes > 0)
+    if not learns.all():
+        class_mask = learns if class_mask is None else class_mask & learns
     return solve_residuals(
         documents,
         mined,

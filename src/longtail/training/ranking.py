@@ -1,0 +1,53 @@
+"""The ranking of a fitted model: documents in, candidate classes with their scores out."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from longtail._validation import cap_candidates
+from longtail.retrieval.delta import search_segments
+from longtail.scoring.weighting import weight_documents
+from longtail.sparse import CountMatrix, Floats, Integers
+from longtail.training.config import count_candidates
+from longtail.training.long_tail import LongTailState
+
+
+def rank_documents(
+    state: LongTailState, counts: CountMatrix, candidates: int, k: int, n_jobs: int | None = None
+) -> tuple[Integers, Floats]:
+    """Return the best classes of each document, best first.
+
+    Parameters
+    ----------
+    state : LongTailState
+        The model.
+    counts : CountMatrix
+        The documents.
+    candidates : int
+        Classes among which the residuals decide, as the estimator has it.
+    k : int
+        How many of these, at most.
+    n_jobs : int or None
+        Number of threads.
+
+    Returns
+    -------
+    class_ids : ndarray of shape (n_documents, k)
+        Among all classes of the state.
+    scores : ndarray of shape (n_documents, k), float64
+        Their scores.
+    """
+    n_candidates = cap_candidates(
+        count_candidates(candidates, state.several), len(state.all_classes)
+    )
+    documents = weight_documents(counts, state.document_weights, n_jobs)
+    pruned = state.pruning.prune(documents, np.arange(counts.n_documents), n_jobs)
+    return search_segments(
+        documents,
+        pruned,
+        (state.ranking_scorer, state.residuals, state.index),
+        state.delta,
+        n_candidates,
+        min(k, n_candidates),
+        n_jobs,
+    )

@@ -1,0 +1,194 @@
+"""A model that keeps documents learns anew without being given any."""
+
+import numpy as np
+import pytest
+
+from longtail import LongTailClassifier, Teacher, TextClassifier, load
+from longtail._labels import LabelSets
+from longtail.sparse import CountMatrix
+from longtail.store import open_model
+from longtail.training import relearning
+from longtail.training.config import FitConfig
+from longtail.training.long_tail import fit_long_tail
+from longtail.training.relearning import SHARE_CHANGED
+from tests.estimator.test_recent import make_documents
+
+EVERYTHING = 1_000
+
+
+@pytest.fixture(autouse=True)
+def few_documents_are_enough(monkeypatch):
+    """Tests have few documents."""
+    monkeypatch.setattr(relearning, "FEWEST_HELD_OUT", 1)
+
+
+def learned_parts(state):
+    """What a fit learns, each as an array."""
+    return {
+        "term weights": state.term_weights,
+        "feature weights": state.feature_weights,
+        "residuals": state.residuals.weights,
+        "residual terms": state.residuals.indices,
+        "biases": state.residuals.biases,
+        "mixture": state.check.kept_mixture.features,
+        "knots": state.calibrator.top_log_odds,
+        "outcomes": state.calibrator.held_out_correct,
+        "frequencies": state.corpus.document_frequencies,
+        "scorer": state.scorer.weights,
+    }
+
+
+def assert_same_parts(state, other):
+    assert np.array_equal(state.classes, other.classes)
+    theirs = learned_parts(other)
+    for name, part in learned_parts(state).items():
+        assert np.array_equal(part, theirs[name]), name
+
+
+@pytest.fixture(scope="module")
+def problem():
+    X, y = make_documents(n_classes=40, per_class=12, n_terms=120)
+    order = np.random.default_rng(3).permutation(len(y))
+    return X[order], y[order]
+
+
+def test_with_every_document_in_memory_refine_is_a_fit(problem):
+    X, y = problem
+    half = len(y) // 2
+    taught = LongTailClassifier(memory=EVERYTHING, random_state=5).fit(X[:half], y[:half])
+    for first in range(half, len(y), 50):
+        taught.partial_fit(X[first : first + 50], y[first : first + 50])
+    taught.refine()
+    classes, class_ids = np.unique(y, return_inverse=True)
+    labels = LabelSets.single(class_ids, classes)
+    fitted = fit_long_tail(CountMatrix.from_matrix(X), labels, FitConfig(seed=0))
+    assert_same_parts(taught._state, fitted)
+    assert not taught._state.stale.any()
+    assert taught._state.memory.n_documents == len(y)
+
+
+def test_refine_learns_only_when_enough_has_changed(problem):
+    X, y = problem
+    model = LongTailClassifier(memory=2, random_state=0).fit(X, y)
+    n_few = int(SHARE_CHANGED * len(y)) - 1
+    before = model._state
+    model.partial_fit(X[:n_few], y[:n_few]).refine()
+    assert np.array_equal(model._state.term_weights, before.term_weights)
+    assert model._state.corpus.n_documents == len(y) + n_few
+    model.forget(X[:20], y[:20]).refine()
+    assert not np.array_equal(model._state.term_weights, before.term_weights)
+    assert model._state.memory.n_changed == 0
+    assert (
+        model._state.statistics
+        == (
+            LongTailClassifier(random_state=0).fit(X, y).partial_fit(X[20:n_few], y[20:n_few])
+        ).statistics_
+    )
+
+
+def test_too_few_documents_leave_what_was_learned(problem, monkeypatch):
+    X, y = problem
+    monkeypatch.setattr(relearning, "FEWEST_HELD_OUT", 1_000)
+    model = LongTailClassifier(memory=EVERYTHING, random_state=0).fit(X, y)
+    before = model._state.term_weights
+    model.partial_fit(X, y).refine()
+    assert np.array_equal(model._state.term_weights, before)
+    assert model._state.corpus.n_documents == 2 * len(y)
+
+
+def test_probabilities_expect_as_many_unknown_classes_as_before(problem):
+    X, y = problem
+    model = LongTailClassifier(memory=EVERYTHING, random_state=0).fit(X, y)
+    strangers = np.random.default_rng(0).poisson(0.3, (200, X.shape[1])).astype(float)
+    labels = np.where(np.arange(200) < 100, "unknown", y[:200])
+    rows = np.where((np.arange(200) < 100)[:, None], strangers, X[:200])
+    model.recalibrate(rows, labels)
+    calibrator = model._state.calibrator
+    assert (calibrator.n_outcomes, calibrator.unknown_share) == (200, 0.5)
+    model.partial_fit(X, y).refine()
+    learned = model._state.calibrator
+    assert (learned.n_outcomes, learned.unknown_share) == (200, 0.5)
+    n_known = len(learned.unknown_log_odds)
+    assert len(learned.held_out_correct) == 2 * n_known
+    assert learned.held_out_correct.mean() <= 0.5
+    plain = LongTailClassifier(memory=EVERYTHING, random_state=0).fit(X, y).partial_fit(X, y)
+    sure, doubting = (m.predict_proba_topk(strangers, 5) for m in (plain.refine(), model))
+    assert np.array_equal(sure.classes[:, 0], doubting.classes[:, 0])  # only probabilities differ
+    assert doubting.scores[:, 0].mean() < sure.scores[:, 0].mean()
+    assert np.all(doubting.scores.sum(axis=1) <= 1 + 1e-12)
+
+
+def test_nothing_is_kept_unless_asked_for(problem, tmp_path):
+    model = LongTailClassifier(random_state=0).fit(*problem)
+    model.save(tmp_path / "model")
+    assert model._state.memory is None
+    assert not [name for name in open_model(tmp_path / "model").arrays if "memory" in name]
+
+
+def test_what_is_kept_is_in_the_file_and_leaves_it_when_forgotten(problem, tmp_path):
+    X, y = problem
+    model = LongTailClassifier(memory=2, random_state=0).fit(X, y)
+    model.partial_fit(np.eye(1, X.shape[1], 7) * 77, ["secret"]).save(tmp_path / "model")
+    opened = load(tmp_path / "model")
+    assert opened.memory == opened._state.memory.per_class == 2
+    assert 77 in opened._state.memory.data
+    opened.forget(np.eye(1, X.shape[1], 7) * 77, ["secret"]).save(tmp_path / "other")
+    assert 77 not in open_model(tmp_path / "other").arrays["memory/data"]
+    opened.refine()  # two documents of each class are enough to learn from
+    assert np.mean(opened.predict(X) == y) > 0.8
+
+
+def test_a_journal_replays_what_was_learned(tmp_path):
+    rng = np.random.default_rng(0)
+    words = [f"w{i}" for i in range(200)]
+
+    def write(c):
+        return " ".join(rng.choice(words[5 * c : 5 * c + 9], 6)) + f" note{rng.integers(400)}"
+
+    labels = [f"c{i % 30:02}" for i in range(300)]
+    texts = [write(i % 30) for i in range(300)]
+    path = tmp_path / "model"
+    TextClassifier(LongTailClassifier(memory=3)).fit(texts, labels).save(path)  # no seed
+    teacher = Teacher(path)
+    for i in range(40):
+        teacher.teach([write(i % 33)], [f"c{i % 33:02}"])
+    teacher.forget(texts[:2], labels[:2])
+    teacher.refine()
+    teacher.rename_class("c03", "z")
+    teacher.merge_classes("c04", "c05")
+    teacher.remove_class("c06")
+    teacher.teach([write(7)], ["q"])
+    teacher.refine()
+    mine, theirs = (model.classifier_._state for model in (teacher.model, load(path)))
+    assert_same_parts(mine, theirs)
+    for name in ("indptr", "indices", "data", "class_ids", "n_changed"):
+        assert np.array_equal(getattr(mine.memory, name), getattr(theirs.memory, name)), name
+    assert np.bincount(mine.memory.class_ids).max() == 3
+
+
+def test_a_class_without_a_kept_document_learns_nothing(problem):
+    X, y = problem
+    model = LongTailClassifier(memory=1, random_state=0).fit(X, y)
+    label = y[-1]
+    last = np.flatnonzero(y == label)[-1]
+    others = np.flatnonzero(y != label)[:60]
+    model.forget(X[[last]], [label]).partial_fit(X[others], y[others]).refine()
+    class_id = np.searchsorted(model.classes_, label)
+    assert class_id not in model._state.memory.class_ids
+    assert model._state.memory.n_changed == 0
+    residuals = model._state.residuals
+    assert residuals.indptr[class_id] == residuals.indptr[class_id + 1]
+    assert residuals.biases[class_id] == 0
+
+
+@pytest.mark.parametrize("memory", [-1, 1.5, True, "all", None])
+def test_what_is_no_number_of_documents_is_refused(problem, memory):
+    with pytest.raises(ValueError, match="memory must be the number of documents"):
+        LongTailClassifier(memory=memory).fit(*problem)
+
+
+def test_label_sets_are_refused(problem):
+    X, y = problem
+    sets = [[label, "all"] for label in y]
+    with pytest.raises(ValueError, match="memory is for models with one label"):
+        LongTailClassifier(memory=1).fit(X, sets)
