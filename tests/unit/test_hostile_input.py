@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import json
 import lzma
 import os
 import subprocess
 import sys
 import threading
 
+import numpy as np
 import pytest
 
 from longtail.datasets import DataFormatError, Limits, Table, read_svmlight, streams
@@ -128,6 +130,59 @@ def test_a_parquet_column_that_repeats_a_long_value(small, tmp_path):
     grown, said = probe(good, path)
     assert said == "5000\n"
     assert grown < 200
+
+
+def write_lists(path, values, n_rows, n_entries):
+    """Write rows with the same list of the first value, so many times, as their labels."""
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    codes = pa.array(np.zeros(n_rows * n_entries, np.int32))
+    offsets = pa.array(np.arange(0, n_rows * n_entries + 1, n_entries, np.int32))
+    lists = pa.ListArray.from_arrays(
+        offsets, pa.DictionaryArray.from_arrays(codes, pa.array(values))
+    )
+    table = pa.table({"genus": lists, "body": ["sheep"] * n_rows})
+    parquet.write_table(table, path, compression="zstd", store_schema=False)
+    assert path.stat().st_size < 10_000
+
+
+def test_parquet_lists_that_repeat_a_long_value(small, tmp_path):
+    path, good = tmp_path / "long.parquet", tmp_path / "good.parquet"
+    write_lists(path, ["x" * 900_000], 5000, 1)
+    write_lists(good, ["Ovis"], 1, 1)
+    grown, said = probe(good, path)
+    assert "longer than 1,000 characters" in said
+    assert grown < 200
+
+
+def test_parquet_lists_from_nothing(tmp_path):
+    path = tmp_path / "lists.parquet"
+    write_lists(path, ["Ovis"], 3, 1_000_000)
+    with pytest.raises(DataFormatError, match=r"column 'genus.list.element' has 3,000,000 values"):
+        list(read_text_chunks(Table(path, ["body"], "genus")))
+
+
+@pytest.mark.parametrize("labels", [[["a", "b"], None, ["b"]], [[1, 2], None, [2]]])
+def test_parquet_lists_come_as_they_are(tmp_path, labels):
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    path, skipped = tmp_path / "lists.parquet", []
+    parquet.write_table(pa.table({"genus": labels, "body": ["one", "two", "three"]}), path)
+    table = Table(path, ["body"], "genus", on_bad_row=skipped.append)
+    (chunk,) = read_text_chunks(table)
+    assert chunk.labels == [[str(label) for label in found] for found in labels if found]
+    assert [bad.line for bad in skipped] == [2]
+
+
+def test_many_labels_of_which_the_last_is_there_twice(tmp_path):
+    """Each is looked at once; counting each among all took minutes."""
+    labels = [f"l{i}" for i in range(200_000)]
+    path = tmp_path / "many.jsonl"
+    path.write_text(json.dumps({"body": "sheep", "genus": [*labels, labels[-1]]}) + "\n")
+    with pytest.raises(DataFormatError, match="the label 'l199999' occurs twice"):
+        list(read_text_chunks(Table(path, ["body"], "genus")))
 
 
 def test_a_parquet_page_that_expands(tmp_path):

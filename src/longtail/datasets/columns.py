@@ -10,6 +10,7 @@ import json
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 from longtail.datasets.limits import FREE_EXPANSION, Limits
@@ -64,8 +65,8 @@ def parquet_rows(
 
     Columns in `lists` may hold lists.
 
-    Columns of strings are read as dictionaries: a long value that a small file repeats ten thousand
-    times is in memory once.
+    Columns of strings, and of lists of them, are read as dictionaries: a long value that a small
+    file repeats ten thousand times is in memory once.
 
     Raises
     ------
@@ -85,6 +86,8 @@ def parquet_rows(
     try:
         with parquet.ParquetFile(path) as file:
             texts = _check_columns(path, file.schema_arrow, columns, lists)
+            leaves = (file.schema.column(i).path for i in range(len(file.schema)))
+            texts += [leaf for leaf in leaves if leaf.split(".")[0] in lists - set(texts)]
             _check_expansion(path, file.metadata, set(columns), limits.expansion)
         with parquet.ParquetFile(path, read_dictionary=texts) as file:
             for batch in file.iter_batches(n_rows, columns=list(dict.fromkeys(columns))):
@@ -187,14 +190,17 @@ def _check_expansion(
                 name = column.path_in_schema
                 if name not in columns and name.split(".")[0] not in columns:
                     continue
-                total = 0
+                total = n_values = 0
                 for page in read_pages(file, column):
                     total += page.uncompressed
+                    n_values += page.n_values
                     allowed = max(FREE_EXPANSION, most * page.compressed)
                     if page.uncompressed > allowed:
                         raise _expands(path, f"a page of column {name!r} does")
                 if total > max(FREE_EXPANSION, most * column.total_compressed_size):
                     raise _expands(path, f"column {name!r} does")
+                if n_values > max(_FREE_ROWS, most * n_bytes):
+                    raise _expands(path, f"column {name!r} has {n_values:,} values")
 
 
 def _expands(path: str | os.PathLike[str], what: str) -> DataFormatError:
@@ -208,6 +214,9 @@ def _values(column: Any) -> Iterator[Any]:
     if hasattr(column, "dictionary"):
         known = _decoded(column.dictionary)
         return (None if code is None else known[code] for code in column.indices.to_pylist())
+    if hasattr(column, "value_lengths"):  # of lists
+        entries, lengths = _values(column.flatten()), column.value_lengths().to_pylist()
+        return (None if length is None else list(islice(entries, length)) for length in lengths)
     return iter(_decoded(column))
 
 

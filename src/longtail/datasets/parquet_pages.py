@@ -2,7 +2,7 @@
 
 A reader takes as much memory for a page as its header says, whatever the footer says of the whole
 column. So the headers are read first: a few bytes for each page, in Thrift's compact protocol
-(thrift-compact-protocol.md), of which only two numbers are wanted.
+(thrift-compact-protocol.md), of which only three numbers are wanted.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ _STOP, _TRUE, _FALSE, _BYTE, _DOUBLE, _BINARY = 0, 1, 2, 3, 7, 8
 _LIST, _SET, _STRUCT = 9, 10, 12
 _INTEGERS = (4, 5, 6)
 _UNCOMPRESSED, _COMPRESSED = 2, 3  # fields of a page header
+_DATA_PAGES, _VALUES = (5, 8), 1  # of either version; the first field of theirs
 
 
 class PageError(Exception):
@@ -26,10 +27,11 @@ class PageError(Exception):
 
 
 class Page(NamedTuple):
-    """Sizes of a page, in bytes."""
+    """Sizes of a page, in bytes, and how many values it has; 0 if these are a dictionary."""
 
     uncompressed: int
     compressed: int
+    n_values: int
 
 
 def read_pages(file: BinaryIO, column: Any) -> Iterator[Page]:
@@ -46,7 +48,7 @@ def read_pages(file: BinaryIO, column: Any) -> Iterator[Page]:
     end = start + column.total_compressed_size
     while start < end:
         page, n_bytes = _read_header(file, start)
-        if page.uncompressed < 0 or page.compressed < 0:
+        if min(page) < 0:
             raise PageError("a page of negative size")
         start += n_bytes + page.compressed
         yield page
@@ -67,14 +69,21 @@ def _read_header(file: BinaryIO, start: int) -> tuple[Page, int]:
 
 
 def _parse_header(reader: _Reader) -> tuple[Page, int]:
-    """Return the two sizes in a header; IndexError where the bytes end before it does."""
+    """Return the sizes in a header; IndexError where the bytes end before it does."""
     sizes = {_UNCOMPRESSED: -1, _COMPRESSED: -1}
+    n_values = 0
     for field, kind in reader.fields():
         if field in sizes and kind in _INTEGERS:
             sizes[field] = reader.integer()
+        elif field in _DATA_PAGES and kind == _STRUCT:
+            for inner, inner_kind in reader.fields():
+                if inner == _VALUES and inner_kind in _INTEGERS:
+                    n_values = reader.integer()
+                else:
+                    reader.skip(inner_kind, _DEEPEST - 1)
         else:
             reader.skip(kind, _DEEPEST)
-    return Page(sizes[_UNCOMPRESSED], sizes[_COMPRESSED]), reader.offset
+    return Page(sizes[_UNCOMPRESSED], sizes[_COMPRESSED], n_values), reader.offset
 
 
 class _Reader:

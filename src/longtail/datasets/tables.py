@@ -11,6 +11,7 @@ the line of a bad row nor how to go on after one, and guess types.
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -295,7 +296,7 @@ def _find_label_fault(table: Table, labels: list[str], columns: str) -> str | No
         longest = f"{table.limits.label:,} characters"
         return f"the label in column {columns} is longer than {longest} (limit 'label')"
     if len(set(labels)) < len(labels):
-        twice = next(label for label in labels if labels.count(label) > 1)
+        twice = next(label for label, count in Counter(labels).items() if count > 1)
         return f"the label {twice!r} occurs twice in column {columns}; write it once"
     return None
 
