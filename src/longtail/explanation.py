@@ -7,7 +7,7 @@ score.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from longtail.scoring.weighting import Profile, WeightedDocuments
 from longtail.sparse import CountMatrix, Floats, Integers
 from longtail.statistics.classes import ClassStatistics
 from longtail.statistics.corpus import Corpus
+from longtail.statistics.editing import gather_classes
 from longtail.training.long_tail import LongTailState
 
 NAME = "name"  # the last feature of an explanation where classes have names: what its name adds
@@ -112,12 +113,15 @@ def _split_in_segment(
     """Split the scores of documents for one class of a segment each."""
     n_documents = documents.rows.n_documents
     class_rows = np.ascontiguousarray(class_rows, np.int64)
+    # The norms of all classes would take longer than everything else.
+    distinct, asked = np.unique(class_rows, return_inverse=True)
+    of_few = replace(profile, statistics=gather_classes(profile.statistics, distinct))
     features = score_features(
         documents,
         np.arange(n_documents),
-        class_rows[:, None],
+        asked[:, None],
         np.full(n_documents, -1),
-        profile,
+        of_few,
         n_jobs,
     )[:, 0]
     of_class = [weigh_by_size(rows, features[:, SIZE]) for rows in feature_weights.T]

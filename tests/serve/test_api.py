@@ -13,6 +13,7 @@ from starlette.testclient import TestClient
 import longtail
 from longtail.serve.app import create_app
 from longtail.serve.class_details import encode_id
+from longtail.serve.served_model import Snapshot
 from longtail.serve.settings import Limits, Settings
 from tests.serve.conftest import BEARER, READ, TOKENS, make_documents, version_of
 
@@ -401,3 +402,18 @@ def test_quality_and_thresholds_are_those_of_the_model(
     assert sum(entry["n_documents"] for entry in quality["bins"]) == quality["n_held_out"]
     n_kept = sum(entry["n_documents"] * entry["measured"] for entry in quality["bins"])
     assert n_kept == pytest.approx(model.classifier_.state_.calibrator.held_out_correct.sum())
+
+
+def test_sizes_and_sums_of_changed_classes_are_those_of_the_merged_model(fitted_file: Path) -> None:
+    model = longtail.load(fitted_file)
+    model.partial_fit(["purrs softly", "honey again"], ["tiger", "bear"])
+    model.forget(["honey again"], ["bear"])
+    snapshot, merged = Snapshot(model, "1", None), model.statistics_
+    assert model.classifier_.state_.delta is not None  # else there is nothing to compare
+    assert snapshot.class_sizes.tolist() == merged.class_sizes.tolist()
+    assert snapshot.n_documents == merged.n_documents
+    for row in range(len(snapshot.classes)):
+        found, entries = snapshot.sum_class(row), slice(*merged.indptr[row : row + 2].tolist())
+        assert found.indices.tolist() == merged.indices[entries].tolist()
+        assert found.centroid_sums.tolist() == merged.centroid_sums[entries].tolist()
+        assert found.document_frequencies.tolist() == merged.document_frequencies.tolist()

@@ -27,6 +27,12 @@ def test_changes_are_found_as_if_all_was_indexed_anew(
     assert names.search(query, 50) == make(third).search(query, 50)
 
 
+def test_a_text_that_stays_after_a_change_is_found_by_its_new_words_alone() -> None:
+    names = make({"a": "second", "b": None}, make({"a": "second"}, make({"a": "first"})))
+    assert names.search("second", 9) == [("a", "prefix")]
+    assert names.search("first", 9) == []
+
+
 @settings(max_examples=100, deadline=None)
 @given(CLASSES, NAMES)
 def test_every_name_with_a_prefix_is_found_exact_ones_first(
@@ -41,3 +47,8 @@ def test_every_name_with_a_prefix_is_found_exact_ones_first(
     exact = {label for label, names in named.items() if fold(query) in names}
     assert {label for label, _ in found[: len(exact)]} == exact
     assert len({label for label, _ in found}) == len(found)
+
+
+def test_a_word_of_a_name_goes_before_names_that_are_only_alike() -> None:
+    names = ClassNames.index(np.array(["onerous one", "terror", "x onerror=alert"]))
+    assert names.search("onerror", 3)[0] == ("x onerror=alert", "fuzzy")

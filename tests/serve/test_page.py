@@ -136,6 +136,8 @@ def test_type_explain_teach_undo(open_page: Callable[..., Any]) -> None:
     teach(page, "tiger")
     wait_for_top(page, "tiger")
     says(page, "#status", "taught as tiger")
+    says(page, "#candidates .change.up", "▲")  # what the teaching changed
+    page.wait_for_selector("#reasons .swatch.of-1")  # beside the runner-up
     page.get_by_role("button", name="Undo the last change").click()
     says(page, "#status", "undone")
     page.fill("#text", "whiskers and Honey in the den")

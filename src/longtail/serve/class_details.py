@@ -75,7 +75,7 @@ def describe(snapshot: Snapshot, label: Any, row: int) -> dict[str, Any]:
         "id": encode_id(label),
         "label": label,
         "text": snapshot.texts.get(label),
-        "size": int(snapshot.statistics.class_sizes[row]),
+        "size": int(snapshot.class_sizes[row]),
         "terms": [
             {"term": term, "weight": weight}
             for term, weight in zip(spelled, weights.tolist(), strict=True)
@@ -86,12 +86,11 @@ def describe(snapshot: Snapshot, label: Any, row: int) -> dict[str, Any]:
 
 def top_terms(snapshot: Snapshot, row: int) -> tuple[Integers, Any]:
     """Return the terms that weigh most in a class: its centroid, idf and learned term weights."""
-    statistics = snapshot.statistics
-    entries = slice(*statistics.indptr[row : row + 2].tolist())
-    terms = statistics.indices[entries]
+    statistics = snapshot.sum_class(row)
+    terms = statistics.indices
     frequencies = statistics.document_frequencies[terms]
-    idf = np.log((1.0 + statistics.n_documents) / (1.0 + frequencies)) + 1.0
-    weights = statistics.centroid_sums[entries] * idf
+    idf = np.log((1.0 + snapshot.n_documents) / (1.0 + frequencies)) + 1.0
+    weights = statistics.centroid_sums * idf
     learned = getattr(snapshot.model, "term_weights_", None)
     if learned is not None:
         weights = weights * learned[terms]

@@ -90,22 +90,23 @@ class _Segment:
 
     Attributes
     ----------
-    labels : ndarray of shape (n_names,)
+    labels : list
         The class that each name stands for.
+    texts : mapping of label to str
+        The texts that were indexed.
     grams : _GramIndex
         The names.
     """
 
-    labels: NDArray[Any]
+    labels: list[Any]
+    texts: Mapping[Any, str]
     grams: _GramIndex
 
     @classmethod
-    def build(cls, classes: NDArray[Any], texts: Mapping[Any, str]) -> _Segment:
-        labels = classes.tolist()
-        described = [i for i, label in enumerate(labels) if texts.get(label)]
-        names = [fold(label) for label in labels] + [fold(texts[labels[i]]) for i in described]
-        rows = np.concatenate([np.arange(len(labels)), np.asarray(described, np.int64)])
-        return cls(classes[rows.astype(np.int64)], _GramIndex.build(names))
+    def build(cls, labels: list[Any], texts: Mapping[Any, str]) -> _Segment:
+        described = [label for label in labels if texts.get(label)]
+        names = [*map(fold, labels), *(fold(texts[label]) for label in described)]
+        return cls([*labels, *described], texts, _GramIndex.build(names))
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,15 +140,15 @@ class ClassNames:
             is_same = before.classes is classes or np.array_equal(before.classes, classes)
             if is_same and before.texts == texts:
                 return before
-            main = before._main
-            redescribed = [label for label in classes.tolist()
-                           if before.texts.get(label) != texts.get(label)]  # fmt: skip
-            gone = ~np.isin(main.labels, classes) | np.isin(main.labels, redescribed)
-            added = classes[~np.isin(classes, main.labels[~gone])]
+            main, labels = before._main, classes.tolist()
+            # Sets of Python's: numpy would sort all names several times.
+            redescribed = {label for label, _ in main.texts.items() ^ texts.items()}
+            unchanged = (set(main.labels) & set(labels)) - redescribed
+            added = [label for label in labels if label not in unchanged]
+            gone = np.array([label not in unchanged for label in main.labels], np.bool_)
             if len(added) + np.count_nonzero(gone) <= MOST_ADDED:
                 return cls(classes, texts, main, _Segment.build(added, texts), gone)
-        main = _Segment.build(classes, texts)
-        nothing = _Segment.build(classes[:0], {})
+        main, nothing = _Segment.build(classes.tolist(), texts), _Segment.build([], {})
         return cls(classes, texts, main, nothing, np.zeros(len(main.labels), np.bool_))
 
     def search(self, query: str, limit: int) -> list[tuple[Any, str]]:
@@ -194,8 +195,9 @@ def _search_segment(
         name = index.names[i]
         is_prefix = name.startswith(query)
         likeness = float(shares[i]) + (0.0 if is_prefix else _compare(query, name))
-        key = (name != query, not is_prefix, -likeness, len(name), name)
-        yield key, segment.labels[i : i + 1].tolist()[0], "prefix" if is_prefix else "fuzzy"
+        is_inside = f" {query}" in name  # at the beginning of a later word
+        key = (name != query, not is_prefix, not is_inside, -likeness, len(name), name)
+        yield key, segment.labels[i], "prefix" if is_prefix else "fuzzy"
 
 
 def _compare(query: str, name: str) -> float:

@@ -30,10 +30,12 @@ def explain(snapshot: Snapshot, text: str, label: Any, n_terms: int) -> dict[str
     n_terms : int
         The most important terms of either class are named, so many of each.
     """
-    model, wanted = snapshot.model, None if label is None else [label]
-    explained = model.explain([text], wanted, _ALL_TERMS)
-    if explained[0].runner_up is not None:
-        explained += model.explain([text], [explained[0].runner_up], _ALL_TERMS)
+    model = snapshot.model
+    best = [entry for entry in _rank(snapshot, text) if entry != label]
+    classes = [*([] if label is None else [label]), *best][:2]
+    # Without any candidate the model names the class.
+    asked = classes or None
+    explained = model.explain([text] * max(1, len(classes)), asked, _ALL_TERMS)
     named = [term for entry in explained for term in list(entry.terms)[:n_terms]]
     # The largest contribution comes first, whichever class it is to.
     terms = sorted(
@@ -44,6 +46,13 @@ def explain(snapshot: Snapshot, text: str, label: Any, n_terms: int) -> dict[str
     bodies = [_as_json(snapshot, entry, terms, spans) for entry in explained]
     runner_up = bodies[1] if len(bodies) > 1 else None
     return {"version": snapshot.version, "explanation": bodies[0], "runner_up": runner_up}
+
+
+def _rank(snapshot: Snapshot, text: str) -> list[Any]:
+    """Return the best classes of a text: enough for any one and its runner-up."""
+    top = snapshot.model.predict_topk([text], min(2, len(snapshot.classes)))
+    ranked: list[Any] = top.classes[0][top.valid[0]].tolist()
+    return ranked
 
 
 def _as_json(

@@ -12,16 +12,21 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from pathlib import Path
-from threading import Lock
 from typing import Any
+
+import numpy as np
 
 from longtail.estimators.text import TextClassifier
 from longtail.exceptions import ModelFileError
 from longtail.serve.class_names import ClassNames
 from longtail.serve.problems import Problem
+from longtail.sparse import Integers
 from longtail.statistics.classes import ClassStatistics
+from longtail.statistics.editing import gather_classes
 from longtail.store.changes import Change
 from longtail.teaching.versions import Follower, VersionedTeacher, fingerprint, read_history
+from longtail.training.long_tail import LongTailState
+from longtail.training.long_tail_editing import gather_statistics, merged_class_sizes
 
 _LOGGER = logging.getLogger("longtail.serve")
 _WARM_UP = ("warm up: a first text compiles or loads every kernel",)
@@ -46,7 +51,6 @@ class Snapshot:
         self.is_multilabel = bool(getattr(model.classifier_, "multilabel_", False))
         self.has_probabilities = hasattr(model, "predict_proba_topk")
         self._before = None if before is None else vars(before).get("names")
-        self._lock = Lock()
 
     @cached_property
     def texts(self) -> dict[Any, str]:
@@ -59,11 +63,26 @@ class Snapshot:
         return ClassNames.index(self.classes, self.texts, self._before)
 
     @cached_property
-    def statistics(self) -> ClassStatistics:
-        """The sums of the documents of each class; merging segments takes time, so once."""
-        with self._lock:
-            statistics: ClassStatistics = self.model.statistics_
-            return statistics
+    def class_sizes(self) -> Integers:
+        """The number of documents of each class."""
+        state = self.model.classifier_.state_
+        if isinstance(state, LongTailState):
+            return merged_class_sizes(state)
+        sizes: Integers = state.statistics.class_sizes
+        return sizes
+
+    @property
+    def n_documents(self) -> int:
+        """The number of documents of all classes."""
+        return int(self.class_sizes.sum())
+
+    def sum_class(self, row: int) -> ClassStatistics:
+        """Return the sums of one class, without those of all others."""
+        state = self.model.classifier_.state_
+        rows = np.array([row])
+        if isinstance(state, LongTailState):
+            return gather_statistics(state, rows)
+        return gather_classes(state.statistics, rows)
 
 
 class ServedModel:

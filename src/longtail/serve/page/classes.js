@@ -6,7 +6,6 @@ import { classSearch } from "./combo.js";
 import { historyPanel } from "./history.js";
 
 const PAGE = 25;
-const HOW = { prefix: "", fuzzy: "alike", score: "by its words" };
 const view = byId("view-classes");
 let offset = 0;
 let shown = null;
@@ -31,7 +30,7 @@ async function list() {
         el("caption", { class: "quiet" }, paged ? `${number(offset + 1)} to ${number(last)} of ${count(answer.total, "class")}` : `${answer.classes.length ? "best of" : "none of"} ${count(answer.total, "class")}`),
         el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "Class"), el("th", { scope: "col", class: "number" }, "Documents"))),
         el("tbody", {}, ...answer.classes.map((entry) => el("tr", { class: entry.label === shown ? "chosen" : "" },
-          el("td", {}, button(nameOf(entry), () => show(entry.label), { class: "link" }), HOW[entry.match] ? el("small", { class: "quiet" }, HOW[entry.match]) : ""),
+          el("td", {}, button(nameOf(entry), () => show(entry.label), { class: "link" }), entry.match === "score" ? el("small", { title: "found by the texts of the class, not by its name" }, "by its texts") : ""),
           el("td", { class: "number" }, number(entry.size)))))),
       paged ? el("div", { class: "row" },
         button("Previous", turn(-PAGE), { disabled: offset === 0 }), button("Next", turn(PAGE), { disabled: last >= answer.total })) : "");

@@ -50,7 +50,7 @@ const tools = el("div", { hidden: true },
         button("Download as JSON Lines", () => save("jsonl"), { id: "save-jsonl" })))));
 
 const search = classSearch({
-  label: "Another class; a new name creates one", mayCreate: true,
+  label: "Another class, or a new one", mayCreate: true,
   onPick: (entry) => {
     if (!entry || !queue.current) return;
     if (!queue.picked) return accept([entry]);

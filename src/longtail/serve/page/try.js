@@ -18,7 +18,7 @@ let seen = ""; // the version of what is on the screen
 let asked = 0;
 
 const search = classSearch({
-  label: "Another class; a new name creates one",
+  label: "Another class, or a new one",
   mayCreate: true,
   onPick: (entry) => {
     if (!entry) target = null;

@@ -40,7 +40,7 @@ async def list_classes(
     found: list[tuple[Any, str]] = []
     if by != "score":
         found += await in_thread(snapshot.names.search, query, limit)
-    if by != "name":
+    if by != "name" and await in_thread(_has_known_term, snapshot, query):
         (prediction,) = await service.batcher.submit([query])
         n_named = len(found)
         named = {label for label, _ in found}
@@ -87,9 +87,14 @@ async def change_class(request: Request, class_id: _ClassId, asked: ClassChange)
     return await make_change(request, name, asked.version, asked.by, change)
 
 
+def _has_known_term(snapshot: Snapshot, query: str) -> bool:
+    """Return whether the model has any term of a query; without one its scores say nothing."""
+    return bool(snapshot.model.vocabulary_.count([query]).nnz)
+
+
 def _browse(snapshot: Snapshot, sort: str, offset: int, limit: int) -> dict[str, Any]:
     """Return some classes in the order of their names or sizes."""
-    sizes = snapshot.statistics.class_sizes
+    sizes = snapshot.class_sizes
     n_classes = len(snapshot.classes)
     order = np.argsort(-sizes, kind="stable") if sort == "size" else np.arange(n_classes)
     rows = order[offset : offset + limit]
@@ -103,7 +108,7 @@ def _browse(snapshot: Snapshot, sort: str, offset: int, limit: int) -> dict[str,
 
 def _summarise(snapshot: Snapshot, found: list[tuple[Any, str]]) -> list[dict[str, Any]]:
     """Return labels with their sizes; a class that is just gone is left out."""
-    sizes, classes = snapshot.statistics.class_sizes, []
+    sizes, classes = snapshot.class_sizes, []
     for label, match in found:
         row = find_row(snapshot, label)
         if row is not None:

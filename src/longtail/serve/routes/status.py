@@ -47,14 +47,13 @@ async def model(request: Request) -> Response:
     """Say what is served, and whether the caller may teach."""
     service, caller = get_service(request), get_caller(request)
     snapshot = service.snapshot
-    statistics = await in_thread(lambda: snapshot.statistics)
     return answer(
         {
             "version": snapshot.version,
             "multilabel": snapshot.is_multilabel,
             "probabilities": snapshot.has_probabilities,
             "n_classes": len(snapshot.classes),
-            "n_documents": int(statistics.n_documents),
+            "n_documents": snapshot.n_documents,
             "class_texts": hasattr(snapshot.model, "class_texts_"),
             "read_only": service.settings.read_only,
             "may_teach": caller.may_teach and not service.settings.read_only,
