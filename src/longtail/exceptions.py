@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import sys
+from types import FrameType
+from typing import cast
 
 
 class ModelFileError(ValueError):
@@ -144,3 +147,11 @@ class VersionConflictError(ValueError):
             f"the change was made against version {self.expected}, but the model has version "
             f"{self.current}; nothing was changed."
         )
+
+
+def level_outside() -> int:
+    """Return the `stacklevel` with which a warning of the caller points outside of this package."""
+    level, frame = 1, cast("FrameType | None", sys._getframe(1))
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("longtail."):
+        level, frame = level + 1, frame.f_back
+    return level

@@ -191,8 +191,8 @@ def test_stages_off_a_terminal(files, tmp_path, monkeypatch):
     lines = run("fit", small, *COLUMNS, "-o", tmp_path / "model").stderr.splitlines()
     stages = [line.split(": ")[1] for line in lines if re.search(r": \d+\.\d s", line)]
     assert stages == [
-        *("reading texts", "reading small.csv", "vocabulary", "statistics", "shared weights"),
-        *("self-check", "calibration", "mining", "residuals", "index", "writing"),
+        *("reading small.csv", "vocabulary", "statistics", "shared weights", "self-check"),
+        *("calibration", "mining", "residuals", "index", "writing"),
     ]
     [reading] = [line for line in lines if "reading small.csv" in line]
     assert re.fullmatch(r"longtail: reading small.csv: \d+\.\d s, 300, [\d,]+/s", reading)
@@ -645,7 +645,7 @@ def test_teach_mistakes(files, model, tmp_path):
     assert "no file 'some text'. To give a text itself" in fails("teach", model, "some text")
     assert "no class 'nothing'" in fails("teach", model, "--remove", "nothing")
     assert "no class 'nothing'" in fails("teach", model, "--merge", "nothing", files.classes[0])
-    assert "0 change(s) in effect" in fails("teach", model, "--undo", 1)
+    assert "there is nothing to undo" in fails("teach", model, "--undo", 1)
     assert "longtail fit" in fails("teach", tmp_path / "no", "text", "--class", "a")
     assert "--class names the class of one text" in fails(
         "teach", model, "text", "--class", "a", "--label", "genus"
@@ -771,6 +771,22 @@ def test_commands_that_compute_nothing_import_no_library(files, arguments, heavy
     result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
+    assert result.stdout.splitlines()[-1] == "imported []"
+
+
+@pytest.mark.parametrize("column", [["--text", "nosuch"], []], ids=["wrong", "missing"])
+def test_a_wrong_column_is_said_before_estimators_are_imported(files, tmp_path, column):
+    given = ["fit", str(files.train), *column, "--label", "label", "-o", str(tmp_path / "m")]
+    code = (
+        "import sys\nfrom longtail.cli import main\n"
+        f"sys.argv = ['longtail', *{given}]\n"
+        "try:\n    main()\nexcept SystemExit as end:\n    assert end.code == 1\n"
+        "print('imported', sorted({'sklearn', 'longtail.estimators'} & set(sys.modules)))"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert "column" in result.stderr
     assert result.stdout.splitlines()[-1] == "imported []"
 
 

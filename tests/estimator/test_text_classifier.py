@@ -15,6 +15,7 @@ from sklearn.model_selection import GridSearchCV
 
 import longtail
 from longtail import DoubleSamplingClassifier, LongTailClassifier, ModelFileError, TextClassifier
+from longtail.exceptions import UncalibratedWarning
 from longtail.store.container import open_model, write_model
 from longtail.text import TextVectorizer
 from tests.conftest import assert_same_predictions
@@ -449,3 +450,15 @@ def test_hostile_header(fitted, tmp_path, path, value, message):
     write_model(tmp_path / "hostile", file.kind, parameters, file.arrays)
     with pytest.raises(ModelFileError, match=message):
         longtail.load(tmp_path / "hostile")
+
+
+def test_no_text_at_all_is_said():
+    with pytest.raises(ValueError, match="texts must have a document at least; there is none"):
+        TextClassifier().fit([], [])
+
+
+def test_the_warning_of_no_calibration_points_at_the_caller():
+    classifier = TextClassifier(random_state=0).fit(["a b", "a c", "d e", "d f"], list("xxyy"))
+    with pytest.warns(UncalibratedWarning) as caught:
+        classifier.predict_proba_topk(["a"], k=1)
+    assert [warning.filename for warning in caught] == [__file__]

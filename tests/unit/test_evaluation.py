@@ -101,6 +101,7 @@ def test_evaluation(fitted):
     assert any(
         "1.0% of the documents have classes" in remark for remark in result.certainty.remarks
     )
+    assert any("threshold expects none of them" in remark for remark in result.certainty.remarks)
     assert any("too few to judge" in remark for remark in result.certainty.remarks)
     low, high = result.certainty.calibration_interval
     assert low <= result.certainty.calibration_error <= high

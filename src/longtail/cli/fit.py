@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from functools import partial
+from itertools import chain, islice
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -198,13 +201,14 @@ def fit(
             raise ValueError("--class-texts: a fit over partitions takes none yet.")
         wall, processor = time.perf_counter(), time.process_time()
         with progress(quiet) as update:
-            model = _make_estimator(source, settings, learner, threads, seed)
+            make = partial(_make_estimator, source, settings, learner, threads, seed)
             if cluster.is_asked:
+                model = make()
                 cost = fit_on(cluster, model, source, update).summary()
                 if not source.holds_counts:
                     _remember_columns(model, source)
             else:
-                _fit(model, source, update, names)
+                model = _fit(make, source, update, names)
             update("writing", 0, None)
             model.save(out, discard_changes=discard_changes)
         summary = {
@@ -275,19 +279,26 @@ def _read_class_texts(path: Path) -> dict[str, str]:
     return texts
 
 
-def _fit(model: Any, source: Source, update: Update, class_texts: dict[str, str] | None) -> None:
+def _fit(
+    make: Callable[[], Any], source: Source, update: Update, class_texts: dict[str, str] | None
+) -> Any:
     """Read a source and fit an estimator on it."""
-    from longtail._progress import report_progress
+    with read_documents(source, update, labelled=True) as chunks:
+        first = list(islice(chunks, 1))  # a wrong column is an error before numba is imported
+        model, documents = make(), chain(first, chunks)
+        from longtail._progress import report_progress
 
-    with (
-        report_progress(lambda stage, done, total: update(stage, done, total or None)),
-        read_documents(source, update, labelled=True) as chunks,
-    ):
-        if source.holds_counts:
-            model.fit(*_stack(source, chunks))
-            return
-        model.fit_chunks(_pairs(source, chunks), class_texts)
+        def hear(stage: str, done: int, total: int) -> None:
+            if stage != "reading texts":  # that is what the table's own line says
+                update(stage, done, total or None)
+
+        with report_progress(hear):
+            if source.holds_counts:
+                model.fit(*_stack(source, documents))
+                return model
+            model.fit_chunks(_pairs(source, documents), class_texts)
         _remember_columns(model, source)
+        return model
 
 
 def _remember_columns(model: Any, source: Source) -> None:

@@ -161,11 +161,12 @@ def _chunks_of(
     path: str, source: Source, report: BadRows | None, labelled: bool, n_terms: int | None
 ) -> Iterator[Documents]:
     """Yield the documents of one file in chunks."""
-    from longtail.datasets.count_chunks import read_count_chunks
     from longtail.datasets.tables import Table, find_format, read_text_chunks
 
     layout = source.layout
     if source.holds_counts:
+        from longtail.datasets.count_chunks import read_count_chunks
+
         for counts in read_count_chunks(
             path,
             format=find_format(path, layout.format),

@@ -20,7 +20,7 @@ from longtail._validation import (
 )
 from longtail.estimators._base import label_topk, scatter_rows
 from longtail.estimators._class_texts import ClassTextEditing
-from longtail.exceptions import UncalibratedWarning
+from longtail.exceptions import UncalibratedWarning, level_outside
 from longtail.explanation import ScoreParts, split_linear_scores
 from longtail.results import Threshold, TopK
 from longtail.scoring.features import SCORE_FEATURE_NAMES
@@ -122,7 +122,7 @@ class _LongTailChecks(_LongTailEdits):
                 "short. They order predictions, but are no frequencies. Fit with more documents or "
                 "time, or set calibrate=False.",
                 UncalibratedWarning,
-                stacklevel=4,
+                stacklevel=level_outside(),
             )
         return state.calibrator
 

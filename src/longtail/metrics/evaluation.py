@@ -267,9 +267,9 @@ def _remarks(
     if n_unknown:
         yield (
             f"{n_unknown / n_documents:.1%} of the documents have classes that the model does not "
-            "know; probabilities are learned where every class is known. The threshold is meant "
-            f"for {unknown:.1%} of them; threshold_for takes their share as `unknown`, the "
-            "commands as --unknown."
+            "know. Probabilities are learned where every class is known, and the threshold expects "
+            f"{f'{unknown:.1%}' if unknown else 'none'} of them. Give their share as --unknown, or "
+            "to threshold_for as its second argument."
         )
     if abstention is None:
         yield "The model has no threshold for the precision asked for."

@@ -299,6 +299,8 @@ def _choose_undone(
         if not isinstance(n, number_types.Integral) or n < 1:
             raise ValueError(f"n must be an integer of at least 1; got {n!r}.")
         done = [c.number for c in changes if c.in_effect and c.action != "undo"]
+        if not done:
+            raise ValueError("there is nothing to undo: no change is in effect.")
         if n > len(done):
             raise ValueError(f"there are {len(done)} change(s) in effect to undo; got n={n}.")
         return done[-int(n) :]

@@ -159,6 +159,8 @@ class TextVectorizer(TransformerMixin, BaseEstimator):
         for texts in chunks:
             builder.add(texts)
         vocabulary, X = builder.finish(selection)
+        if X.shape[0] == 0:
+            raise ValueError("texts must have a document at least; there is none.")
         if vocabulary.n_terms == 0:
             raise ValueError(
                 f"no term of the {X.shape[0]} document(s) is kept by min_df={self.min_df!r}, "
