@@ -396,6 +396,9 @@ def test_quality_and_thresholds_are_those_of_the_model(
             point = min(quality["curve"], key=lambda p: abs(p["threshold"] - found["threshold"]))
             assert point["precision"] == pytest.approx(found["expected_precision"], abs=0.02)
             assert point["coverage"] == pytest.approx(found["coverage"], abs=0.05)
+    health = model.health()
+    assert quality["health"]["n_documents"] == health.n_documents
+    assert quality["health"]["advice"] == list(health.advice)
     check = model.classifier_.self_check_.summary()
     assert quality["figures"]["accuracy"] == check["accuracy"]
     assert quality["figures"]["calibration_error"] == model.classifier_.calibration_error_

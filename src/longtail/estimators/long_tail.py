@@ -43,6 +43,7 @@ from longtail.training.memory import DocumentMemory
 from longtail.training.ranking import rank_documents
 from longtail.training.relearning import refine_from_memory
 from longtail.training.sampling import draw_seed
+from longtail.training.segments import merged_statistics
 from longtail.training.self_check import SelfCheck
 
 RESIDUAL = "residual"  # the last feature of an explanation: what the class has learned
@@ -55,7 +56,7 @@ class _LongTailEdits(ClassTextEditing):
         return state.all_classes
 
     def _merged_statistics(self, state: LongTailState) -> ClassStatistics:
-        return long_tail_editing.merged_statistics(state)[0]
+        return merged_statistics(state)[0]
 
     def _merged(self, state: LongTailState) -> LongTailState:
         return long_tail_editing.merge_segments(state, self.n_jobs)

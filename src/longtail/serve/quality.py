@@ -2,7 +2,8 @@
 
 In: the self-check and the calibrator of a model. Out: accuracy by class frequency, the calibration
 of the best candidates, and precision against coverage, as plain JSON. With several labels per
-document the last is of (document, label) pairs, and coverage counts labels per document.
+document the last is of (document, label) pairs, and coverage counts labels per document. Beside it,
+how far the model has moved since.
 """
 
 from __future__ import annotations
@@ -32,7 +33,14 @@ def measure_quality(snapshot: Snapshot) -> dict[str, Any]:
     check = getattr(classifier, "self_check_", None)
     calibrator = None if check is None else classifier.state_.calibrator
     if check is None or calibrator is None or not len(calibrator.held_out_correct):
-        return {"n_held_out": 0, "figures": None, "by_frequency": [], "curve": [], "bins": []}
+        nothing: dict[str, Any] = {
+            "n_held_out": 0,
+            "figures": None,
+            "by_frequency": [],
+            "curve": [],
+            "bins": [],
+        }
+        return nothing | {"health": _describe_health(snapshot)}
     n_held_out = len(calibrator.held_out_correct)
     summary = check.summary()
     figures = {name: _finite(summary.get(name)) for name in FIGURES[:3]}
@@ -55,7 +63,18 @@ def measure_quality(snapshot: Snapshot) -> dict[str, Any]:
             )
             if entry.n_documents
         ],
+        "health": _describe_health(snapshot),
     }
+
+
+def _describe_health(snapshot: Snapshot) -> dict[str, Any] | None:
+    """Return how far the model has moved since; what is not known becomes null."""
+    health = snapshot.health
+    if health is None:
+        return None
+    figures = (health.n_documents, health.n_unrefined, health.n_stale, health.unseen_terms)
+    names = ("n_documents", "n_unrefined", "n_stale", "unseen_terms")
+    return dict(zip(names, figures, strict=True)) | {"advice": list(health.advice)}
 
 
 def _held_out_predictions(calibrator: Calibrator) -> tuple[Floats, NDArray[np.bool_]]:

@@ -301,6 +301,18 @@ class QualityBin(BaseModel):
     n_documents: int
 
 
+class HealthBody(BaseModel):
+    """How far the model has moved from what was learned."""
+
+    n_documents: int
+    n_unrefined: Annotated[int, Field(description="Documents since the last refine.")]
+    n_stale: Annotated[int, Field(description="Classes that changed since they were learned.")]
+    unseen_terms: Annotated[
+        float | None, Field(description="Share of occurrences of terms without a learned weight.")
+    ]
+    advice: Annotated[list[str], Field(description="What to do, most urgent first.")]
+
+
 class QualityResponse(BaseModel):
     """What held-out documents showed when the model was fitted."""
 
@@ -310,6 +322,7 @@ class QualityResponse(BaseModel):
     by_frequency: list[QualityBand]
     curve: list[QualityPoint]
     bins: list[QualityBin]
+    health: HealthBody | None
 
 
 class ReloadResponse(BaseModel):

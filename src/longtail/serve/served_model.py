@@ -18,6 +18,7 @@ import numpy as np
 
 from longtail.estimators.text import TextClassifier
 from longtail.exceptions import ModelFileError
+from longtail.results import Health
 from longtail.serve.class_names import ClassNames
 from longtail.serve.problems import Problem
 from longtail.sparse import Integers
@@ -26,7 +27,7 @@ from longtail.statistics.editing import gather_classes
 from longtail.store.changes import Change
 from longtail.teaching.versions import Follower, VersionedTeacher, fingerprint, read_history
 from longtail.training.long_tail import LongTailState
-from longtail.training.long_tail_editing import gather_statistics, merged_class_sizes
+from longtail.training.segments import gather_statistics, merged_class_sizes
 
 _LOGGER = logging.getLogger("longtail.serve")
 _WARM_UP = ("warm up: a first text compiles or loads every kernel",)
@@ -70,6 +71,12 @@ class Snapshot:
             return merged_class_sizes(state)
         sizes: Integers = state.statistics.class_sizes
         return sizes
+
+    @cached_property
+    def health(self) -> Health | None:
+        """How far the model has moved from what was learned; None where it does not say."""
+        measure = getattr(self.model, "health", None)
+        return None if measure is None else measure()
 
     @property
     def n_documents(self) -> int:

@@ -38,6 +38,7 @@ from longtail.training.long_tail import LongTailState
 from longtail.training.memory import DocumentMemory
 from longtail.training.negatives import mine_pairs
 from longtail.training.scored_classes import ScoredClasses, learn_residuals, sum_documents
+from longtail.training.segments import merged_statistics
 
 DELTA_CAPACITY = 256  # classes taught before the index is built anew
 
@@ -87,38 +88,6 @@ def _settle_memory(state: LongTailState, classes: NDArray[Any]) -> DocumentMemor
     if state.memory is None:
         return None
     return state.memory.move_classes(look_up(classes, state.classes)).settle(classes)
-
-
-def merged_statistics(state: LongTailState) -> tuple[ClassStatistics, Integers]:
-    """Return the sums of all classes, and each class's row in the main segment (-1 for none)."""
-    if state.delta is None:
-        return state.statistics, np.arange(len(state.classes))
-    every_class = np.arange(len(state.delta.all_classes))
-    return gather_statistics(state, every_class), state.delta.find_in_main()
-
-
-def gather_statistics(state: LongTailState, class_ids: Integers) -> ClassStatistics:
-    """Return the sums of some classes, whichever segment has them.
-
-    The document frequencies are those of all documents.
-    """
-    delta = state.delta
-    if delta is None:
-        return gather_classes(state.statistics, class_ids)
-    nothing = np.zeros_like(delta.statistics.document_frequencies)
-    in_main, in_delta = delta.find_in_main()[class_ids], delta.find_in_delta()[class_ids]
-    statistics = with_frequencies(gather_classes(state.statistics, in_main), nothing)
-    return statistics + gather_classes(delta.statistics, in_delta)
-
-
-def merged_class_sizes(state: LongTailState) -> Integers:
-    """Return the number of documents of each class; unlike their sums at once."""
-    delta = state.delta
-    if delta is None:
-        return state.statistics.class_sizes
-    sizes = np.append(state.statistics.class_sizes, 0)[delta.find_in_main()]
-    sizes += np.append(delta.statistics.class_sizes, 0)[delta.find_in_delta()]
-    return sizes
 
 
 def apply_edit(state: LongTailState, edit: ClassEdit, n_jobs: int | None = None) -> LongTailState:

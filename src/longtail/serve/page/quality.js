@@ -1,6 +1,6 @@
 // Quality: what held-out documents showed when the model was fitted, and the precision to abstain at.
 
-import { byId, count, el, number, percent, svg, warn } from "./dom.js";
+import { byId, count, el, number, percent, svg, visible, warn } from "./dom.js";
 import { findThreshold, request, setPrecision, state } from "./api.js";
 
 const W = 420, H = 250, L = 44, B = 36;
@@ -91,13 +91,23 @@ function calibration({ bins }) {
     table("Figures of the bins", ["promised", "measured", "documents"], bins.map((b) => [percent(b.promised), percent(b.measured), number(b.n_documents)])));
 }
 
+/** How far the model has moved since it was fitted, and what its owner should do. */
+function healthCard({ health }) {
+  if (!health) return "";
+  return el("div", { class: "card", id: "health" }, el("h2", {}, "Since it was fitted"),
+    el("dl", { class: "figures" },
+      figure("documents since the last refine", number(health.n_unrefined)), figure("classes that changed", number(health.n_stale)),
+      health.unseen_terms === null ? "" : figure("terms without a learned weight", percent(health.unseen_terms))),
+    health.advice.length ? el("ul", {}, ...health.advice.map((sentence) => el("li", {}, visible(sentence)))) : el("p", { class: "quiet" }, "Nothing needs to be done."));
+}
+
 export async function openQuality() {
   let q;
   try { q = await request("GET", "/v1/quality"); } catch (error) { warn(error.message); return; }
-  if (!q.n_held_out) { view.replaceChildren(el("p", {}, "No documents were held out when this model was fitted.")); return; }
+  if (!q.n_held_out) { view.replaceChildren(el("p", {}, "No documents were held out when this model was fitted."), healthCard(q)); return; }
   view.replaceChildren(
     el("p", { class: "quiet" }, `What ${count(q.n_held_out, "document")} showed that were held out when the model was fitted. What was taught since is not in it.`),
     figures(q),
-    el("div", { class: "columns" }, operatingPoint(q),
+    el("div", { class: "columns" }, el("div", {}, operatingPoint(q), healthCard(q)),
       el("div", {}, calibration(q), el("div", { class: "card" }, el("h2", {}, "Accuracy by class frequency"), frequency(q.by_frequency)))));
 }
