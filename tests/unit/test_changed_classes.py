@@ -8,10 +8,11 @@ import pytest
 from longtail._constants import WHOLE_QUERY
 from longtail._labels import read_label_sets
 from longtail.retrieval.index import IndexShards, build_index
+from longtail.retrieval.pruning import QueryPruning
 from longtail.scoring.linear import LinearScorer
 from longtail.scoring.weighting import WeightedDocuments
 from longtail.sparse import CountMatrix
-from longtail.training import scored_classes
+from longtail.training import negatives, scored_classes
 from longtail.training.config import FitConfig
 from longtail.training.negatives import ChangedClasses, few_changed, mine_pairs
 from tests.conftest import single_labels
@@ -44,7 +45,9 @@ class Scored:
 @pytest.mark.parametrize("n_changed", [1, 11, 60])
 @pytest.mark.parametrize("several", [False, True])
 @pytest.mark.parametrize("bounds", [None, [0, 30, 90]])
-def test_the_same_pairs(n_changed, several, bounds):
+@pytest.mark.parametrize("budgets", [(WHOLE_QUERY, WHOLE_QUERY), (60, 60), (60, 80)])
+def test_the_same_pairs(n_changed, several, bounds, budgets):
+    """Also where some documents search with other terms than before."""
     rng = np.random.default_rng(n_changed)
     changed = np.sort(rng.choice(N_CLASSES, n_changed, replace=False))
     values, before = draw_scorer(rng)
@@ -61,15 +64,31 @@ def test_the_same_pairs(n_changed, several, bounds):
             bounds,
             lambda i: build_index(before.slice_classes(*bounds[i : i + 2]), N_TERMS),
         )
-    config = FitConfig(candidates=8)
-    others = scored_classes.find_others(documents, labels, Scored(before), index, changed, config)
-    assert not np.isin(others, changed).any()
-    for scorer in (before, after):
-        expected = mine_pairs(documents, labels, scorer, build_index(scorer, N_TERMS), None, 8)
-        apart = ChangedClasses.of(changed, scorer, N_TERMS, others)
-        found = mine_pairs(documents, labels, scorer, apart, None, 8)
+    every = np.arange(N_DOCUMENTS)
+    frequencies = np.bincount(before.indices, minlength=N_TERMS).astype(np.int32)
+    others = scored_classes.find_others(
+        documents,
+        labels,
+        Scored(before),
+        index,
+        changed,
+        QueryPruning(frequencies, budgets[0]),
+        FitConfig(candidates=8),
+    )
+    assert not np.isin(others.classes, changed).any()
+    n_again = 0
+    for scorer, budget in ((before, budgets[0]), (after, budgets[1])):
+        pruning = QueryPruning(frequencies, budget)
+        whole = build_index(scorer, N_TERMS)
+        expected = mine_pairs(documents, labels, scorer, whole, pruning, 8)
+        sliced = scorer.gather_classes(changed)
+        apart = ChangedClasses(others, sliced, build_index(sliced, N_TERMS), whole)
+        found = mine_pairs(documents, labels, scorer, apart, pruning, 8)
         assert np.array_equal(found.classes, expected.classes)
         assert found.classes.dtype == expected.classes.dtype
+        pruned = (QueryPruning(frequencies, b).prune(documents, every) for b in budgets)
+        n_again = np.count_nonzero(negatives._differ(*pruned, every))
+    assert (n_again > 0) == (budgets[0] != budgets[1])
 
 
 def test_ids_of_postings_have_one_type():
@@ -79,8 +98,7 @@ def test_ids_of_postings_have_one_type():
     assert build_index(scorer, N_TERMS, n_of_all=1 << 17).classes.dtype == np.int32
 
 
-def test_only_with_whole_queries_and_few_changes():
+def test_only_with_few_changes():
     ids = np.arange(10)
-    assert few_changed(ids, 80, WHOLE_QUERY)
-    assert not few_changed(ids, 79, WHOLE_QUERY)
-    assert not few_changed(ids, 80, 16)
+    assert few_changed(ids, 80)
+    assert not few_changed(ids, 79)

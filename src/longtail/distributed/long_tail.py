@@ -56,13 +56,21 @@ from longtail.training.self_check import SelfCheck
 
 
 @dataclass(frozen=True)
+class _Others:
+    """Files of a scorer and of the best classes without held-out documents that it found."""
+
+    scorer: str
+    best: list[str]
+
+
+@dataclass(frozen=True)
 class _Learned:
     """Files of a scorer and of what was learned with it."""
 
     scorer: str
     index: list[str]
     residuals: list[str]
-    others: list[str] | None  # best classes without held-out documents, if found
+    others: _Others | None
 
 
 def fit_long_tail_blocks(
@@ -153,7 +161,7 @@ def _learn(
     shared: str,
     draws: str,
     held_out: bool,
-    others: list[str] | None,
+    others: _Others | None,
     config: FitConfig,
     stages: Stages,
     plan: Plan,
@@ -167,17 +175,15 @@ def _learn(
     n_candidates = cap_candidates(config.candidates, sums.n_classes)
     given: dict[str, Any] = {"statistics": statistics, "shared": shared}
     given["scorer"] = stages.run_one("scorer", collapse, **given)
-    index: list[str] = []
-    if others is None:
-        bounds = _divide(np.diff(sums.indptr), plan.count_index_shards(sums), n_candidates + 1)
-        index = stages.run(
-            [
-                stages.task("index", first, index_shard, bounds=(first, last), **given)
-                for first, last in itertools.pairwise(bounds)
-            ]
-        )
-    if held_out and _few_changed(draws, shared, sums.n_classes):
-        others = stages.run(
+    bounds = _divide(np.diff(sums.indptr), plan.count_index_shards(sums), n_candidates + 1)
+    index = stages.run(
+        [
+            stages.task("index", first, index_shard, bounds=(first, last), **given)
+            for first, last in itertools.pairwise(bounds)
+        ]
+    )
+    if held_out and few_changed(read_result(draws).arrays["changed"], sums.n_classes):
+        best = stages.run(
             [
                 stages.task(
                     "mining", f"others-{i}", search_others,
@@ -186,9 +192,10 @@ def _learn(
                 for i, block in enumerate(blocks)
             ]
         )  # fmt: skip
-    searched = index
+        others = _Others(given["scorer"], best)
+    apart = None
     if others is not None:
-        searched = [stages.run_one("index", index_changed, "changed", draws=draws, **given)]
+        apart = stages.run_one("index", index_changed, "changed", draws=draws, **given)
     starts = offsets_from_lengths(np.array([block.n_documents for block in blocks])).tolist()
     n_shards = plan.count_residual_shards(_count_entries(blocks), starts[-1], n_candidates)
     shards = _divide(sums.class_sizes, n_shards, 1)
@@ -199,10 +206,10 @@ def _learn(
                 i,
                 mine_block,
                 block=block,
-                index=searched,
+                index=index,
                 shards=shards,
                 unused=(draws, starts[i]) if held_out else None,
-                others=None if others is None else (others[i], draws),
+                others=others and (others.best[i], draws, apart, others.scorer),
                 config=config,
                 **given,
             )
@@ -226,12 +233,6 @@ def _learn(
         ]
     )
     return _Learned(given["scorer"], index, residuals, others)
-
-
-def _few_changed(draws: str, shared: str, n_classes: int) -> bool:
-    """Return whether classes without held-out documents are searched once for both minings."""
-    _, _, check = read_shared(shared)
-    return few_changed(read_result(draws).arrays["changed"], n_classes, check.postings_per_class)
 
 
 def _count_entries(blocks: list[Block]) -> int:

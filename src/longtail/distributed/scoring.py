@@ -25,7 +25,7 @@ from longtail.scoring.weighting import Profile, weight_documents
 from longtail.sparse import gather_rows, offsets_from_lengths
 from longtail.statistics.corpus import Corpus
 from longtail.training.config import FitConfig
-from longtail.training.negatives import ChangedClasses, MinedPairs
+from longtail.training.negatives import BestOthers, ChangedClasses, MinedPairs
 from longtail.training.residuals import is_hard, solve_residuals
 from longtail.training.scored_classes import ScoredClasses, find_others, mine_all, mined_log_odds
 from longtail.training.self_check import SelfCheck
@@ -85,8 +85,16 @@ def search_others(
     learned, corpus, _ = read_shared(shared)
     documents = weight_documents(block.load(), corpus.idf * learned.term_weights, run.n_jobs)
     changed = read_result(draws).arrays["changed"]
-    others = find_others(documents, block.load_labels(), scored, read_index(index), changed, config)
-    return Contents({}, {"best_others": others})
+    others = find_others(
+        documents,
+        block.load_labels(),
+        scored,
+        read_index(index),
+        changed,
+        read_pruning(scorer),
+        config,
+    )
+    return Contents({}, {"best_others": others.classes})
 
 
 def mine_block(
@@ -104,20 +112,26 @@ def mine_block(
     """Mine the hard negatives of a block, and say which class shards learn from which rows.
 
     `unused` names a file of document ids that no class learns from, and the id of the block's first
-    document; None for none. `others` names the best classes that have no held-out documents, and
-    the draw of these; the index is then of the other classes alone; None where it is of all.
+    document; None for none. `others` names the best classes without held-out documents, the draw of
+    these, the index of the other classes, and the scorer whose pruning found the best; None where
+    all classes are searched.
     """
     config = replace(config, n_jobs=run.n_jobs)
     scored, labels = read_scored(statistics, shared, scorer), block.load_labels()
     learned, corpus, _ = read_shared(shared)
     documents = weight_documents(block.load(), corpus.idf * learned.term_weights, run.n_jobs)
     pruning = read_pruning(scorer)
-    searched: AnyIndex | ChangedClasses = read_index(index)
-    if others is not None and isinstance(searched, InvertedIndex):
-        best, draws = (read_result(path).arrays for path in others)
-        changed = draws["changed"]
+    whole = read_index(index)
+    searched: AnyIndex | ChangedClasses = whole
+    if others is not None:
+        best, draws, apart, pruned_by = others
+        changed = read_result(draws).arrays["changed"]
+        found = read_result(best).arrays["best_others"]
         searched = ChangedClasses(
-            changed, scored.scorer.gather_classes(changed), searched, best["best_others"]
+            BestOthers(changed, found, read_pruning(pruned_by)),
+            scored.scorer.gather_classes(changed),
+            _read_shard(apart),
+            whole,
         )
     mined = mine_all(documents, labels, scored, searched, pruning, config)
     log_odds = mined_log_odds(documents, mined, scored, config)

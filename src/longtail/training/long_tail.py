@@ -52,7 +52,7 @@ from longtail.training.held_out import (
     find_candidates,
 )
 from longtail.training.memory import DocumentMemory
-from longtail.training.negatives import ChangedClasses, few_changed
+from longtail.training.negatives import BestOthers, few_changed
 from longtail.training.sampling import draw_labels, hold_out
 from longtail.training.scored_classes import (
     ScoredClasses,
@@ -247,7 +247,7 @@ def learn_state(
         left_out = "calibration" if config.residuals else "calibration and residuals"
         _LOGGER.warning("time_budget=%s: no time for %s", config.time_budget, left_out)
     check, calibrator = SelfCheck(), Calibrator.identity(marginal=config.several)
-    changed: ChangedClasses | None = None
+    others: BestOthers | None = None
     if len(held_out) and config.calibrate:
         on_stage("self-check", 0, 0)
         # Sums are exact: what is subtracted can be added again, so that statistics, scorer and
@@ -260,7 +260,7 @@ def learn_state(
         )
         shared, check = check_scorers(test, shared)
         on_stage("calibration", 0, 0)
-        check, calibrator, changed = _calibrate(test, counts, labels, held_out, shared, check)
+        check, calibrator, others = _calibrate(test, counts, labels, held_out, shared, check)
         statistics = statistics + apart
         del apart, test
         release_memory()
@@ -268,13 +268,10 @@ def learn_state(
     pruning = QueryPruning.of(statistics, check.postings_per_class)
     documents = weight_documents(counts, corpus.idf * shared.term_weights, n_jobs)
     scored = ScoredClasses.of(statistics, corpus, shared, n_jobs)
-    index = (
-        scored.build_index(n_jobs)
-        if changed is None
-        else scored.index_changed(changed.ids, changed.best_others)
-    )
-    mined = mine_all(documents, labels, scored, index, pruning, config)
-    del index, changed
+    index = scored.build_index(n_jobs)
+    searched = index if others is None else scored.index_changed(others, index)
+    mined = mine_all(documents, labels, scored, searched, pruning, config)
+    del index, searched, others
     release_memory()
     on_stage("residuals", 0, 0)
     residuals = learn_residuals(documents, mined, scored, config)
@@ -366,7 +363,7 @@ def _calibrate(
     held_out: Integers,
     shared: SharedWeights,
     check: SelfCheck,
-) -> tuple[SelfCheck, Calibrator, ChangedClasses | None]:
+) -> tuple[SelfCheck, Calibrator, BestOthers | None]:
     """Learn residuals without the held-out documents; then how much they count, and calibrate.
 
     Returns also what need not be mined again with these documents, where that is most of it.
@@ -377,13 +374,12 @@ def _calibrate(
     index = scored.build_index(n_jobs)
     candidates = find_candidates(test, shared, scored, index, pruning)
     documents = weight_documents(counts, test.corpus.idf * shared.term_weights, n_jobs)
-    ids, changed = np.unique(test.labels.class_ids), None
-    if few_changed(ids, scored.n_classes, check.postings_per_class):
-        others = find_others(documents, labels, scored, index, ids, config)
-        changed = scored.index_changed(ids, others)
-    mined = mine_all(
-        documents, labels, scored, index if changed is None else changed, pruning, config
-    )
+    changed, others = np.unique(test.labels.class_ids), None
+    if few_changed(changed, scored.n_classes):
+        others = find_others(documents, labels, scored, index, changed, pruning, config)
+    searched = index if others is None else scored.index_changed(others, index)
+    mined = mine_all(documents, labels, scored, searched, pruning, config)
+    del searched
     del index
     used = np.ones(labels.n_documents, np.bool_)
     used[held_out] = False
@@ -391,4 +387,4 @@ def _calibrate(
     del documents, mined
     release_memory()
     found = check_residuals(test, candidates, shared, scored.scorer, residuals, check)
-    return *found, changed
+    return *found, others

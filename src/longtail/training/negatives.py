@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from longtail._constants import WHOLE_QUERY
 from longtail._labels import LabelSets
 from longtail._progress import advance
-from longtail.retrieval.index import AnyIndex, InvertedIndex, build_index
+from longtail.retrieval.index import AnyIndex, InvertedIndex
 from longtail.retrieval.pruning import QueryPruning
 from longtail.retrieval.search import rank_topk, search
 from longtail.scoring.linear import LinearScorer, score_pairs
@@ -145,37 +144,47 @@ class MinedPairs:
 
 
 @dataclass(frozen=True, eq=False)
-class ChangedClasses:
-    """Classes that changed since the best of all others were found.
+class BestOthers:
+    """The best classes of each document but for some that are going to change.
 
     A fit mines twice, without its held-out documents and with them; the scores of classes that have
     none of these are the same bits both times, so they are searched once.
 
     Attributes
     ----------
-    ids : ndarray of shape (n_changed,), int64
-        Their class ids, ascending.
-    scorer : LinearScorer
-        Of these classes.
-    index : InvertedIndex
-        Of that scorer.
-    best_others : ndarray of shape (n_documents, q)
-        The highest-scored classes of each document that did not change, outside its label set.
+    changed : ndarray of shape (n_changed,), int64
+        Ids of the classes that change, ascending.
+    classes : ndarray of shape (n_documents, q)
+        The highest-scored other classes of each document, outside its label set.
+    pruning : QueryPruning
+        Which terms of a document they were found by.
     """
 
-    ids: Integers
+    changed: Integers
+    classes: NDArray[Any]
+    pruning: QueryPruning
+
+
+@dataclass(frozen=True, eq=False)
+class ChangedClasses:
+    """The classes that changed since the best others were found, to be searched by themselves.
+
+    Attributes
+    ----------
+    others : BestOthers
+        The best of all other classes.
+    scorer : LinearScorer
+        Of the changed classes.
+    index : InvertedIndex
+        Of that scorer.
+    all_classes : InvertedIndex or IndexShards
+        Of all classes, for documents that search with other terms than before.
+    """
+
+    others: BestOthers
     scorer: LinearScorer
     index: InvertedIndex
-    best_others: NDArray[Any]
-
-    @classmethod
-    def of(
-        cls, ids: Integers, scorer: LinearScorer, n_terms: int, best: NDArray[Any]
-    ) -> ChangedClasses:
-        """Index the changed classes of a scorer of all classes."""
-        changed = scorer.gather_classes(ids)
-        index = build_index(changed, n_terms, n_of_all=len(scorer.biases))
-        return cls(ids, changed, index, best)
+    all_classes: AnyIndex
 
     def mine(
         self,
@@ -183,31 +192,52 @@ class ChangedClasses:
         document_ids: Integers,
         labels: LabelSets,
         scorer: LinearScorer,
+        pruning: QueryPruning,
         n_negatives: int,
         n_jobs: int | None = None,
     ) -> NDArray[Any]:
-        """Return what `mine_hard_negatives` returns with whole queries and all classes."""
+        """Return what `mine_hard_negatives` returns with the index of all classes."""
+        pruned = pruning.prune(documents, document_ids, n_jobs)
+        before = self.others.pruning.prune(documents, document_ids, n_jobs)
+        again = np.flatnonzero(_differ(pruned, before, document_ids))
+        changed, others = self.others.changed, self.others.classes[document_ids]
         found, scores = search(
-            documents,
+            pruned,
             self.scorer,
             self.index,
-            min(n_negatives, len(self.ids)),
+            min(n_negatives, len(changed)),
             document_ids=document_ids,
-            labels=labels.gather_classes(self.ids),
+            labels=labels.gather_classes(changed),
             n_jobs=n_jobs,
         )
-        others = self.best_others[document_ids]
-        of_others = score_pairs(documents, others, scorer, n_jobs, document_ids=document_ids)
-        classes = np.hstack([others, np.append(self.ids, -1)[found].astype(others.dtype)])
-        return rank_topk(classes, np.hstack([of_others, scores]), n_negatives, n_jobs)[0]
+        of_others = score_pairs(pruned, others, scorer, n_jobs, document_ids=document_ids)
+        classes = np.hstack([others, np.append(changed, -1)[found].astype(others.dtype)])
+        best, _ = rank_topk(classes, np.hstack([of_others, scores]), n_negatives, n_jobs)
+        best[again], _ = search(
+            pruned,
+            scorer,
+            self.all_classes,
+            n_negatives,
+            document_ids=document_ids[again],
+            labels=labels.gather(again),
+            n_jobs=n_jobs,
+        )
+        return best
 
 
-def few_changed(ids: Integers, n_classes: int, postings_per_class: int) -> bool:
-    """Return whether it pays to search the changed classes apart from all others.
+def _differ(
+    first: WeightedDocuments, second: WeightedDocuments, document_ids: Integers
+) -> NDArray[np.bool_]:
+    """Return which of some documents have other weights in one than in the other."""
+    _, entries = gather_rows(first.rows.indptr, document_ids)
+    differ = np.concatenate([[0], np.cumsum(first.weights[entries] != second.weights[entries])])
+    ends = np.cumsum(np.diff(first.rows.indptr)[document_ids])
+    return np.asarray(np.diff(differ[ends], prepend=0) > 0)
 
-    Queries must be whole: pruned ones depend on all classes.
-    """
-    return postings_per_class >= WHOLE_QUERY and len(ids) <= MAX_CHANGED * n_classes
+
+def few_changed(ids: Integers, n_classes: int) -> bool:
+    """Return whether it pays to search the changed classes apart from all others."""
+    return len(ids) <= MAX_CHANGED * n_classes
 
 
 def mine_pairs(
@@ -215,7 +245,7 @@ def mine_pairs(
     labels: LabelSets,
     scorer: LinearScorer,
     index: AnyIndex | ChangedClasses,
-    pruning: QueryPruning | None,
+    pruning: QueryPruning,
     n_negatives: int,
     n_jobs: int | None = None,
 ) -> MinedPairs:
@@ -234,7 +264,7 @@ def mine_pairs(
         given = documents, document_ids, sliced.labels, scorer
         if isinstance(index, ChangedClasses):
             advance("mining", block.start, labels.n_documents)
-            mined = index.mine(*given, n_negatives, n_jobs)
+            mined = index.mine(*given, pruning, n_negatives, n_jobs)
         else:
             mined = mine_hard_negatives(*given, index, pruning, n_negatives, n_jobs)
         sliced.classes[sliced.label_positions] = sliced.labels.class_ids

@@ -7,7 +7,6 @@ self-check and `refine` go on.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +23,7 @@ from longtail.statistics.classes import ClassStatistics
 from longtail.statistics.corpus import Corpus
 from longtail.training.config import FitConfig
 from longtail.training.negatives import (
+    BestOthers,
     ChangedClasses,
     MinedPairs,
     draw_random_negatives,
@@ -67,10 +67,12 @@ class ScoredClasses:
         """Return the scorer term by term."""
         return build_index(self.scorer, self.profile.statistics.n_terms, n_jobs)
 
-    def index_changed(self, ids: Integers, best_others: NDArray[Any]) -> ChangedClasses:
-        """Return the changed classes term by term, with the best others of each document."""
+    def index_changed(self, others: BestOthers, index: AnyIndex) -> ChangedClasses:
+        """Return the changed classes term by term; `index` is of all classes."""
+        changed = self.scorer.gather_classes(others.changed)
         n_terms = self.profile.statistics.n_terms
-        return ChangedClasses.of(ids, self.scorer, n_terms, best_others)
+        apart = build_index(changed, n_terms, n_of_all=self.n_classes)
+        return ChangedClasses(others, changed, apart, index)
 
 
 def mine_all(
@@ -103,19 +105,21 @@ def find_others(
     scored: ScoredClasses,
     index: AnyIndex,
     changed: Integers,
+    pruning: QueryPruning,
     config: FitConfig,
-) -> NDArray[Any]:
-    """Return every document's best classes outside its label set, but for the changed ones."""
-    return mine_hard_negatives(
+) -> BestOthers:
+    """Find every document's best classes outside its label set, but for the changed ones."""
+    best = mine_hard_negatives(
         documents,
         np.arange(labels.n_documents),
         labels,
         scored.scorer,
         pass_over(index, changed),
-        None,
+        pruning,
         cap_candidates(config.candidates, scored.n_classes),
         config.n_jobs,
     )
+    return BestOthers(changed, best, pruning)
 
 
 def learn_residuals(
