@@ -104,7 +104,7 @@ class Health:
     n_kept : int
         Documents that the model keeps (`memory`).
     will_learn : bool
-        Whether `refine()` would learn everything anew from these.
+        Whether `refine()` would learn from these.
     advice : tuple of str
         What to do, most urgent first; empty where all is well.
     """

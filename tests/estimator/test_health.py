@@ -63,7 +63,7 @@ def test_with_documents_kept_refine_is_said_to_learn(problem, monkeypatch):
     model.partial_fit(X[:60], y[:60])
     health = model.health()
     assert health.will_learn
-    assert health.advice[0].startswith("call refine(): it learns everything anew")
+    assert health.advice[0].startswith("call refine(): it learns from the documents kept")
     refined = model.refine().health()
     assert not refined.will_learn
     assert refined.n_stale == 0

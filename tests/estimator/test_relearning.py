@@ -18,8 +18,9 @@ EVERYTHING = 1_000
 
 @pytest.fixture(autouse=True)
 def few_documents_are_enough(monkeypatch):
-    """Tests have few documents."""
+    """Tests have few documents, and keep fewer."""
     monkeypatch.setattr(relearning, "FEWEST_HELD_OUT", 1)
+    monkeypatch.setattr(relearning, "SHARE_KEPT", 0.0)
 
 
 def learned_parts(state):
@@ -67,6 +68,29 @@ def test_with_every_document_in_memory_refine_is_a_fit(problem):
     assert taught._state.memory.n_documents == len(y)
 
 
+def test_residuals_of_stale_classes_are_those_that_given_documents_would_give(problem):
+    X, y = problem
+    kept = np.sort(np.concatenate([np.flatnonzero(y == label)[-4:] for label in np.unique(y)]))
+    new = np.repeat(X[:3], 2, axis=0), np.repeat(["new 1", "new 2", y[0]], 2)
+    model = LongTailClassifier(memory=4, random_state=0).fit(X, y).partial_fit(*new).refine()
+    given = LongTailClassifier(random_state=0).fit(X, y).partial_fit(*new)
+    dropped = np.flatnonzero(y == y[0])[-4:-2]  # two documents of this class came since
+    kept = kept[~np.isin(kept, dropped)]
+    given.refine(np.vstack([X[kept], new[0]]), np.concatenate([y[kept], new[1]]))
+    assert_same_parts(model._state, given._state)
+    assert not model._state.stale.any()
+    assert model._state.memory.n_changed == 6
+
+
+def test_few_stale_classes_wait(problem, monkeypatch):
+    X, y = problem
+    monkeypatch.setattr(relearning, "SHARE_STALE", 0.03)
+    model = LongTailClassifier(memory=4, random_state=0).fit(X, y).partial_fit(X[:1], y[:1])
+    before = model._state.residuals
+    assert model.refine()._state.stale.sum() == 1
+    assert np.array_equal(model._state.residuals.weights, before.weights)
+
+
 def test_refine_learns_only_when_enough_has_changed(problem):
     X, y = problem
     model = LongTailClassifier(memory=2, random_state=0).fit(X, y)
@@ -84,6 +108,18 @@ def test_refine_learns_only_when_enough_has_changed(problem):
             LongTailClassifier(random_state=0).fit(X, y).partial_fit(X[20:n_few], y[20:n_few])
         ).statistics_
     )
+
+
+def test_a_memory_of_few_of_the_documents_changes_no_weights(problem, monkeypatch):
+    X, y = problem
+    monkeypatch.setattr(relearning, "SHARE_KEPT", 0.9)
+    few, most = (LongTailClassifier(memory=m, random_state=0).fit(X, y) for m in (11, 24))
+    before = few._state.term_weights
+    for model in (few, most):
+        model.partial_fit(X[::4], y[::4]).refine()
+        assert not model._state.stale.any()
+    assert np.array_equal(few._state.term_weights, before)
+    assert not np.array_equal(most._state.term_weights, before)
 
 
 def test_too_few_documents_leave_what_was_learned(problem, monkeypatch):
@@ -192,3 +228,30 @@ def test_label_sets_are_refused(problem):
     sets = [[label, "all"] for label in y]
     with pytest.raises(ValueError, match="memory is for models with one label"):
         LongTailClassifier(memory=1).fit(X, sets)
+
+
+def test_outcomes_are_changes_of_the_journal(problem, tmp_path):
+    X, y = problem
+    path = tmp_path / "model"
+    LongTailClassifier(random_state=0).fit(X, y).save(path)
+    teacher = Teacher(path)
+    before = teacher.model._state.calibrator
+    for first in (0, 60):
+        rows = slice(first, first + 60)
+        labels = np.where(np.arange(60) % 3, y[rows], "unknown")
+        teacher.recalibrate(X[rows], labels, by="ann")
+        teacher.teach(X[rows], labels)
+    mine, theirs = teacher.model._state.calibrator, load(path)._state.calibrator
+    assert mine.n_outcomes == theirs.n_outcomes == 120
+    assert mine.unknown_share == theirs.unknown_share == 20 / 120  # taught, it is no longer unknown
+    assert np.array_equal(mine.top_probabilities, theirs.top_probabilities)
+    assert [change.action for change in teacher.changes()] == ["recalibrate", "teach"] * 2
+    teacher.undo(4)
+    assert np.array_equal(
+        teacher.model._state.calibrator.top_probabilities, before.top_probabilities
+    )
+    teacher.recalibrate(X[:60], y[:60])
+    teacher.recalibrate(X[60:90], y[60:90])  # in a row, yet one by one
+    mine, theirs = teacher.model._state.calibrator, load(path)._state.calibrator
+    assert np.array_equal(mine.other_probabilities, theirs.other_probabilities)
+    assert np.array_equal(mine.held_out_log_odds, theirs.held_out_log_odds)

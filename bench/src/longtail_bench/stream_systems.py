@@ -23,7 +23,7 @@ from longtail_bench.stream import Floats, StreamSystem
 
 HASH_BITS = 20  # of the columns that simple systems hash terms to
 REFINE_EVERY = 250  # documents taught before what all classes share is brought up to date
-KEPT = 20  # documents of each class that a model with a memory keeps
+KEPT = 200  # documents of each class that a model with a memory keeps
 WINDOW = 1000  # documents that the most frequent class and river's neighbours look back on
 
 Labels = NDArray[Any]

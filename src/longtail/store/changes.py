@@ -54,7 +54,7 @@ class Change:
     by : str or None
         Who made it, if that was said.
     action : str
-        teach, forget, rename, merge, remove, describe, refine or undo.
+        teach, forget, recalibrate, rename, merge, remove, describe, refine or undo.
     batches : tuple of dict
         The action's own fields, plain JSON; of a change of many documents, some in each.
     in_effect : bool
@@ -244,6 +244,7 @@ def _holds_earlier_changes(content: dict[str, Any], change_number: int) -> bool:
 _ACTIONS: dict[str, Callable[[dict[str, Any], int], bool]] = {
     "teach": _holds_documents,
     "forget": _holds_documents,
+    "recalibrate": _holds_documents,
     "rename": _holds_labels("old", "new"),
     "merge": _holds_labels("source", "into"),
     "remove": _holds_labels("label"),

@@ -1,11 +1,11 @@
-"""The changes of a `Teacher` that are about classes: rename, merge, remove, describe, refine."""
+"""The changes of a `Teacher` that neither teach nor forget: of classes, and of what is shared."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-from longtail.teaching.documents import plain_label
+from longtail.teaching.documents import pack, plain_label
 from longtail.teaching.opening import State
 from longtail.teaching.replay import apply_new, copy_model
 
@@ -49,6 +49,36 @@ class ClassChanges:
         if not hasattr(self.model, "refine"):
             raise ValueError(f"{type(self.model).__name__} has nothing to refine.")
         return self._record("refine", attempt_change("refine", lambda _: [{}]), by)
+
+    def recalibrate(self, documents: Any, labels: Any, by: str | None = None) -> int:
+        """Correct the probabilities by documents before they are taught.
+
+        As the model's own `recalibrate`. The journal keeps the documents, as it does when they are
+        taught.
+
+        Parameters
+        ----------
+        documents : list of str, or matrix of shape (n_documents, n_terms)
+            As for `teach`.
+        labels : array-like of shape (n_documents,)
+            Their labels; the model need not have them.
+        by : str, optional
+            Who says so; kept in the journal.
+
+        Returns
+        -------
+        int
+            The number of the change.
+
+        Raises
+        ------
+        ValueError
+            If the model has nothing of the kind, or documents have several labels.
+        """
+        if not hasattr(self.model, "recalibrate"):
+            raise ValueError(f"{type(self.model).__name__} has nothing to recalibrate.")
+        attempt = attempt_change("recalibrate", lambda model: pack(model, documents, labels))
+        return self._record("recalibrate", attempt, by)
 
     def set_class_text(self, label: Any, text: str | None, by: str | None = None) -> int:
         """Give a class of a model of texts another name or description, or with None take it away.

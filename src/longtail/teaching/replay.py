@@ -81,7 +81,8 @@ def apply(model: Any, action: str, contents: Sequence[Batches]) -> None:
             return
         # Counts come without the names of their columns, which were compared when they were given.
         names = vars(model).pop("feature_names_in_", None)
-        (model.partial_fit if action == "teach" else model.forget)(documents, labels)
+        method = {"teach": "partial_fit", "forget": "forget", "recalibrate": "recalibrate"}[action]
+        getattr(model, method)(documents, labels)
         if names is not None:
             model.feature_names_in_ = names
 
@@ -152,6 +153,7 @@ def _runs(changes: Iterable[Change]) -> Iterator[list[Change]]:
         if run and (
             n_more == 0
             or change.action != run[0].action
+            or change.action == "recalibrate"  # older outcomes make room for each call's
             or n_documents + n_more > MOST_REPLAYED_AT_ONCE
         ):
             yield run

@@ -15,7 +15,7 @@ from longtail.training.calibration import estimate_calibration_error, find_thres
 from longtail.training.config import FitConfig
 from longtail.training.long_tail import LongTailState
 from longtail.training.long_tail_editing import merge_learned
-from longtail.training.relearning import needs_learning
+from longtail.training.relearning import needs_learning, needs_residuals
 
 PRECISION = 0.9  # of the threshold that decides what is an abstention
 # From here on advice is given. On cve-stream `refine` after every 250 documents, 1 to 5 in a
@@ -46,7 +46,7 @@ def measure_health(state: LongTailState, config: FitConfig) -> Health:
         calibration_error=estimate_calibration_error(calibrator),
         abstention=abstention,
         n_kept=0 if memory is None else memory.n_documents,
-        will_learn=needs_learning(state, config),
+        will_learn=needs_learning(state, config) or needs_residuals(state, config),
     )
     return replace(health, advice=tuple(_advise(health, state.several)))
 
@@ -64,7 +64,7 @@ def _share_unseen(state: LongTailState) -> float:
 def _advise(health: Health, several: bool) -> Iterator[str]:
     """Give what to do, most urgent first."""
     if health.will_learn:
-        yield "call refine(): it learns everything anew from the documents kept"
+        yield "call refine(): it learns from the documents kept"
     elif health.n_unrefined > SHARE_UNREFINED * health.n_documents:
         yield "call refine(): what all classes share is behind the documents taught"
     if health.n_stale > SHARE_STALE * health.n_classes and not health.will_learn:
