@@ -51,20 +51,6 @@ class LabelForm:
         """Whether labels are the columns of a matrix."""
         return self.form > 1
 
-    def check_columns(self, labels: NDArray[Any]) -> None:
-        """Refuse labels that are no columns of the matrix; scipy would not notice."""
-        if not self.is_indicator or not len(labels):
-            return
-        found = f"labels of type {labels.dtype}"
-        if labels.dtype.kind in "iu":
-            wrong = labels[(labels < 0) | (labels >= MAX_COLUMNS)]
-            found = show_label(wrong[0]) if len(wrong) else ""
-        if found:
-            raise ValueError(
-                "the classes of this model are the columns of an indicator matrix, integers from 0 "
-                f"to {MAX_COLUMNS - 1}; got {found}."
-            )
-
 
 @dataclass(frozen=True, eq=False)
 class LabelSets:

@@ -39,7 +39,7 @@ def report_progress(listener: OnStage) -> Iterator[None]:
 
 
 def advance(step: str, done: int, total: int) -> None:
-    """Tell how far a step of the current stage is; outside of a fit nobody listens."""
+    """Tell how far a step of the current stage is; outside of a fit there is no listener."""
     reporter = _REPORTER.get()
     if reporter is not None:
         reporter.advance(step, done, total)
@@ -70,7 +70,7 @@ class StageReporter:
             _REPORTER.reset(token)
 
     def advance(self, step: str, done: int, total: int) -> None:
-        """Tell how far a step is; several of one stage are told apart by their names."""
+        """Tell how far a step is; steps of one stage are distinguished by their names."""
         now, name = time.monotonic(), step
         if step != self._stage:
             name = f"{self._stage}: {step}" if self._stage else step

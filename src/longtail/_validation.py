@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from longtail._columns import as_labels, show_label
-from longtail._labels import Labels, LabelSets
+from longtail._constants import MAX_COLUMNS
+from longtail._labels import LabelForm, Labels, LabelSets
 from longtail.sparse import Integers
 
 MAX_PADDED_K = 1_000  # k may be above the number of classes, but not without limit
@@ -172,6 +173,21 @@ def check_same_kind(y: NDArray[Any], classes: NDArray[Any]) -> None:
                     f"y has labels of type {y.dtype}, the model's classes are {classes.dtype}; "
                     f"{largest} is not exact in a type for both. Use labels of one type."
                 )
+
+
+def check_columns(form: LabelForm, labels: NDArray[Any]) -> None:
+    """Refuse labels that are no columns of an indicator matrix; scipy would not notice."""
+    if not form.is_indicator or not len(labels):
+        return
+    found = f"labels of type {labels.dtype}"
+    if labels.dtype.kind in "iu":
+        wrong = labels[(labels < 0) | (labels >= MAX_COLUMNS)]
+        found = show_label(wrong[0]) if len(wrong) else ""
+    if found:
+        raise ValueError(
+            "the classes of this model are the columns of an indicator matrix, integers from 0 "
+            f"to {MAX_COLUMNS - 1}; got {found}."
+        )
 
 
 def check_among(y: ArrayLike, classes: ArrayLike) -> None:

@@ -172,7 +172,7 @@ def check_sparse(X: Any, name: str = "X") -> None:
             raise ValueError(
                 f"{name} is a damaged {layout} matrix of shape {X.shape}: its indptr must have "
                 f"{n_rows + 1} offsets that start at 0, never fall and end within its "
-                f"{n_entries} entries. Build the matrix anew."
+                f"{n_entries} entries. Rebuild the matrix."
             )
         bounds = [(X.indices[: X.indptr[-1]], n_columns)]
     else:
@@ -182,7 +182,7 @@ def check_sparse(X: Any, name: str = "X") -> None:
             raise ValueError(
                 f"{name} is a damaged {layout} matrix of shape {X.shape}: its indices reach from "
                 f"{indices.min()} to {indices.max()}, outside 0 to {size - 1}. "
-                "Build the matrix anew."
+                "Rebuild the matrix."
             )
 
 

@@ -13,12 +13,12 @@ import longtail
 from longtail import DoubleSamplingClassifier, LongTailClassifier, TextClassifier
 from longtail.exceptions import ModelFileError
 from longtail.store import open_model, pack_texts, write_model
-from longtail.store.format_page import format_tables
 from longtail.store.schema import PARAMETERS, SCHEMAS, TEXT, TEXT_VALUES
 from longtail.store.state_io import _STATES
 from longtail.text import TextVectorizer
 from tests.conftest import make_problem
 from tests.fuzz.seeds import SEEDS, read_seed
+from tools.format_page import format_tables
 
 PAGE = Path(__file__).parents[2] / "docs" / "model-format.md"
 GOLDEN = Path(__file__).parent / "golden"

@@ -40,7 +40,7 @@ def damaged(matrix, damage):
 @pytest.mark.parametrize("kind", [sp.csr_array, sp.csr_matrix, sp.csc_array])
 @pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
 def test_a_damaged_matrix_is_refused(problem, kind, damage):
-    with pytest.raises(ValueError, match=r"X is a damaged cs. matrix of shape .* Build the matrix"):
+    with pytest.raises(ValueError, match=r"X is a damaged cs. matrix of shape .* Rebuild"):
         CountMatrix.from_matrix(damaged(kind(problem.X), damage))
 
 

@@ -129,7 +129,7 @@ class _Documents:
 
 @dataclass
 class _Seen:
-    """What is kept of the documents."""
+    """The parts of the documents that the checks need."""
 
     n_documents: int = 0
     sizes: Counter[Any] = field(default_factory=Counter)

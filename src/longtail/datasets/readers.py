@@ -41,7 +41,7 @@ def read_svmlight(
     Parameters
     ----------
     path : str or path-like
-        Plain, gzip, bzip2, xz or zstd; told apart by content.
+        Plain, gzip, bzip2, xz or zstd; detected by content.
     zero_based : bool or "auto", default="auto"
         Whether the first term is number 0. "auto" takes it to be 1 unless a term 0 occurs; say it
         for files that belong together, so that they agree.
@@ -106,7 +106,7 @@ def read_lshtc(
     Parameters
     ----------
     path : str or path-like
-        Plain, gzip, bzip2, xz or zstd; told apart by content.
+        Plain, gzip, bzip2, xz or zstd; detected by content.
     n_terms : int, optional
         Number of columns; default is what the file needs. A term beyond is an error.
     replicate : bool, default=True
@@ -160,7 +160,7 @@ def read_extreme(
     Parameters
     ----------
     path : str or path-like
-        Plain, gzip, bzip2, xz or zstd; told apart by content.
+        Plain, gzip, bzip2, xz or zstd; detected by content.
     replicate : bool, default=True
         Whether a document with several labels becomes one row per label; otherwise it is one row,
         and `LabelledCounts.label_sets` has its labels.

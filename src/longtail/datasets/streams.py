@@ -61,7 +61,7 @@ def read_chunks(
     ------
     DataFormatError
         If the compressed stream is damaged, cut short or expands too far, if the file is a zip
-        archive, or if nobody writes to the pipe.
+        archive, or if the pipe has no writer.
     ImportError
         If the file is zstd compressed and `zstandard` is not installed.
     """
@@ -114,7 +114,7 @@ def line_blocks(
 
 
 def _open(path: str | os.PathLike[str]) -> IO[bytes]:
-    """Open a file; a named pipe that nobody writes to is refused, not waited for."""
+    """Open a file; a named pipe without a writer is refused after a timeout."""
     if os.fspath(path) == STANDARD_INPUT:
         return open(0, "rb", closefd=False)
     nonblocking = getattr(os, "O_NONBLOCK", 0)

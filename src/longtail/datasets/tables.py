@@ -80,7 +80,7 @@ class Table:
     Parameters
     ----------
     path : str or path-like
-        The file, plain or compressed (told apart by content), or ``-`` for standard input.
+        The file, plain or compressed (detected by content), or ``-`` for standard input.
     text : sequence of str
         Names of the columns that hold the text; several are joined by a blank. A number, from 1,
         stands for a column where there is no header or no such name.
@@ -90,7 +90,7 @@ class Table:
         or with a label twice, cannot be used. In JSON lines the first row decides: where it has an
         array, all rows must.
     keep : sequence of str, default=()
-        Further columns to hand on as they are.
+        Further columns, returned unchanged.
     format : {"csv", "tsv", "jsonl", "parquet"}, optional
         By the file's ending when left out.
     header : bool, default=True

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from longtail._columns import as_labels
-from longtail._validation import check_same_kind
+from longtail._validation import check_columns, check_same_kind
 from longtail.estimators._outcomes import OutcomeCalibration
 from longtail.sparse import CountMatrix, check_sparse
 from longtail.training.name_editing import set_name
@@ -68,7 +68,7 @@ class ClassTextEditing(OutcomeCalibration):
     @staticmethod
     def _check_column(form: Any, labels: NDArray[Any]) -> None:
         """Refuse a class that an indicator matrix has no column for."""
-        form.check_columns(labels)
+        check_columns(form, labels)
         if form.is_indicator and not np.all((labels >= 0) & (labels < form.n_columns)):
             raise ValueError(
                 f"labels are the {form.n_columns} columns of an indicator matrix; class_texts has "

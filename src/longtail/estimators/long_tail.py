@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from longtail._labels import LabelSets, Multilabel, find_sets, flat_labels
 from longtail._validation import (
     cap_candidates,
+    check_columns,
     check_k,
     check_known,
     check_memory,
@@ -62,13 +63,13 @@ class _LongTailEdits(ClassTextEditing):
         return long_tail_editing.merge_segments(state, self.n_jobs)
 
     def _apply_edit(self, state: LongTailState, edit: ClassEdit) -> LongTailState:
-        state.label_form.check_columns(edit.classes)
+        check_columns(state.label_form, edit.classes)
         return long_tail_editing.apply_edit(state, edit, self.n_jobs)
 
     def _with_documents(
         self, state: LongTailState, counts: CountMatrix, y: NDArray[Any], direction: int
     ) -> LongTailState:
-        state.label_form.check_columns(y)
+        check_columns(state.label_form, y)
         return long_tail_editing.change_documents(state, counts, y, direction, self.n_jobs)
 
     def _with_terms(self, state: LongTailState, n_terms: int) -> LongTailState:

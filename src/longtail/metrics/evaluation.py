@@ -197,7 +197,7 @@ def knows_probabilities(classifier: Any) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class _Outcome:
-    """What is kept of a chunk: class ids, the rank of the true class, and the best score."""
+    """Results of a chunk: class ids, the rank of the true class, and the best score."""
 
     true: Integers
     predicted: Integers

@@ -151,7 +151,7 @@ def evaluate_label_sets(
 
 @dataclass(frozen=True, eq=False)
 class _Outcome:
-    """What is kept of a chunk: ids of true and predicted labels, and the ranking."""
+    """Results of a chunk: ids of true and predicted labels, and the ranking."""
 
     true: list[list[int]]
     predicted: list[list[int]]

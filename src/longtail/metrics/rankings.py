@@ -3,7 +3,7 @@
 In: the true label set of each document and the classes ranked for it, best first. Out: means over
 the documents, from 0 to 1. A document without any true label has a precision and an F1 of 0, since
 nothing that is ranked for it can be correct; its recall, R-precision and nDCG are 0 / 0 and left
-out of their means. Places without a candidate are wrong. Labels that the model has never seen stay
+out of their means. Ranks without a candidate are wrong. Labels that the model has never seen stay
 in the truth unless the caller leaves them out.
 """
 
@@ -148,7 +148,7 @@ def recall_at_k(y_true: Any, top_classes: Any = None, k: int = 5) -> float:
 def f1_at_k(y_true: Any, top_classes: Any = None, k: int = 5) -> float:
     """Return F1@k as Annif has it: the mean of the documents' own F1 of the first k classes.
 
-    Parameters are those of `precision_at_k`. Places without a candidate are not predicted: a
+    Parameters are those of `precision_at_k`. Ranks without a candidate are not predicted: a
     document's precision is over the candidates that it has.
 
     Examples

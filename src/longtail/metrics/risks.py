@@ -47,7 +47,7 @@ def empirical_risk(true_scores: ArrayLike, other_scores: ArrayLike) -> float:
     return float(np.mean(instantaneous_loss(true_scores, other_scores)))
 
 
-def transformed_risk(score_pairs: ArrayLike, labels: ArrayLike) -> float:
+def transformed_risk(pair_scores: ArrayLike, labels: ArrayLike) -> float:
     """Return the risk of Eq. 6 over transformed pairs: how many have label * h(z) <= 0.
 
     Parameters
@@ -62,7 +62,7 @@ def transformed_risk(score_pairs: ArrayLike, labels: ArrayLike) -> float:
     >>> transformed_risk([1.0, -2.0, 0.0, 3.0], [1, -1, 1, -1])
     0.5
     """
-    margins = np.asarray(score_pairs, dtype=np.float64) * np.asarray(labels, dtype=np.float64)
+    margins = np.asarray(pair_scores, dtype=np.float64) * np.asarray(labels, dtype=np.float64)
     if margins.ndim != 1 or not len(margins):
         raise ValueError(f"pair_scores must be a list of at least one pair; got {margins.shape}.")
     return float(np.mean(margins <= 0))

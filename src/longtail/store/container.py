@@ -310,7 +310,7 @@ def write_model(
     """Write a model file, or replace one, at once or not at all.
 
     The same input gives the same bytes. The file is written under a temporary name in the same
-    folder, made durable and renamed: whoever opens `path` sees the old model or the new one. After
+    folder, made durable and renamed: a reader of `path` sees the old model or the new one. After
     a failure the old one is there. So it is after a kill or a power cut, which can leave a file
     ``.longtail-*.tmp`` behind until the next save in the folder.
 

@@ -73,7 +73,7 @@ def temporary_path(target: Path) -> Path:
 def remove_abandoned(folder: Path) -> None:
     """Remove temporary files of saves that were killed.
 
-    Such a file's name has the id of a process that is gone, and nobody holds its lock (the process
+    Such a file's name has the id of a process that has ended, and its lock is free (the process
     may live on another machine that shares the folder).
     """
     with suppress(OSError):
@@ -85,7 +85,7 @@ def remove_abandoned(folder: Path) -> None:
 
 
 def _is_running(process: int) -> bool:
-    """Return whether there is a process of this id, as far as can be told."""
+    """Return whether there is a process of this id, as far as can be detected."""
     if os.name == "nt":  # there a signal would end it
         return process == os.getpid()
     try:

@@ -1,7 +1,7 @@
 """Files of format 1, in the words of the newest one.
 
 Two variants exist. The first, of version 0.1, has another index (without ``index/words``), which is
-left out here and built anew once everything else was checked.
+left out here and rebuilt once everything else was checked.
 """
 
 from __future__ import annotations

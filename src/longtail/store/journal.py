@@ -16,7 +16,7 @@ a kill at any moment leaves file and journal in agreement:
    still the header's `model`.
 3. Transaction two begins. If another process made a change since, it has set `pending` back, and
    all starts again. Otherwise the new file is renamed into place and the rename made durable.
-   Whoever finds the model file with checksum C and `pending` C knows that the rows are in it.
+   A process that finds the model file with checksum C and `pending` C knows that it has the rows.
 4. Transaction two deletes the rows, sets `model` to C, and commits.
 
 Numbers go on in every case: the header keeps the next one.
@@ -197,7 +197,7 @@ class Journal:
             database.begin(self.path, connection)
             if self._is_current():
                 break
-            self.close()  # the file was deleted, and perhaps made anew
+            self.close()  # the file was deleted, and perhaps created again
         try:
             yield
         finally:

@@ -222,7 +222,7 @@ def _configure(connection: sqlite3.Connection) -> None:
 
 
 def is_empty(connection: sqlite3.Connection) -> bool:
-    """Return whether a database has nothing in it yet: whoever created it was stopped."""
+    """Return whether a database has nothing in it yet: its creator was stopped."""
     return not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
 
 

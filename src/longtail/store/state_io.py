@@ -113,7 +113,7 @@ def _pack(model: SavedModel) -> Contents:
         arrays |= pack_texts(FEATURE_NAMES_IN.name, model.feature_names.tolist())
     if model.class_texts is not None:
         arrays |= pack_texts(CLASS_TEXTS.name, model.class_texts)
-    # With names the index has more than the statistics can vouch for: it is built anew.
+    # With names the index has more than can be checked against the statistics: it is rebuilt.
     has_names = getattr(model.state, "names", None) is not None
     for array in part_specs(model.kind, schema):
         is_left_out = has_names and array.name.startswith("index/")

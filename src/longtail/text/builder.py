@@ -117,7 +117,7 @@ class TermCounts:
 class VocabularyBuilder:
     """Counts the terms of texts that come in chunks; the result is that of one call with all.
 
-    What is kept of a text is four bytes for each occurrence of a term.
+    A text takes four bytes for each occurrence of a term.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Distinct terms, told apart by hash tables that grow."""
+"""Distinct terms, found by hash tables that grow."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def _n_slots(n_terms: int) -> int:
 
 
 def new_seed() -> np.uint64:
-    """Return a seed that nobody can foresee: words chosen to collide under it cannot be found.
+    """Return an unpredictable seed: colliding words cannot be constructed.
 
     Results do not depend on it, since ids follow the order of the terms.
     """

@@ -255,12 +255,12 @@ def maximal_independent_sets(
     """
     checked = _checked_edges(edges, n_vertices)
     all_classes = set(range(n_vertices))
-    strangers = [all_classes - {v} for v in range(n_vertices)]
+    others = [all_classes - {v} for v in range(n_vertices)]
     for a, b in checked.tolist():
-        strangers[a].discard(b)
-        strangers[b].discard(a)
+        others[a].discard(b)
+        others[b].discard(a)
     found: list[IntArray] = []
-    for members in _maximal_cliques(strangers, [], all_classes, set()):
+    for members in _maximal_cliques(others, [], all_classes, set()):
         if len(found) == limit:
             raise ValueError(
                 f"edges describe a graph of {n_vertices} vertices with more than {limit} maximal "
