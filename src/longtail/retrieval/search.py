@@ -145,7 +145,7 @@ def search_batches(
     """
     # A second search is for few documents: a quarter of the scratch is enough for it.
     n_entries = BATCH_ENTRIES if capacity is None else BATCH_ENTRIES // 4
-    capacity = capacity or 2 * wanted + 12
+    capacity = capacity or shortlist_capacity(wanted)
     batch_size = max(1, min(BATCH_DOCUMENTS, n_entries // (capacity + n_unindexed)))
     found = []
     for start in range(0, len(queries.document_ids), batch_size):
@@ -164,6 +164,11 @@ def search_batches(
         return found[0]
     classes, scores = zip(*found, strict=True)
     return np.concatenate(classes), np.concatenate(scores)
+
+
+def shortlist_capacity(wanted: int) -> int:
+    """Return how many classes a first shortlist holds: enough but for many ties."""
+    return 2 * wanted + 12
 
 
 def make_queries(document_ids: Integers, labels: LabelSets | None = None) -> SearchQueries:
@@ -216,7 +221,7 @@ def _shortlist(
             index.arrays,
             wanted,
             Block(first, last),
-            _make_scratch(n_classes, documents.rows.most_terms),
+            make_scratch(n_classes, documents.rows.most_terms),
             shortlist,
         ),
         uniform_work(n_queries),
@@ -225,7 +230,7 @@ def _shortlist(
     return shortlist
 
 
-def _make_scratch(n_classes: int, most_terms: int) -> SearchScratch:
+def make_scratch(n_classes: int, most_terms: int) -> SearchScratch:
     """Return what the search writes to; what is never written to takes no memory."""
     n_chunks, n_terms = -(-n_classes // kernels.CHUNK), most_terms + 4
     return SearchScratch(

@@ -244,7 +244,7 @@ def _score(
     """Fill scores pair by pair where there are few pairs, else class by class: the same bits."""
     vectors = documents.vectors
     if _has_few_pairs(classes, len(scorer.biases)):
-        n_slots = _count_slots(documents.rows)
+        n_slots = count_slots(documents.rows)
         parallel_for(
             lambda first, last: kernels.score_pairs(
                 vectors,
@@ -282,7 +282,7 @@ def _score(
     )
 
 
-def _count_slots(rows: CountMatrix) -> int:
+def count_slots(rows: CountMatrix) -> int:
     """Return the size of the hash table of a document's terms, a power of two.
 
     Most terms of a class are not in the document, and should be told so by one look at a free slot:

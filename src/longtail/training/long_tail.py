@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from longtail._kernels.calling import DirectCalls
 from longtail._labels import LabelForm, LabelSets
 from longtail._parallel import release_memory
 from longtail._progress import OnStage
@@ -157,6 +158,11 @@ class LongTailState:
         """The scorer of documents and names, which the index has term by term."""
         names = self.name_scorer
         return self.scorer if names is None else add_scorers(self.scorer, names)
+
+    @cached_property
+    def direct_calls(self) -> DirectCalls:
+        """What was compiled for these arrays, for documents that come one by one."""
+        return DirectCalls()
 
     @property
     def ranking_weights(self) -> Floats:

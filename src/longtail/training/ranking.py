@@ -6,6 +6,7 @@ import numpy as np
 
 from longtail._validation import cap_candidates
 from longtail.retrieval.delta import search_segments
+from longtail.retrieval.single import rank_one
 from longtail.scoring.weighting import weight_documents
 from longtail.sparse import CountMatrix, Floats, Integers
 from longtail.training.config import count_candidates
@@ -40,6 +41,19 @@ def rank_documents(
     n_candidates = cap_candidates(
         count_candidates(candidates, state.several), len(state.all_classes)
     )
+    k = min(k, n_candidates)
+    if counts.n_documents == 1 and state.delta is None:
+        found = rank_one(
+            counts,
+            state.document_weights,
+            state.pruning,
+            (state.ranking_scorer, state.residuals.as_scorer, state.index),
+            n_candidates,
+            k,
+            state.direct_calls,
+        )
+        if found is not None:
+            return found
     documents = weight_documents(counts, state.document_weights, n_jobs)
     pruned = state.pruning.prune(documents, np.arange(counts.n_documents), n_jobs)
     return search_segments(
@@ -48,6 +62,6 @@ def rank_documents(
         (state.ranking_scorer, state.residuals, state.index),
         state.delta,
         n_candidates,
-        min(k, n_candidates),
+        k,
         n_jobs,
     )
