@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from itertools import chain, pairwise
 from typing import Any, Literal
 
@@ -17,6 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from longtail._caching import cached_property
 from longtail._columns import as_labels, is_missing, join_labels, show_label
 from longtail._constants import LABEL_FORMS, MAX_COLUMNS
 from longtail.sparse import Integers, check_sparse, gather_rows, offsets_from_lengths

@@ -13,6 +13,7 @@ import pytest
 import scipy.sparse as sp
 
 from longtail import DoubleSamplingClassifier, LongTailClassifier
+from longtail._caching import cached_property
 from longtail._progress import report_progress
 from longtail.estimators import _base
 from tests.conftest import assert_same_predictions, make_problem
@@ -214,6 +215,35 @@ def test_a_fork_while_the_lock_is_held_does_not_hang(problem):
         release.set()
         holder.join()
         child.join(60)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_fork_while_a_property_is_computed_does_not_hang():
+    computing, release = threading.Event(), threading.Event()
+    parent = os.getpid()
+
+    class Slow:
+        @cached_property
+        def value(self):
+            if os.getpid() == parent:
+                computing.set()
+                release.wait(60)
+            return 7
+
+    thread = threading.Thread(target=lambda: Slow().value)
+    thread.start()
+    assert computing.wait(60)
+    child = multiprocessing.get_context("fork").Process(target=lambda: Slow().value)
+    child.start()
+    child.join(20)
+    release.set()
+    thread.join()
+    hung = child.exitcode is None
+    child.kill()
+    assert not hung
+    slow = Slow()
+    assert (slow.value, slow.__dict__) == (7, {"value": 7})
 
 
 # ---- progress and pictures

@@ -10,12 +10,12 @@ in the truth unless the caller leaves them out.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from longtail._caching import cached_property
 from longtail._labels import LabelSets, read_label_sets
 from longtail._validation import check_same_kind, look_up
 from longtail.results import TopK

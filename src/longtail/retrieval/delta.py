@@ -9,12 +9,12 @@ score in either segment.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from longtail._caching import cached_property
 from longtail._kernels.types import PairScores
 from longtail.retrieval.index import InvertedIndex
 from longtail.retrieval.search import make_queries, rerank, search_batches

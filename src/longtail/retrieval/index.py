@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from longtail._caching import cached_property
 from longtail._kernels import quantization as kernels
 from longtail._kernels.sizes import BYTE_LEVELS, WORD_LEVELS
 from longtail._kernels.types import Block, Index, Postings, Quantization

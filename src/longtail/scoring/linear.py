@@ -13,13 +13,13 @@ length-normalised.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from longtail._caching import cached_property
 from longtail._kernels import scoring as kernels
 from longtail._kernels.features import collapse_features
 from longtail._kernels.types import Block, PairScores, Rescoring, Scorer

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from longtail._caching import cached_property
 from longtail._kernels import weighting as kernels
 from longtail._kernels.types import Block, ClassProfile, Documents, Vectors
 from longtail._parallel import parallel_for

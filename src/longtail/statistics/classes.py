@@ -10,13 +10,13 @@ the corpus, the sums do not.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from longtail._caching import cached_property
 from longtail._constants import FRACTION_BITS
 from longtail._kernels import statistics as kernels
 from longtail._kernels.types import Block, ClassTerms, FixedPoint, Members, TermScratch

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 
+from longtail._caching import cached_property
 from longtail.sparse import (
     Floats,
     Integers,

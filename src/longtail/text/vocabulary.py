@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
-from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeVar
 
@@ -14,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from longtail._caching import cached_property
 from longtail._columns import as_texts
 from longtail._kernels import vocabulary as kernels
 from longtail._kernels.interning import HashTables, TermIds, Terms

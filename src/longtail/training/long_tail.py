@@ -21,12 +21,12 @@ from __future__ import annotations
 import logging
 import time
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from longtail._caching import cached_property
 from longtail._kernels.calling import DirectCalls
 from longtail._labels import LabelForm, LabelSets
 from longtail._parallel import release_memory

@@ -8,12 +8,12 @@ instead.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from longtail._caching import cached_property
 from longtail._labels import LabelSets
 from longtail._progress import advance
 from longtail.retrieval.index import AnyIndex, InvertedIndex

@@ -1,0 +1,24 @@
+"""Properties that are computed once."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from functools import cached_property as cached_property
+else:
+
+    class cached_property(functools.cached_property):  # noqa: N801 - the name that it has
+        """The one of `functools` without its lock, which Python 3.12 dropped as well.
+
+        The lock is that of all instances: a process forked while another thread computes a value
+        would wait for it forever. Values follow from frozen data, so two threads may compute one.
+        """
+
+        def __get__(self, instance: Any, owner: Any = None) -> Any:
+            """Return the value, and keep it in the instance."""
+            if instance is None:
+                return self
+            value = instance.__dict__[self.attrname] = self.func(instance)
+            return value
