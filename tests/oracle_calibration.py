@@ -128,5 +128,6 @@ def calibrate(scores: Sequence[float], calibrator: Calibrator) -> list[float]:
 def choose_set(probabilities: Sequence[float], max_labels: int | None = None) -> int:
     """The number of labels, one at least, of the highest 2 sum of the chosen / (k + sum of all)."""
     total = math.fsum(probabilities)
-    sizes = range(1, len(probabilities[:max_labels]) + 1)
+    most = len(probabilities[:max_labels])
+    sizes = [1, *(k for k in range(2, most + 1) if probabilities[k - 1] >= 0.01)]
     return max(sizes, key=lambda k: (2.0 * math.fsum(probabilities[:k]) / (k + total), -k))

@@ -171,3 +171,12 @@ def test_other_failures_of_the_disk_are_answered(model_file: Path, monkeypatch: 
         assert answer.status_code == 503
         assert answer.headers["content-type"] == "application/problem+json"
         assert client.post("/v1/predict", json={"documents": ["honey"]}).status_code == 200
+
+
+def test_a_damaged_journal_is_one_sentence_at_the_start(model_file: Path) -> None:
+    model_file.with_name(model_file.name + ".journal").write_bytes(b"no database" * 300)
+    command = [sys.executable, "-m", "longtail", "serve", str(model_file), "--port", "0"]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert run.returncode == 1
+    assert "Traceback" not in run.stderr
+    assert "animals.longtail.journal" in run.stderr.replace("\n", "")

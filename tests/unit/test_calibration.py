@@ -11,6 +11,7 @@ from longtail.training.calibration import (
     Calibrator,
     calibrate,
     candidate_log_odds,
+    choose_set_sizes,
     estimate_calibration_error,
     find_threshold,
     fit_calibrator,
@@ -189,6 +190,11 @@ def test_what_a_share_of_unknown_classes_may_be():
     find_threshold(pairs, 0.5)
     with pytest.raises(ValueError, match="does not know how documents of unknown classes score"):
         find_threshold(pairs, 0.5, 0.1)
+
+
+def test_where_no_label_is_likely_a_set_has_one():
+    sizes = choose_set_sizes(np.array([[8e-5] * 40, [0.0] * 40, [0.5, 0.4] + [8e-5] * 38]))
+    assert sizes.tolist() == [1, 1, 2]
 
 
 def test_the_calibration_error_is_estimated():

@@ -49,10 +49,14 @@ def create_app(path: str | os.PathLike[str], settings: Settings | None = None) -
     settings = settings or Settings()
     metrics, audit = Metrics(), AuditTrail(settings.audit)
 
+    async def load() -> None:
+        app.state.service = await asyncio.to_thread(_load, Path(path), settings, metrics, audit)
+
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        service = await asyncio.to_thread(_load, Path(path), settings, metrics, audit)
-        app.state.service = service
+        if not hasattr(app.state, "service"):
+            await load()
+        service: Service = app.state.service
         follower = asyncio.create_task(service.model.follow(SECONDS_BETWEEN_LOOKS))
         try:
             yield
@@ -81,7 +85,7 @@ def create_app(path: str | os.PathLike[str], settings: Settings | None = None) -
         app.include_router(router)
     app.openapi = lambda: _describe(app)  # type: ignore[method-assign]
     guarded = Guard(app, settings, metrics, audit)
-    guarded.fastapi = app  # type: ignore[attr-defined]
+    guarded.fastapi, guarded.load = app, load  # type: ignore[attr-defined]
     return guarded
 
 

@@ -65,6 +65,7 @@ def run_server(
 async def _serve(
     server: uvicorn.Server, app: Any, settings: Settings, on_ready: Callable[[str, int], None]
 ) -> None:
+    await app.load()  # before uvicorn, which would make a traceback of what cannot be opened
     loop = asyncio.get_running_loop()
     tasks: set[asyncio.Task[None]] = set()
 

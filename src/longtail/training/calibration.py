@@ -32,6 +32,9 @@ FEWEST_DOCUMENTS = 50  # with fewer held-out documents the softmax stays as it i
 # .1323, with 10 .1326.
 LIKELY_LABELS = 5
 SMALLEST_MARGINAL = 0.05  # of pairs that are kept for thresholds
+# Of the labels of a set but the first. Where nothing is likely, the expected F1 hardly depends on
+# how many labels there are, and all candidates would be the best set by a hair.
+SMALLEST_CHOSEN = 0.01
 LARGEST_LOG_ODDS = 50.0  # where there is no other candidate
 
 
@@ -198,11 +201,12 @@ def choose_set_sizes(probabilities: Floats, max_labels: int | None = None) -> In
 
     The expected F1 of the first k is taken as 2 (p_1 + ... + p_k) / (k + p_1 + ... + p_q): on
     tib-subjects the exact expectation under independence chose no better sets. At least one label
-    is chosen, and the fewest where sets tie.
+    is chosen, and the fewest where sets tie; further ones only from `SMALLEST_CHOSEN` on.
     """
     expected = np.cumsum(probabilities, axis=1)
     sizes = np.arange(1, probabilities.shape[1] + 1)
     f1 = 2.0 * expected / (sizes + expected[:, -1:])
+    f1[:, 1:][probabilities[:, 1:] < SMALLEST_CHOSEN] = 0.0
     return np.asarray(np.argmax(f1[:, :max_labels], axis=1) + 1)
 
 
