@@ -127,8 +127,10 @@ def _split_in_segment(
     of_class = [weigh_by_size(rows, features[:, SIZE]) for rows in feature_weights.T]
     parts = features * np.column_stack(of_class)
     learned = [segment.residuals.as_scorer]
-    if segment.name_scorer is not None:
-        learned.append(segment.name_scorer)
+    names = segment.name_scorer
+    if names is not None:
+        late_bonus = segment.ranking_residuals.biases - segment.residuals.biases
+        learned.append(replace(names, biases=names.biases + late_bonus))
     return [
         _split_one(documents, document, int(row), parts[document], segment.scorer, learned)
         for document, row in enumerate(class_rows)

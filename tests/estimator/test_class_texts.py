@@ -18,7 +18,8 @@ from longtail.store import open_model, write_model
 from longtail.text import TextVectorizer
 from longtail.training.mixture import MACRO_SHARE, N_PARTS, PRIOR, PairParts, fit_mixture
 from longtail.training.name_rows import LEAST_SIMILARITY, MAX_SIMILAR, count_names
-from longtail.training.sampling import hold_out
+from longtail.training.sampling import draw_seed, hold_out
+from longtail.training.self_check import share_bonus
 
 N_CLASSES, N_UNSEEN, N_NOISE = 150, 30, 60
 WORDS = ("fox", "foxes", "bear", "bears", "owl", "barn", "night", "nightly", "honey", "hoots")
@@ -62,6 +63,30 @@ def test_classes_without_documents_are_found_and_the_others_stay(fitted):
     X, y = make_documents(3, seed=2)
     plain = LongTailClassifier(random_state=0).fit(*make_documents())
     assert np.mean(fitted.predict(X) == y) > np.mean(plain.predict(X) == y) - 0.02
+
+
+def test_classes_without_documents_share_the_bonus_and_hide_nothing():
+    # However many names without documents are given, what is learned on held-out documents is the
+    # same: none of these classes can be their label. The bonus falls by the logarithm.
+    X, y = make_documents(10)
+    kept = np.flatnonzero((y % 2 > 0) | (np.arange(len(y)) % 10 == 0))
+    X, y = X[kept], y[kept]
+    labels = LabelSets.single(y, np.arange(N_CLASSES))
+    names = {label: name_row(label) for label in range(N_CLASSES)}
+    weights = {}
+    for n_empty in (0, 1, 400):
+        texts = names | {1000 + i: name_row(i % N_CLASSES) for i in range(n_empty)}
+        model = LongTailClassifier(random_state=0).fit(X, y, class_texts=texts)
+        weights[n_empty] = model.self_check_.name_weights
+    held_out = hold_out(labels, int(0.15 * len(y)), draw_seed(0), np.ones(N_CLASSES, bool))
+    left = np.bincount(np.delete(y, held_out), minlength=N_CLASSES)
+    n_held_out = np.count_nonzero(left == 0)
+    assert n_held_out > 5
+    assert weights[1] == pytest.approx(weights[0], abs=0.2)
+    assert weights[400][:2] == pytest.approx(weights[0][:2], abs=0.6)
+    expected = weights[0][2] - math.log(400 / n_held_out)
+    assert weights[400][2] == pytest.approx(expected, abs=0.3)
+    assert share_bonus(5, 4) == 0.0
 
 
 def test_a_name_adds_what_the_formula_says(fitted):

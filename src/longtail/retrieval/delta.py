@@ -55,6 +55,8 @@ class DeltaSegment:
         Of these classes, without their names.
     name_scorer : LinearScorer or None
         What names add, where any class of the model has one.
+    late_bonus : ndarray of shape (n_delta,), float64, or None
+        What names add once candidates are found.
     tombstones : ndarray of shape (n_main,), bool
         Classes of the main segment that are here instead, or gone.
     all_classes : ndarray of shape (n_classes,)
@@ -76,12 +78,20 @@ class DeltaSegment:
     main_ids: Integers
     delta_ids: Integers
     name_scorer: LinearScorer | None = None
+    late_bonus: Floats | None = None
 
     @cached_property
     def ranking_scorer(self) -> LinearScorer:
         """The scorer of documents and names."""
         names = self.name_scorer
         return self.scorer if names is None else add_scorers(self.scorer, names)
+
+    @cached_property
+    def ranking_residuals(self) -> ClassResiduals:
+        """Residuals, and what is left of the bonus of classes without documents."""
+        if self.late_bonus is None:
+            return self.residuals
+        return self.residuals.raise_biases(self.late_bonus)
 
     def grow_terms(self, n_terms: int) -> DeltaSegment:
         """Add terms that no document has."""
@@ -182,7 +192,7 @@ def _add_delta(
         document_ids,
         rows,
         delta.ranking_scorer,
-        delta.residuals.as_scorer,
+        delta.ranking_residuals.as_scorer,
         n_jobs,
     )
     classes = np.hstack([np.append(delta.main_ids, -1)[shortlist], delta.delta_ids[rows]])

@@ -12,7 +12,7 @@ length-normalised.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -338,6 +338,10 @@ class ClassResiduals:
         return LinearScorer(
             self.indptr, self.indices, self.weights, np.zeros_like(self.biases), self.biases
         )
+
+    def raise_biases(self, added: Floats) -> ClassResiduals:
+        """Return the same weights with higher biases."""
+        return replace(self, biases=self.biases + added)
 
     def gather_classes(self, sources: Integers) -> ClassResiduals:
         """Return a class for each source: that class's weights, or none where it is -1."""

@@ -49,13 +49,18 @@ from longtail.training.self_check import (
     choose_scorer,
     first_f1,
     measure_self,
+    share_bonus,
 )
 from longtail.training.shared_weights import SharedWeights
 
 
 @dataclass(frozen=True, eq=False)
 class HeldOutTest:
-    """The held-out documents with their labels, and statistics that lack them."""
+    """The held-out documents with their labels, and statistics that lack them.
+
+    Classes that have no document at all have no name here: they are no held-out document's label,
+    and if they were found, those that are known by name alone would seem to be seldom right.
+    """
 
     counts: CountMatrix
     labels: LabelSets
@@ -181,10 +186,20 @@ def check_residuals(
     values[:, :, N_FEATURES], values[:, :, N_FEATURES + 1] = learned - biases, biases
     if test.names is not None:
         values[:, :, N_PARTS] = score_pairs(documents, candidates, test.names.matches, n_jobs)
-        values[:, :, N_PARTS + 1] = test.statistics.class_sizes[candidates] == 0
+        is_empty = test.names.named & (test.statistics.class_sizes == 0)
+        values[:, :, N_PARTS + 1] = is_empty[candidates]
     scores = score_pairs(documents, candidates, test.add_names(scorer), n_jobs)
     sizes = log_sizes(test.statistics.class_sizes)[candidates]
     return _choose_mixture(PairParts(scores, values, sizes), candidates, check, test)
+
+
+def _count_empty(test: HeldOutTest) -> tuple[int, int]:
+    """Return how many classes were held out whole, and how many have no document at all."""
+    if test.names is None:
+        return 0, 0
+    is_empty = test.statistics.class_sizes == 0
+    n_held_out = int(np.count_nonzero(is_empty & test.names.named))
+    return n_held_out, int(np.count_nonzero(is_empty)) - n_held_out
 
 
 def _choose_mixture(
@@ -206,15 +221,14 @@ def _choose_mixture(
     figures = [measure(classes) for classes, _ in ranked]
     kept = choose_residuals(figures) if config.self_check else RESIDUALS.index("as learned")
     mixture, (classes, scores) = mixtures[kept], ranked[kept]
-    is_empty = test.statistics.class_sizes == 0
-    if test.names is not None and is_empty[test.labels.class_ids].any():
-        # A higher bonus than the one that found the candidates would find others, not seen here.
-        most = FIRST_NAME_WEIGHTS[2] - mixture.name_weights(FIRST_NAME_WEIGHTS)[2]
-        raised = [mixture.raise_bonus(more) for more in BONUSES if more <= max(most, 0.0)]
+    n_held_out, n_empty = _count_empty(test)
+    if n_held_out:
+        raised = [mixture.raise_bonus(more) for more in BONUSES]
         bonus = choose_bonus([first_f1(test.labels, rank(m)[0]) for m in raised])
         mixture = mixture.raise_bonus(bonus)
         classes, scores = rank(mixture)
         figures[kept] = measure(classes)
+        mixture = mixture.raise_bonus(share_bonus(n_held_out, n_empty))
     checked = replace(
         check.with_mixture(mixture),
         residual_figures=np.array([entry.row for entry in figures]),

@@ -37,10 +37,7 @@ from longtail.retrieval.index import InvertedIndex, build_index
 from longtail.retrieval.pruning import QueryPruning
 from longtail.scoring.linear import ClassResiduals, LinearScorer, add_scorers
 from longtail.scoring.names import ClassNames, add_names
-from longtail.scoring.weighting import (
-    Profile,
-    weight_documents,
-)
+from longtail.scoring.weighting import Profile, weight_documents
 from longtail.sparse import CountMatrix, Floats, Integers
 from longtail.statistics.classes import ClassStatistics
 from longtail.statistics.corpus import Corpus
@@ -164,6 +161,14 @@ class LongTailState:
         """What was compiled for these arrays, for documents that come one by one."""
         return DirectCalls()
 
+    @cached_property
+    def ranking_residuals(self) -> ClassResiduals:
+        """Residuals, and what is left of the bonus of classes without documents."""
+        if self.names is None:
+            return self.residuals
+        sizes, weights = self.statistics.class_sizes, self.check.name_weights
+        return self.residuals.raise_biases(self.names.late_bonus(sizes, weights))
+
     @property
     def ranking_weights(self) -> Floats:
         """Feature weights of the scorer by the size of the class, shape (5, 6)."""
@@ -261,8 +266,9 @@ def learn_state(
         counts_apart, labels_apart = counts.gather(held_out), labels.gather(held_out)
         apart = sum_documents(counts_apart, labels_apart, n_jobs)
         statistics = statistics - apart
+        known = None if names is None else names.select_classes(labels.class_sizes > 0)
         test = HeldOutTest(
-            counts_apart, labels_apart, statistics, corpus, config, config.several, names
+            counts_apart, labels_apart, statistics, corpus, config, config.several, known
         )
         shared, check = check_scorers(test, shared)
         on_stage("calibration", 0, 0)

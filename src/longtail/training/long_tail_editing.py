@@ -255,8 +255,11 @@ def _change_delta(
         smallest = float(shares.min(initial=1.0))
     else:
         shares, smallest = before.collection_model, before.smallest_share
+    name_scorer = late_bonus = None
     if names is not None:
-        names = names.gather_classes(kept)
+        names, weights = names.gather_classes(kept), state.check.name_weights
+        name_scorer = names.as_scorer(sums.class_sizes, weights)
+        late_bonus = names.late_bonus(sums.class_sizes, weights)
     return DeltaSegment(
         classes=rows,
         statistics=sums,
@@ -270,9 +273,8 @@ def _change_delta(
         all_classes=all_classes,
         main_ids=main_ids,
         delta_ids=delta_ids,
-        name_scorer=None
-        if names is None
-        else names.as_scorer(sums.class_sizes, state.check.name_weights),
+        name_scorer=name_scorer,
+        late_bonus=late_bonus,
     )
 
 

@@ -130,7 +130,7 @@ class Mixture:
         return np.asarray(first + np.array([*self.names[:2, 0], self.names[0, 1]]))
 
     def raise_bonus(self, more: float) -> Mixture:
-        """Return the same mixture with a higher bonus of classes without documents."""
+        """Return the same mixture with another bonus of classes without documents."""
         return replace(self, names=self.names + np.eye(N_BY_SIZE, 1) * np.array([0.0, more]))
 
 

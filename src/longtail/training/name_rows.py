@@ -59,15 +59,30 @@ def count_names(vocabulary: Vocabulary, texts: list[str], n_jobs: int | None) ->
     ngrams.eliminate_zeros()
     if not tokens.n_terms or not is_word.any():
         return ngrams
-    similar = _find_similar(tokens.terms, vocabulary.terms, np.flatnonzero(is_word), n_jobs)
+    similar = find_similar(tokens.terms, vocabulary.terms, np.flatnonzero(is_word), n_jobs)
     rows: csr_array[Any] = counts @ similar + ngrams
     return rows
 
 
-def _find_similar(
-    tokens: list[str], terms: list[str], term_ids: Any, n_jobs: int | None
+def find_similar(
+    tokens: list[str], terms: list[str], term_ids: Any, n_jobs: int | None = None
 ) -> csr_array[Any]:
-    """Return the squared similarity of tokens with the terms that look most like them."""
+    """Return the squared similarity of tokens with the terms that look most like them.
+
+    Parameters
+    ----------
+    tokens, terms : list of str
+        The words of names, and the vocabulary.
+    term_ids : ndarray
+        Which terms are words, as opposed to n-grams.
+    n_jobs : int or None
+        Number of threads.
+
+    Returns
+    -------
+    csr_array of shape (n_tokens, n_terms), float64
+        With at most `MAX_SIMILAR` entries in a row.
+    """
     options = TokenizerOptions(
         ngram_range=(1, 1), char_ngram_range=CHAR_NGRAMS, ngram_weight=1.0, split_unspaced=False
     )

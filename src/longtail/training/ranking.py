@@ -47,7 +47,7 @@ def rank_documents(
             counts,
             state.document_weights,
             state.pruning,
-            (state.ranking_scorer, state.residuals.as_scorer, state.index),
+            (state.ranking_scorer, state.ranking_residuals.as_scorer, state.index),
             n_candidates,
             k,
             state.direct_calls,
@@ -59,7 +59,7 @@ def rank_documents(
     return search_segments(
         documents,
         pruned,
-        (state.ranking_scorer, state.residuals, state.index),
+        (state.ranking_scorer, state.ranking_residuals, state.index),
         state.delta,
         n_candidates,
         k,

@@ -12,9 +12,11 @@ stay in the model. The rules:
 - Of the scorer alone, the scorer with its residuals, and a learned mixture of features and
   residuals by the size of the class, the one with the highest sum of accuracy and macro F1 is kept,
   the simplest where they tie.
-- Classes that are known by name alone get the highest bonus, up to that by which candidates were
-  found, that loses at most one in a hundred of the mean F1 of the first five places. What is
-  learned for them is what costs the others least, and without a bonus few are ever found.
+- Classes that are known by name alone get the highest bonus that loses at most one in a hundred of
+  the mean F1 of the first five ranks, at least the one that is learned with the mixture, which is
+  what costs the others least. It is chosen on classes that were held out whole. These share the
+  labels that no class with documents has; where more classes than these have no document, each of
+  them has a smaller part.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ from longtail.training.mixture import N_FEATURES, N_PARTS, Mixture
 
 BUDGETS = (1, 4, 16)  # postings per class, beside the whole query
 MAX_LOST_RECALL = 0.01  # as a share of what the whole query finds
-BONUSES = (0.0, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0)  # on top of the learned one
+BONUSES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)  # on top of the learned one
 MAX_LOST_F1 = 0.01  # as a share, for classes that are known by name alone
 FIRST_PLACES = 5
 
@@ -221,3 +223,19 @@ def choose_bonus(figures: Sequence[float]) -> float:
     """Return the highest bonus that costs little, given `first_f1` with each of `BONUSES`."""
     kept = np.flatnonzero(np.array(figures) >= (1.0 - MAX_LOST_F1) * max(figures))
     return BONUSES[int(kept[-1])]
+
+
+def share_bonus(n_held_out: int, n_empty: int) -> float:
+    """Return what is added to the bonus that classes held out whole have learned.
+
+    A bonus is a logarithm of odds. About as many of the labels to come belong to classes never seen
+    as did when some were held out (Good and Turing); more such classes share them.
+
+    Parameters
+    ----------
+    n_held_out : int
+        Classes that lost all their documents to the held-out ones, at least 1.
+    n_empty : int
+        Classes without documents in the fitted model.
+    """
+    return -float(np.log(max(1.0, n_empty / n_held_out)))
