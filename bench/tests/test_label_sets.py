@@ -7,8 +7,9 @@ import math
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from longtail_bench import systems
+from longtail_bench import subjects, systems
 from longtail_bench.baselines import BM25, BM25Names, NearestCentroid, OneVsAll
+from longtail_bench.baselines.named import NamedLongTail
 from longtail_bench.environments import find_environment
 from longtail_bench.label_set_data import count_terms, has_label_sets, load_label_sets, tokenize
 from longtail_bench.label_set_measures import measure_label_sets
@@ -20,6 +21,7 @@ from longtail_bench.worker import build_system, fit, rank
 from longtail.datasets import DataFormatError
 
 N_CLASSES, N_TERMS, N_TRAIN, N_TEST = 8, 40, 120, 30
+TERMS = [f"t{i:02}" for i in range(N_TERMS)]
 
 
 @pytest.fixture(scope="module")
@@ -46,17 +48,23 @@ def folder(tmp_path_factory):
                 for i, s in enumerate(sets)
             ]
             records[-1]["labels"].append("unseen")
+        texts = [" ".join(np.repeat(TERMS, row)) for row in counts]
+        if part == "dev":
+            records = [record | {"text": text} for record, text in zip(records, texts, strict=True)]
+        else:
+            train = [{"text": text} for text in texts]
         X = sp.csr_array(counts)
         for name in ("indptr", "indices", "data"):
             arrays[f"{part}_{name}"] = getattr(X, name)
         arrays[f"{part}_label_indptr"] = np.cumsum([0, *map(len, sets)])
         arrays[f"{part}_labels"] = np.concatenate(sets).astype(np.int32)
     np.savez(path / "counts.npz", **arrays)
-    terms = [f"t{i:02}" for i in range(N_TERMS)]
+    terms = TERMS
     texts = {
         "classes.txt.xz": "".join(f"c{i}\n" for i in range(N_CLASSES)),
         "terms.txt.xz": "".join(f"{term}\n" for term in terms),
         "dev.jsonl.xz": "".join(json.dumps(record) + "\n" for record in records),
+        "train.jsonl.xz": "".join(json.dumps(record) + "\n" for record in train),
         "class_names.tsv.xz": "".join(
             [
                 *(f"c{i}\t{terms[4 * i]} {terms[4 * i + 1]}\n" for i in range(N_CLASSES)),
@@ -103,7 +111,7 @@ def indicator(data):
 @pytest.mark.parametrize("baseline", [BM25(), NearestCentroid(sublinear=True), OneVsAll()])
 def test_baselines_learn_label_sets(folder, baseline):
     data = load_label_sets(folder)
-    fit(baseline, data.X_train, indicator(data), data.names)
+    fit(baseline, data.X_train, indicator(data), {"names": data.names})
     measures, _ = measure_label_sets(data, rank(baseline, data.X_test, 8))
     assert measures["P@1"] > 0.8  # by chance a quarter
     assert measures["R@10"] == 1.0  # eight classes
@@ -131,6 +139,29 @@ def test_names_find_what_training_never_saw(folder):
     assert bands[0].n_labels == 1
     with pytest.raises(ValueError, match="no names of classes"):
         BM25Names().fit_sets(data.X_train, indicator(data))
+
+
+def test_names_add_classes_to_the_flagship(folder):
+    data = load_label_sets(folder)
+    names = {"names": data.names, "texts": data.name_texts, "terms": data.terms.tolist()}
+    model = NamedLongTail(random_state=0)
+    fit(model, data.X_train, indicator(data), names)
+    measures, _ = measure_label_sets(data, rank(model, data.X_test, 9))
+    assert measures["P@1"] > 0.8
+    assert measures["never seen R@10"] == 1.0
+    with pytest.raises(ValueError, match="no names of classes"):
+        NamedLongTail().fit_sets(data.X_train, indicator(data))
+    with pytest.raises(ValueError, match="no names of classes"):
+        NamedLongTail().fit(data.X_train, np.zeros(N_TRAIN))
+
+
+def test_raw_text_is_measured_like_counts(folder):
+    row = subjects.measure(folder, names=True)
+    assert row["measures"]["P@1"] > 0.8
+    assert row["measures"]["never seen R@10"] == 1.0
+    assert row["n_terms"] > N_TERMS  # bigrams
+    plain = subjects.measure(folder, names=False)
+    assert plain["measures"]["never seen R@10"] == plain["recall_by_band"]["never seen"] == 0.0
 
 
 def test_measures_say_which_labels_count(folder):

@@ -14,7 +14,7 @@ import re
 import unicodedata
 import zipfile
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +44,10 @@ class LabelSetDataset:
         Classes with a training document.
     names : (n_classes, n_terms) csr_array or None
         Term counts of the classes' names.
+    name_texts : list of str
+        The names themselves, where `names` has them.
+    terms : (n_terms,) array of str
+        The terms, where there are names.
     languages : (n_test,) array of str or None
         Language of each test document.
     """
@@ -55,6 +59,8 @@ class LabelSetDataset:
     n_train_classes: int
     names: csr_array[Any] | None
     languages: NDArray[np.str_] | None
+    name_texts: list[str] = field(default_factory=list)
+    terms: NDArray[Any] = field(default_factory=lambda: np.zeros(0, object))
 
 
 def has_label_sets(path: Path) -> bool:
@@ -97,7 +103,8 @@ def load_label_sets(path: Path) -> LabelSetDataset:
     languages = None
     if records.is_file():
         test, languages = _read_records(records, ids, n_test)
-    names = _read_class_names(file.parent, ids, n_terms)
+    texts = _read_class_names(file.parent, ids)
+    terms = read_names(file.parent / "terms.txt.xz", n_terms) if texts else np.zeros(0, object)
     classes = np.arange(len(ids))
     return LabelSetDataset(
         X_train,
@@ -105,8 +112,10 @@ def load_label_sets(path: Path) -> LabelSetDataset:
         X_test,
         LabelSets(test.indptr, test.class_ids, classes),
         n_classes,
-        names,
+        count_terms(texts, terms) if texts else None,
         languages,
+        texts,
+        terms,
     )
 
 
@@ -176,15 +185,14 @@ def _records(path: Path) -> Iterator[dict[str, Any]]:
             yield json.loads(line)
 
 
-def _read_class_names(folder: Path, ids: dict[str, int], n_terms: int) -> csr_array[Any] | None:
-    """Return the counts of the classes' names; classes that only the names have get ids too."""
+def _read_class_names(folder: Path, ids: dict[str, int]) -> list[str]:
+    """Return the name of each class; classes that only the names have get ids too."""
     path = folder / "class_names.tsv.xz"
     if not path.is_file():
-        return None
+        return []
     names: dict[int, str] = {}
     with lzma.open(path, "rt", encoding="utf-8") as file:
         for line in file:
             label, _, name = line.rstrip("\n").partition("\t")
             names[ids.setdefault(label, len(ids))] = name
-    terms = read_names(folder / "terms.txt.xz", n_terms)
-    return count_terms([names.get(i, "") for i in range(len(ids))], terms)
+    return [names.get(i, "") for i in range(len(ids))]

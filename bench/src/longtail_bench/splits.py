@@ -79,6 +79,7 @@ class LabelSetSplit:
         parts = {"train": data.X_train, "test": data.X_test}
         if data.names is not None:
             parts["name"] = data.names
+            arrays |= {"texts": _pack(data.name_texts), "terms": _pack(data.terms.tolist())}
         for split, X in parts.items():
             arrays |= {
                 f"{split}_{name}": getattr(X, name) for name in ("data", "indices", "indptr")
@@ -89,6 +90,11 @@ class LabelSetSplit:
         """Return a row with what a ranking reached."""
         measures, bands = measure_label_sets(self.data, ranking)
         return replace(row, measures=measures, label_bands=bands)
+
+
+def _pack(texts: list[str]) -> NDArray[np.uint8]:
+    """Return texts without line breaks as bytes: a worker reads no pickles."""
+    return np.frombuffer("\n".join(texts).encode(), np.uint8)
 
 
 class Split:

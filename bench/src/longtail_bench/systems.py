@@ -129,6 +129,12 @@ SYSTEMS: dict[str, System] = {
     "complement": _simple(
         "complement naive Bayes", "bayes", "ComplementBayes", grid={"alpha": (0.01, 0.1, 1.0)}
     ),
+    "longtail-names": System(
+        "LongTailClassifier with names",
+        "longtail_bench.baselines.named",
+        "NamedLongTail",
+        group="today",
+    ),
     "pecos": _packaged(
         "PECOS XR-Linear",
         "pecos",

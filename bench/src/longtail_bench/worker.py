@@ -75,20 +75,19 @@ def build_system(job: dict[str, Any]) -> Any:
     return estimator.set_params(**job["settings"])
 
 
-def fit(estimator: Any, X: Any, y: Any, names: Any) -> None:
+def fit(estimator: Any, X: Any, y: Any, names: dict[str, Any]) -> None:
     """Fit on class ids or, where `y` is an indicator matrix, on label sets.
 
-    Names of classes, as counts, reach what asks for them.
+    Of the names of classes (`load_names`) an estimator gets what `fit_sets` asks for.
     """
     if not sp.issparse(y):
         estimator.fit(X, y)
     elif not hasattr(estimator, "fit_sets"):
         rows: Any = y
         estimator.fit(X, [row.tolist() for row in np.split(rows.indices, rows.indptr[1:-1])])
-    elif "names" in signature(estimator.fit_sets).parameters:
-        estimator.fit_sets(X, y, names=names)
     else:
-        estimator.fit_sets(X, y)
+        wanted = signature(estimator.fit_sets).parameters
+        estimator.fit_sets(X, y, **{name: names[name] for name in names if name in wanted})
 
 
 def rank(estimator: Any, X: Any, k: int = TOP) -> NDArray[np.int64]:
@@ -122,7 +121,10 @@ def warm_up(job: dict[str, Any], like: Any, sets: bool) -> float:
         shape = (_WARM_UP_DOCUMENTS, _WARM_UP_CLASSES)
         labels = sp.csr_array((ones, pairs.ravel(), starts), shape=shape)
     estimator = build_system(job)
-    fit(estimator, X, labels, sp.csr_array(profiles > 1 / _WARM_UP_TERMS, dtype=np.float64))
+    of_classes = sp.csr_array(profiles > 1 / _WARM_UP_TERMS, dtype=np.float64)
+    terms = [f"t{term}" for term in range(_WARM_UP_TERMS)]
+    texts = [" ".join(terms[term] for term in np.flatnonzero(row)) for row in of_classes.toarray()]
+    fit(estimator, X, labels, {"names": of_classes, "texts": texts, "terms": terms})
     rank(estimator, X)
     return stopwatch.read().seconds
 
@@ -192,14 +194,15 @@ def load_part(path: Path, split: str) -> tuple[Any, Any]:
         return X, sp.csr_array((ones, ids, starts), shape=(X.shape[0], int(arrays["n_classes"])))
 
 
-def load_names(path: Path) -> Any:
-    """Return the counts of the classes' names, or None."""
+def load_names(path: Path) -> dict[str, Any]:
+    """Return the classes' names as counts and as texts, and the terms; nothing without names."""
     with np.load(path) as arrays:
         if "name_indptr" not in arrays.files:
-            return None
+            return {}
         data, indices, indptr = (arrays[f"name_{name}"] for name in ("data", "indices", "indptr"))
         shape = (len(indptr) - 1, int(arrays["n_terms"]))
-        return sp.csr_array((data, indices, indptr), shape=shape)
+        texts = {name: arrays[name].tobytes().decode().split("\n") for name in ("texts", "terms")}
+        return {"names": sp.csr_array((data, indices, indptr), shape=shape)} | texts
 
 
 def model_bytes(estimator: Any) -> int:
