@@ -61,6 +61,11 @@ def test_classes_without_documents_are_found_and_the_others_stay(fitted):
     found = fitted.predict_topk(X, k=10).classes
     assert np.mean((found == y[:, None]).any(axis=1)) > 0.6
     X, y = make_documents(3, seed=2)
+    batch = fitted.predict_topk(X, k=5)
+    for row in range(3):  # one document takes another way through the kernels
+        assert np.array_equal(
+            fitted.predict_topk(X[row : row + 1], k=5).scores[0], batch.scores[row]
+        )
     plain = LongTailClassifier(random_state=0).fit(*make_documents())
     assert np.mean(fitted.predict(X) == y) > np.mean(plain.predict(X) == y) - 0.02
 

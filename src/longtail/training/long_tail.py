@@ -43,12 +43,7 @@ from longtail.statistics.classes import ClassStatistics
 from longtail.statistics.corpus import Corpus
 from longtail.training.calibration import Calibrator
 from longtail.training.config import FitConfig
-from longtail.training.held_out import (
-    HeldOutTest,
-    check_residuals,
-    check_scorers,
-    find_candidates,
-)
+from longtail.training.held_out import HeldOutTest, check_residuals, check_scorers, find_candidates
 from longtail.training.memory import DocumentMemory
 from longtail.training.negatives import BestOthers, few_changed
 from longtail.training.sampling import draw_labels, hold_out
