@@ -10,12 +10,12 @@ import asyncio
 import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from longtail._caching import cached_property
 from longtail.estimators.text import TextClassifier
 from longtail.exceptions import ModelFileError
 from longtail.results import Health
