@@ -105,8 +105,7 @@ def fit_mixture(
                 classes.append(c)
     if len(lists) < settings.fewest_mixed or n_others < 1:
         return Mixture()
-    columns = [(part, row) for row in range(5) for part in range(N_PARTS)]
-    columns.remove((SIZE, 1))
+    columns = [(k, row) for row in range(5) for k in range(N_PARTS) if k != SIZE or row == 0]
     if len(lists) < settings.fewest_bent:
         columns = [(part, row) for part, row in columns if row < 2]
     if deviation([part.log_size for part in listed]) < settings.smallest_spread:

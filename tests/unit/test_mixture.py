@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from longtail import LongTailClassifier
-from longtail.scoring.features import weigh_by_size
+from longtail.scoring.features import SIZE, weigh_by_size
 from longtail.scoring.linear import ClassResiduals
 from longtail.training import mixture
 from longtail.training.mixture import (
@@ -100,6 +100,13 @@ def test_more_documents_of_large_classes_are_found(monkeypatch):
         learned = fit_mixture(parts, correct, candidates)
         shares.append(share_correct(learned, parts[large], correct[large], candidates))
     assert shares[0] < shares[1]
+
+
+def test_the_size_itself_counts_alike_for_all():
+    learned = fit_mixture(*make_parts(3 * MIN_BENT))
+    assert learned.features[0, SIZE] != 0
+    assert not learned.features[1:, SIZE].any()
+    assert learned.features[2:, 0].any()
 
 
 def test_with_few_documents_what_counts_is_a_line():

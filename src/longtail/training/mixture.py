@@ -165,7 +165,9 @@ def fit_mixture(
         return Mixture()
     n_parts = parts.values.shape[2]
     used = np.ones((N_BY_SIZE, n_parts), np.bool_)
-    used[1, SIZE] = False  # ln^2 n_c gains nothing beside the bends
+    # A bonus of large classes that bends balances the likelihood's penalty on them at the usual
+    # length of a document alone: a text of three words would belong to the largest class.
+    used[1:, SIZE] = False
     used[2:, N_PARTS if len(rows) >= MIN_BENT else 0 :] = False  # a line is enough for names
     used[1, N_PARTS + 1 :] = False  # ln n_c of classes without documents is one number
     listed = parts[np.unique(rows)]
