@@ -91,10 +91,8 @@ def fit_mixture(
     """
     q = len(parts[0])
     n_others = q - min(max(1, *(sum(hits) for hits in correct)), q // 2 + 1)
-    lists, classes, listed, n_first = [], [], [], 0
+    lists, classes, listed = [], [], []
     for row, hits, found in zip(parts, correct, candidates, strict=True):
-        plain = [part.score + part.values[6] + part.values[7] for part in row]
-        n_first += hits[plain.index(max(plain))]
         others = [part for part, hit in zip(row, hits, strict=True) if not hit]
         if len(others) < n_others or not any(hits):
             continue
@@ -122,12 +120,6 @@ def fit_mixture(
     once = [1.0 / classes.count(c) for c in classes]
     share = settings.macro_share
     weights = [(1 - share) / len(lists) + share * v / math.fsum(once) for v in once]
-    if all(sum(hits) <= 1 for hits in correct):
-        low, high = (math.log(n) for n in settings.large_classes)
-        for i, (label, *_) in enumerate(lists):
-            rise = min(max((label.log_size - low) / (high - low), 0.0), 1.0)
-            weights[i] *= 1 + n_first / len(parts) * rise
-    weights = [weight / math.fsum(weights) for weight in weights]
     changes = minimise(values, scores, weights, settings.mixture_prior / len(lists))
     table = [[0.0] * N_PARTS for _ in range(5)]
     for (k, row), change in zip(columns, changes, strict=True):

@@ -32,12 +32,7 @@ CLOSE = {"rel": 1e-8, "abs": 1e-8}
 CLOSE_IN_32_BITS = {"rel": 2.0**-22, "abs": 1e-8}
 # Sixty documents are enough to hold some out and calibrate on them.
 SMALL = Settings(
-    held_out_share=0.3,
-    fewest_calibrated=5,
-    fewest_mixed=5,
-    fewest_bent=12,
-    smallest_spread=0.3,
-    large_classes=(2, 8),
+    held_out_share=0.3, fewest_calibrated=5, fewest_mixed=5, fewest_bent=12, smallest_spread=0.3
 )
 IN_CONFIG = {  # the field of FitConfig for each setting
     "n_sampled": "n_sampled",
@@ -55,7 +50,6 @@ WHERE = {  # the module's name for each other setting
     "fewest_mixed": (mixture, "MIN_MIXED"),
     "fewest_bent": (mixture, "MIN_BENT"),
     "macro_share": (mixture, "MACRO_SHARE"),
-    "large_classes": (mixture, "LARGE_CLASSES"),
     "mixture_prior": (mixture, "PRIOR"),
     "smallest_spread": (mixture, "SMALLEST_SPREAD"),
     "fewest_calibrated": (calibration, "FEWEST_DOCUMENTS"),

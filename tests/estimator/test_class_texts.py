@@ -281,7 +281,7 @@ def test_weights_of_names_minimise_the_softmax_loss():
     rng = np.random.default_rng(0)
     n_documents, n_candidates = 600, 5
     candidates = np.argsort(rng.random((n_documents, 60)), axis=1)[:, :n_candidates]
-    sizes = np.arange(60) % 10
+    sizes = np.arange(60) % 20
     correct = np.zeros(candidates.shape, bool)
     correct[np.arange(n_documents), rng.integers(0, n_candidates, n_documents)] = True
     values = np.zeros((*candidates.shape, N_PARTS + 2))

@@ -8,7 +8,6 @@ import pytest
 from longtail import LongTailClassifier
 from longtail.scoring.features import SIZE, weigh_by_size
 from longtail.scoring.linear import ClassResiduals
-from longtail.training import mixture
 from longtail.training.mixture import (
     MIN_BENT,
     MIN_MIXED,
@@ -72,36 +71,6 @@ def test_too_few_documents_change_nothing():
     assert mixture.residuals.tolist() == [[1, 1], *[[0, 0]] * 4]
 
 
-def test_large_classes_count_more_the_more_is_correct():
-    labels, sizes = np.arange(4), np.log([1, 10, 100, 5000])
-    nothing = mixture._list_weights(labels, sizes, 0.0)
-    assert nothing == pytest.approx([0.25] * 4)
-    most = mixture._list_weights(labels, sizes, 0.8)
-    assert most / most[0] == pytest.approx([1, 1, 1.8, 1.8])
-    assert most.sum() == pytest.approx(1)
-    halfway = mixture._list_weights(labels[:2], np.log([10, 10**1.5]), 0.8)
-    assert halfway[1] / halfway[0] == pytest.approx(1.4)
-
-
-def test_documents_with_several_labels_count_alike():
-    parts, correct, _ = make_parts(50)
-    assert 0 < mixture._share_correct(parts, correct) < 1
-    assert mixture._share_correct(parts[:0], correct[:0]) == 0
-    correct[7] = True
-    assert mixture._share_correct(parts, correct) == 0
-
-
-def test_more_documents_of_large_classes_are_found(monkeypatch):
-    parts, correct, candidates = make_parts()
-    large = (correct & (parts.log_sizes > np.log(30))).any(axis=1)
-    shares = []
-    for bounds in ((10**8, 10**9), (10, 100)):
-        monkeypatch.setattr(mixture, "LARGE_CLASSES", bounds)
-        learned = fit_mixture(parts, correct, candidates)
-        shares.append(share_correct(learned, parts[large], correct[large], candidates))
-    assert shares[0] < shares[1]
-
-
 def test_the_size_itself_counts_alike_for_all():
     learned = fit_mixture(*make_parts(3 * MIN_BENT))
     assert learned.features[0, SIZE] != 0
@@ -118,8 +87,7 @@ def test_with_few_documents_what_counts_is_a_line():
 
 
 def test_documents_without_their_class_change_nothing():
-    # but what large classes count
-    parts, correct, candidates = make_parts(500, largest=9)
+    parts, correct, candidates = make_parts(500)
     correct[::2] = False
     some = fit_mixture(parts, correct, candidates)
     same = fit_mixture(parts[1::2], correct[1::2], candidates[1::2])

@@ -201,21 +201,19 @@ def fit_long_tail(
     LongTailState
         The same bits for any `n_jobs`.
     """
-    start = time.monotonic()
+    start, n_jobs = time.monotonic(), config.n_jobs
     on_stage("statistics", 0, 0)
-    statistics = sum_documents(counts, labels, config.n_jobs)
-    names = None
-    if class_texts is not None:
-        in_texts = look_up(class_texts[0], labels.classes)
-        names = ClassNames.of(class_texts[1], statistics.corpus).gather_classes(in_texts)
-    return learn_state(counts, labels, statistics, names, config, on_stage, start)
+    # Without a name of their own here the sums can be freed there, when others take their place.
+    return learn_state(
+        counts, labels, sum_documents(counts, labels, n_jobs), class_texts, config, on_stage, start
+    )
 
 
 def learn_state(
     counts: CountMatrix,
     labels: LabelSets,
     statistics: ClassStatistics,
-    names: ClassNames | None,
+    names: ClassNames | tuple[NDArray[Any], CountMatrix] | None,
     config: FitConfig,
     on_stage: OnStage = lambda *_: None,
     start: float | None = None,
@@ -228,8 +226,8 @@ def learn_state(
         The documents to learn from: all that the statistics are the sums of, or some of them.
     statistics : ClassStatistics
         The sums of the documents of each class.
-    names : ClassNames or None
-        The terms of the names of classes.
+    names : ClassNames, tuple of ndarray and CountMatrix, or None
+        The terms of the names of classes; or their texts, as for `fit_long_tail`.
     config, on_stage
         As for `fit_long_tail`.
     start : float, optional
@@ -237,8 +235,11 @@ def learn_state(
     """
     start = time.monotonic() if start is None else start
     config, n_jobs = config.for_labels(labels.has_several), config.n_jobs
-    held_out, sample = draw_documents(labels, config, None if names is None else names.named)
     corpus = statistics.corpus
+    if isinstance(names, tuple):
+        in_texts = look_up(names[0], labels.classes)
+        names = ClassNames.of(names[1], corpus).gather_classes(in_texts)
+    held_out, sample = draw_documents(labels, config, None if names is None else names.named)
     on_stage("shared weights", 0, 0)
     shared_start = time.monotonic()
     sampled = counts.gather(labels.document_ids[sample])

@@ -32,11 +32,6 @@ MIN_BENT = 1_000
 # Of the loss, in which each class counts once, not each document. On held-out documents of five
 # sets nothing is lost by less than 0.25 (linux-subsystem gains 0.25 / 0.27); 0 costs macro F1.
 MACRO_SHARE = 0.15
-# From so many documents of its class on a list counts more, and from so many on 1 + a times, where
-# a is the share of documents that are correct beforehand. Large classes gain 1 to 1.5 points of
-# accuracy by it, the sum over all classes stays the same; where a is small, the same factor would
-# move many predictions and cost more than it gains (acl-lastauthor).
-LARGE_CLASSES = (10, 100)
 PRIOR = 1.0  # weight of the penalty on changes, in documents
 # Where classes are of about one size, the true class of a held-out document is the smaller one,
 # because it lacks the document. That holds for no new document.
@@ -179,11 +174,7 @@ def fit_mixture(
         parts,
         rows,
         columns,
-        _list_weights(
-            candidates[rows, columns[:, 0]],
-            parts.log_sizes[rows, columns[:, 0]],
-            _share_correct(parts, correct),
-        ),
+        _list_weights(candidates[rows, columns[:, 0]]),
         PRIOR / len(rows),
         scales,
         np.flatnonzero(used),
@@ -214,26 +205,11 @@ def _list_labels(correct: NDArray[np.bool_]) -> tuple[Integers, Integers]:
     return rows, np.column_stack([of_labels, negatives])
 
 
-def _share_correct(parts: PairParts, correct: NDArray[np.bool_]) -> float:
-    """Return the share of documents whose best candidate is the label before anything is learned.
-
-    With several labels it is taken as 0: there the large classes come first as it is.
-    """
-    if not len(correct) or correct.sum(axis=1).max() > 1:
-        return 0.0
-    best = Mixture().mix(parts).argmax(axis=1)
-    return float(correct[np.arange(len(best)), best].mean())
-
-
-def _list_weights(labels: Integers, sizes: Floats, share_correct: float) -> Floats:
-    """Return what each list counts; sums to 1.
-
-    Between one of all and one of its label's; more where ln n_c of the label is large.
-    """
+def _list_weights(labels: Integers) -> Floats:
+    """Return what each list counts: between one of all and one of its label's; sums to 1."""
     of_class = 1.0 / np.bincount(labels)[labels]
     weights = (1.0 - MACRO_SHARE) / len(labels) + MACRO_SHARE * of_class / of_class.sum()
-    weights *= 1.0 + share_correct * np.interp(sizes, np.log(LARGE_CLASSES), (0.0, 1.0))
-    return np.asarray(weights / weights.sum())
+    return np.asarray(weights)
 
 
 @dataclass(frozen=True, eq=False)
