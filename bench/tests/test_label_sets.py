@@ -149,6 +149,7 @@ def test_names_add_classes_to_the_flagship(folder):
     measures, _ = measure_label_sets(data, rank(model, data.X_test, 9))
     assert measures["P@1"] > 0.8
     assert measures["never seen R@10"] == 1.0
+    assert model.model_bytes() > 1000
     with pytest.raises(ValueError, match="no names of classes"):
         NamedLongTail().fit_sets(data.X_train, indicator(data))
     with pytest.raises(ValueError, match="no names of classes"):

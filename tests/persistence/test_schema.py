@@ -181,3 +181,13 @@ if __name__ == "__main__":
     start, _, rest = PAGE.read_text().partition("<!-- schema -->\n")
     end = rest.partition("<!-- end of schema -->")[2]
     PAGE.write_text(f"{start}<!-- schema -->\n{format_tables()}<!-- end of schema -->{end}")
+
+
+def test_a_class_of_your_own_is_not_saved(tmp_path):
+    class Mine(LongTailClassifier):
+        pass
+
+    model = Mine(random_state=0).fit(np.eye(4), ["a", "b", "a", "b"])
+    with pytest.raises(TypeError, match="Mine cannot be saved: a file holds no class of your own"):
+        model.save(tmp_path / "model")
+    assert not list(tmp_path.iterdir())

@@ -80,7 +80,13 @@ class SavedModel:
     @property
     def counts_kind(self) -> str:
         """Class name of the classifier of counts."""
-        return next(kind for kind in self.parameters if kind in SCHEMAS)
+        for kind in self.parameters:
+            if kind in SCHEMAS:
+                return kind
+        raise TypeError(
+            f"{' with '.join(self.parameters)} cannot be saved: a file holds no class of your own. "
+            f"Use {' or '.join(SCHEMAS)}, or pickle yours."
+        )
 
 
 # ---- saving

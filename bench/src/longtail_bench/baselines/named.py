@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -41,3 +43,10 @@ class NamedLongTail(LongTailClassifier):
         rows = csr_array(count_terms(texts, np.array(tokens, object)) @ similar)
         sets = [row.tolist() for row in np.split(labels.indices, labels.indptr[1:-1])]
         return self.fit(X, sets, class_texts=(np.arange(len(texts)), rows))
+
+    def model_bytes(self) -> int:
+        """Return the size of the model when it is stored, which a class of the product is."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "model"
+            LongTailClassifier.from_state(self._fitted(), **self.get_params()).save(path)
+            return path.stat().st_size
