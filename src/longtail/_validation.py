@@ -155,6 +155,8 @@ def repeat_by_weight(X: Any, y: Labels, sample_weight: ArrayLike | None) -> tupl
 
 def check_same_kind(y: NDArray[Any], classes: NDArray[Any]) -> None:
     """Refuse labels that would change, or run together, in one array with the model's classes."""
+    if not len(y) or not len(classes):
+        return
     numeric = "iufb"
     kinds = {y.dtype.kind, classes.dtype.kind}
     one_is_numeric = (y.dtype.kind in numeric) != (classes.dtype.kind in numeric)

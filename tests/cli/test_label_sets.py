@@ -194,4 +194,7 @@ def test_classes_can_be_known_by_name(files, tmp_path):
     assert "never seen" in model.predict_topk(["w2x1 w5x1"], k=5).classes
     for text, message in (("no tab", "line 1: no tab"), ("a\tb\na\tc", "line 2: label 'a' is")):
         names.write_text(text)
-        assert message in fails("fit", *files.source, "-o", tmp_path / "m", "--class-texts", names)
+        for more in ((), ("--workers", 1)):
+            words = ("fit", *files.source, "-o", tmp_path / "m", "--class-texts", names, *more)
+            assert message in fails(*words)
+        assert not (tmp_path / "m").exists()

@@ -47,6 +47,28 @@ def test_fit_and_predict(folder):
         assert [row[name] for row in parts] == [row[name] for row in whole]
 
 
+def test_class_texts(folder):
+    """Names of a file, and classes that are known by them alone, through a pool of processes."""
+    data.write_tables(folder, "parquet", 3)
+    documents, labels = data.texts()
+    first = dict(reversed([*zip(labels, documents, strict=True)]))
+    names = first | {"never seen": f"{documents[0]} {documents[1]}"}
+    lines = "".join(f"{label}\t{text}\n" for label, text in names.items())
+    (folder / "names.tsv").write_text(lines)
+    words = ["part-*.parquet", "--text", "body", "--label", "label", "--class-texts", "names.tsv"]
+    assert run("fit", *words, "-o", "whole", "--quiet").exit_code == 0
+    done = run("fit", *words, "-o", "parts", "--workers", 2, "--json")
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["classes"] == len(names)
+    assert (folder / "parts").read_bytes() == (folder / "whole").read_bytes()
+    for texts, message in (("no tab\n", "line 1: no tab"), ("a\tb\na\tc\n", "line 2: label 'a'")):
+        (folder / "names.tsv").write_text(texts)
+        for more in ([], ["--workers", 2], ["--scratch", "s"]):
+            done = run("fit", *words, "-o", "model", *more)
+            assert (done.exit_code, message in done.output) == (1, True)
+    assert not (folder / "model").exists()
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

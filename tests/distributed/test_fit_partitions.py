@@ -267,8 +267,6 @@ def test_what_is_no_partition(tmp_path):
         fit([lambda: ([[1, 1]], ["a"])], tmp_path)
     with pytest.raises(ValueError, match="client must be"):
         fit(data.functions(2), tmp_path, client=3)
-    with pytest.raises(ValueError, match="class_texts: a fit over partitions takes none yet"):
-        fit(data.functions(2), tmp_path, class_texts={"a": "apple"})
     model = LongTailClassifier(time_budget=9.0)
     with pytest.raises(ValueError, match="time_budget is for fit in memory"):
         fit_partitions(model, data.functions(2), scratch=tmp_path)

@@ -175,7 +175,13 @@ def list_sources(source: Source, labelled: bool) -> list[Any]:
     ]
 
 
-def fit_on(cluster: Cluster, estimator: Any, source: Source, update: Update) -> Totals:
+def fit_on(
+    cluster: Cluster,
+    estimator: Any,
+    source: Source,
+    update: Update,
+    class_texts: dict[str, str] | None,
+) -> Totals:
     """Fit an estimator on the files of a source."""
     from longtail.distributed import fit_partitions
 
@@ -189,6 +195,7 @@ def fit_on(cluster: Cluster, estimator: Any, source: Source, update: Update) -> 
             memory_limit=cluster.memory_limit,
             on_stage=totals.on_stage,
             on_task=totals.on_task,
+            class_texts=class_texts,
         )
     return totals
 

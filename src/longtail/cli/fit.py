@@ -197,14 +197,12 @@ def fit(
         _check_target(out, discard_changes)
         names = None if class_texts is None else _read_class_texts(class_texts)
         cluster, cost = Cluster(dask, workers, memory_limit, scratch), dict[str, float]()
-        if names is not None and cluster.is_asked:
-            raise ValueError("--class-texts: a fit over partitions takes none yet.")
         wall, processor = time.perf_counter(), time.process_time()
         with progress(quiet) as update:
             make = partial(_make_estimator, source, settings, learner, threads, seed)
             if cluster.is_asked:
                 model = make()
-                cost = fit_on(cluster, model, source, update).summary()
+                cost = fit_on(cluster, model, source, update, names).summary()
                 if not source.holds_counts:
                     _remember_columns(model, source)
             else:

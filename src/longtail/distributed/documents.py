@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from longtail._labels import LabelSets, find_sets, stack_sets
-from longtail.distributed.results import Contents, read_labels, read_part, read_result
+from longtail.distributed.results import (
+    Contents,
+    read_flat_labels,
+    read_labels,
+    read_part,
+    read_result,
+)
 from longtail.distributed.tasks import Run
 from longtail.sparse import CountMatrix, Integers, index_dtype, offsets_from_lengths
 from longtail.statistics.classes import ClassStatistics
@@ -62,19 +66,13 @@ class Block:
 
 def sum_block(run: Run, block: Block, classes: str, sublinear: bool) -> Contents:
     """Look up the class ids of a block, and sum its documents by class."""
-    labels = find_sets(read_labels(block.counts), read_classes(classes))
+    labels = find_sets(read_labels(block.counts), read_flat_labels(classes))
     n_classes = len(labels.classes)
     statistics = ClassStatistics.from_counts(
         block.load(), labels, n_classes, sublinear=sublinear, n_jobs=run.n_jobs
     )
     arrays = {"indptr": labels.indptr, "class_ids": labels.class_ids}
     return Contents({"n_classes": n_classes}, arrays).add(STATISTICS, statistics)
-
-
-def read_classes(path: str) -> NDArray[Any]:
-    """Return the sorted labels of all blocks."""
-    labels = read_labels(path)
-    return labels.classes if isinstance(labels, LabelSets) else labels
 
 
 def add_statistics(run: Run, paths: list[str]) -> Contents:

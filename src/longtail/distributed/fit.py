@@ -9,10 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-import numpy as np
-
 from longtail._labels import LabelSets, replicate
 from longtail._progress import OnStage, StageReporter
+from longtail.distributed.class_texts import ClassTexts, check_given, keep_rows, keep_texts
 from longtail.distributed.documents import (
     Block,
     add_statistics,
@@ -56,7 +55,7 @@ def fit_partitions(
     on_stage: OnStage | None = None,
     on_task: OnTask | None = None,
     clean: bool = False,
-    class_texts: None = None,
+    class_texts: Any = None,
 ) -> Estimator:
     """Fit an estimator on partitions: the same model, bit for bit, as from one `fit`.
 
@@ -82,8 +81,9 @@ def fit_partitions(
         Hears a `TaskReport` of each task that was run.
     clean : bool, default=False
         Whether the results are removed at the end; the fitted model keeps what it needs.
-    class_texts : None
-        Names of classes are taken by `fit` alone so far; anything else is refused.
+    class_texts : mapping, or pair (labels, matrix), optional
+        Names, synonyms or descriptions of classes, as for `fit` of the estimator: texts for a
+        `TextClassifier`, rows of counts for a `LongTailClassifier`.
 
     Returns
     -------
@@ -111,15 +111,11 @@ def fit_partitions(
     inner = (
         estimator._classifier_of_counts() if isinstance(estimator, TextClassifier) else estimator
     )
-    if class_texts is not None:
-        raise ValueError(
-            "class_texts: a fit over partitions takes none yet. Use fit, or name classes "
-            "afterwards with set_class_text."
-        )
     if getattr(inner, "time_budget", None) is not None:
         raise ValueError("time_budget is for fit in memory; over partitions leave it at None.")
     if getattr(inner, "memory", 0):
         raise ValueError("memory: a fit over partitions keeps no documents; leave it at 0.")
+    named = check_given(estimator, class_texts)
     listed = list_partitions(partitions)
     n_workers = count_workers(client)
     n_processes = 1 if client is None else n_workers + 1
@@ -134,11 +130,13 @@ def fit_partitions(
         on_task or (lambda _: None),
     )
     if isinstance(estimator, TextClassifier):
-        _fit_texts(estimator, listed, stages, plan)
+        _fit_texts(estimator, listed, stages, plan, named)
     else:
         estimator._check_parameters()
         read = _read(estimator, listed, stages, read_counts, block_size=plan.block_entries)
-        _fit_counts(estimator, _as_blocks(read), read, stages, plan)
+        blocks = _as_blocks(read)
+        texts = None if named is None else keep_rows(named, blocks[0].n_terms, stages)
+        _fit_counts(estimator, blocks, read, stages, plan, texts)
     if clean:
         remove_results(stages)
     return estimator
@@ -156,7 +154,11 @@ def remove_results(stages: Stages) -> None:
 
 
 def _fit_texts(
-    estimator: TextClassifier, partitions: list[Partition], stages: Stages, plan: Plan
+    estimator: TextClassifier,
+    partitions: list[Partition],
+    stages: Stages,
+    plan: Plan,
+    named: dict[Any, str] | None,
 ) -> None:
     """Build the vocabulary, count, and fit the classifier of counts."""
     vectorizer, classifier = estimator._new("vectorizer"), estimator._new("classifier")
@@ -185,7 +187,8 @@ def _fit_texts(
         ]
     )
     blocks = _unify((path, read_result(path).parameters) for path in counted)
-    blocks = _fit_counts(classifier, blocks, read, stages, plan)
+    texts = None if named is None else keep_texts(named, vocabulary, options, stages, plan)
+    blocks = _fit_counts(classifier, blocks, read, stages, plan, texts)
     terms = read_vocabulary(vocabulary, options)
     added = AddedDocuments.empty(complete=bool(estimator.remember_documents))
     if estimator.remember_documents:
@@ -193,7 +196,9 @@ def _fit_texts(
             X, class_ids = replicate(block.load().to_csr(), block.load_labels())
             added = added.add(X, class_ids, terms.n_terms)
     with estimator._lock:
-        estimator._state = TextState(terms, classifier, terms.n_terms, added)
+        estimator._state = TextState(
+            terms, classifier, terms.n_terms, added, class_texts=named or {}
+        )
 
 
 def _read(
@@ -241,10 +246,16 @@ def _unify(files: Iterable[tuple[str, dict[str, Any]]]) -> list[Block]:
 
 
 def _fit_counts(
-    classifier: Any, blocks: list[Block], read: list[str], stages: Stages, plan: Plan
+    classifier: Any,
+    blocks: list[Block],
+    read: list[str],
+    stages: Stages,
+    plan: Plan,
+    texts: ClassTexts | None,
 ) -> list[Block]:
     """Fit a classifier of counts on blocks; return them with their labels."""
-    classes = stages.run_one("classes", list_classes, paths=read)
+    named = None if texts is None else texts.labels
+    classes = stages.run_one("classes", list_classes, paths=read, named=named)
     known = read_labels(classes)
     if not classifier._takes_label_sets:
         classifier._check_takes(known)
@@ -266,14 +277,13 @@ def _fit_counts(
     total = statistics[0]
     if len(statistics) > 1:
         total = stages.run_one("statistics", add_statistics, "sum", paths=statistics)
-    plan.check(read_statistics(total), blocks)
-    fit = (
-        fit_long_tail_blocks
-        if isinstance(classifier, LongTailClassifier)
-        else fit_double_sampling_blocks
-    )
-    names = np.asarray(known.classes if isinstance(known, LabelSets) else known)
-    state: Any = fit(blocks, total, names, classifier._config(), stages, plan)
+    plan.check(read_statistics(total), blocks, 0 if texts is None else texts.n_entries)
+    given = (blocks, total, classes, classifier._config(), stages, plan)
+    state: Any
+    if isinstance(classifier, LongTailClassifier):
+        state = fit_long_tail_blocks(*given, texts)
+    else:
+        state = fit_double_sampling_blocks(*given)
     if isinstance(known, LabelSets):
         state = replace(state, label_form=known.form)
     classifier._adopt(state)

@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from longtail._labels import stack_sets
+from longtail.distributed.class_texts import read_names
 from longtail.distributed.documents import (
     STATISTICS,
     Block,
@@ -36,10 +37,11 @@ from longtail.training.self_check import SelfCheck
 from longtail.training.shared_weights import SampledLabels, fit_shared_weights
 
 
-def draw(run: Run, blocks: list[Block], config: FitConfig) -> Contents:
+def draw(run: Run, blocks: list[Block], classes: str, config: FitConfig) -> Contents:
     """Draw the documents to hold out, and the pairs that the shared weights are learned on."""
     labels = stack_sets([block.load_labels() for block in blocks])
-    held_out, sample = draw_documents(labels, config)
+    named = read_result(classes).arrays.get("named")
+    held_out, sample = draw_documents(labels, config, named)
     return Contents(
         {"n_held_out": len(held_out), "several": labels.has_several},
         {
@@ -73,10 +75,16 @@ def subtract_held_out(run: Run, blocks: list[Block], statistics: str, draws: str
 
 
 def check_scorer(
-    run: Run, blocks: list[Block], statistics: str, draws: str, shared: str, config: FitConfig
+    run: Run,
+    blocks: list[Block],
+    statistics: str,
+    draws: str,
+    shared: str,
+    names: str | None,
+    config: FitConfig,
 ) -> Contents:
     """Choose the scorer and the posting budget on held-out documents, which `statistics` lack."""
-    test = _read_test(run, blocks, statistics, draws, shared, config)
+    test = _read_test(run, blocks, statistics, draws, shared, names, config)
     kept, check = check_scorers(test, read_shared(shared)[0])
     return Contents().add("shared", kept).add("corpus", test.corpus).add("check", check)
 
@@ -90,10 +98,11 @@ def calibrate(
     scorer: str,
     index: list[str],
     residuals: list[str],
+    names: str | None,
     config: FitConfig,
 ) -> Contents:
     """Learn on held-out documents how much the residuals count, and calibrate."""
-    test = _read_test(run, blocks, statistics, draws, shared, config)
+    test = _read_test(run, blocks, statistics, draws, shared, names, config)
     learned, _, check = read_shared(shared)
     scored = read_scored(statistics, shared, scorer)
     candidates = find_candidates(test, learned, scored, read_index(index), read_pruning(scorer))
@@ -134,7 +143,13 @@ def _read_residuals(path: str) -> ClassResiduals:
 
 
 def _read_test(
-    run: Run, blocks: list[Block], statistics: str, draws: str, shared: str, config: FitConfig
+    run: Run,
+    blocks: list[Block],
+    statistics: str,
+    draws: str,
+    shared: str,
+    names: str | None,
+    config: FitConfig,
 ) -> HeldOutTest:
     """Gather the held-out documents."""
     return HeldOutTest(
@@ -143,4 +158,5 @@ def _read_test(
         read_shared(shared)[1],
         replace(config, n_jobs=run.n_jobs),
         config.several,
+        None if names is None else read_names(names, with_documents=True),
     )

@@ -4,6 +4,7 @@
 stage             pure function of                      why any partitioning gives the same bits
 ================= ===================================== ===========================================
 statistics        one block, the classes                sums of integers
+class texts       texts, vocabulary, statistics         a row for each text, whatever the others
 draws             labels of all blocks                  keys are hashes of seed and document id
 shared weights    sampled documents, statistics         the sample, in the order of its keys
 self-check        held-out documents, statistics        likewise
@@ -24,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from longtail._validation import cap_candidates
+from longtail.distributed.class_texts import ClassTexts, read_names, weigh_class_texts
 from longtail.distributed.documents import Block, read_statistics
 from longtail.distributed.learning import (
     calibrate,
@@ -34,7 +36,7 @@ from longtail.distributed.learning import (
     subtract_held_out,
 )
 from longtail.distributed.memory import Plan
-from longtail.distributed.results import read_part, read_result
+from longtail.distributed.results import read_flat_labels, read_part, read_result
 from longtail.distributed.scoring import (
     collapse,
     index_changed,
@@ -76,10 +78,11 @@ class _Learned:
 def fit_long_tail_blocks(
     blocks: list[Block],
     statistics: str,
-    classes: NDArray[Any],
+    classes: str,
     config: FitConfig,
     stages: Stages,
     plan: Plan,
+    texts: ClassTexts | None = None,
 ) -> LongTailState:
     """Run the stages of a fit over blocks.
 
@@ -89,14 +92,16 @@ def fit_long_tail_blocks(
         All documents.
     statistics : str
         The file of their statistics.
-    classes : ndarray of shape (n_classes,)
-        Labels, sorted.
+    classes : str
+        The file of their labels, sorted, and of those that have a text.
     config : FitConfig
         What to do.
     stages : Stages
         Runs the tasks.
     plan : Plan
         Into how many shards classes are divided.
+    texts : ClassTexts, optional
+        The files of the texts of classes.
 
     Returns
     -------
@@ -104,7 +109,11 @@ def fit_long_tail_blocks(
         The bits of `fit_long_tail` on all documents; its arrays are maps of files.
     """
     config = replace(config, n_jobs=None)  # tasks are told by who runs them
-    draws = stages.run_one("draws", draw, blocks=blocks, config=config)
+    names = None
+    if texts is not None:
+        given = {"texts": texts, "classes": classes, "statistics": statistics}
+        names = stages.run_one("class texts", weigh_class_texts, "rows", **given)
+    draws = stages.run_one("draws", draw, blocks=blocks, classes=classes, config=config)
     config = config.for_labels(read_result(draws).parameters["several"])
     shared = stages.run_one(
         "shared weights",
@@ -118,7 +127,7 @@ def fit_long_tail_blocks(
     if read_result(draws).parameters["n_held_out"]:
         held: dict[str, Any] = {"blocks": blocks, "draws": draws}
         rest = stages.run_one("self-check", subtract_held_out, statistics=statistics, **held)
-        held["config"] = config
+        held |= {"names": names, "config": config}
         shared = stages.run_one("self-check", check_scorer, statistics=rest, shared=shared, **held)
         learned = _learn(blocks, rest, shared, draws, True, None, config, stages, plan)
         others = learned.others
@@ -144,7 +153,7 @@ def fit_long_tail_blocks(
     scored = read_scored(statistics, shared, learned.scorer)
     class_sizes = scored.profile.statistics.class_sizes
     return build_state(
-        classes,
+        np.asarray(read_flat_labels(classes)),
         scored,
         weights,
         read_residuals(learned.residuals, check.kept_mixture, class_sizes),
@@ -152,6 +161,7 @@ def fit_long_tail_blocks(
         calibrator,
         read_pruning(learned.scorer),
         stages.n_jobs,
+        None if names is None else read_names(names),
     )
 
 
@@ -224,6 +234,7 @@ def _learn(
                 solve_shard,
                 blocks=blocks,
                 mined=mined,
+                statistics=statistics,
                 shared=shared,
                 shards=shards,
                 shard=shard,

@@ -12,10 +12,14 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from longtail.distributed.documents import Block
 from longtail.distributed.partitions import Partition
 from longtail.exceptions import MemoryLimitError
 from longtail.statistics.classes import ClassStatistics
+from longtail.text import Vocabulary
+from longtail.text.vocabulary import are_words
 
 # Peaks in one process, measured from outside with mapped files included, were 493 MB at 2.6 million
 # terms of classes, 975 MB at 12.9 million up to calibration, 4,988 MB at 105.9 million to mining.
@@ -27,6 +31,13 @@ CHARACTER_BYTES = 24  # of text while it is tokenized: its tokens, their ids, th
 DRAW_BYTES = 130  # a document while samples are drawn; 128 were measured at ten million
 PAIR_BYTES = 24  # a mined pair of a document and a class, its log odds, and their groups
 INDEX_BYTES = 14  # an entry of the index, its scorer, and the quantization of both
+
+# With class texts. On tib-subjects 1.4 million characters of words and 0.6 million of names took
+# 0.35 GB while words that look alike were sought, 280 MB of it for the words.
+NAMED_TERM_BYTES = 12  # a term of a class in the scorer of documents and names, beside the other
+TERM_BYTES = 100  # a term of the vocabulary while its words are compared with those of the texts
+TERM_CHARACTER_BYTES = 220  # of a word of the vocabulary: its n-grams, their weights and index
+TEXT_CHARACTER_BYTES = 180  # of a class's text: the same, and twenty terms for each word
 
 BLOCK_ENTRIES = 4_000_000  # 64 MB of counts
 BLOCK_CHARACTERS = 16_000_000
@@ -87,8 +98,44 @@ class Plan:
         gathered = document * n_documents * (1 + n_candidates)
         return max(n_shards, int(-(-gathered // max(0.5 * self.worker_bytes, 1.0))))
 
-    def check(self, statistics: ClassStatistics, blocks: Sequence[Block]) -> None:
+    def check_class_texts(self, vocabulary: Vocabulary, texts: Sequence[str]) -> None:
+        """Refuse to go on where the words that look like those of the texts take too much.
+
+        Raises
+        ------
+        MemoryLimitError
+            With the limit that would do.
+        """
+        if self.limit is None:
+            return
+        lengths = np.diff(vocabulary.offsets)
+        fewest = (
+            self.n_processes * PROCESS_BYTES
+            + TERM_BYTES * vocabulary.n_terms
+            + TERM_CHARACTER_BYTES * int(lengths[are_words(vocabulary)].sum())
+            + TEXT_CHARACTER_BYTES * sum(map(len, texts))
+        )
+        if fewest > self.limit:
+            raise MemoryLimitError(
+                f"memory_limit={_show(self.limit)} is too low for {len(texts):,} class texts and a "
+                f"vocabulary of {vocabulary.n_terms:,} terms on {self.n_workers} worker(s): at "
+                f"least {_show(fewest)} are needed. Raise it, use fewer workers, or leave rare "
+                "terms out."
+            )
+
+    def check(
+        self, statistics: ClassStatistics, blocks: Sequence[Block], n_name_terms: int = 0
+    ) -> None:
         """Refuse to go on where the classes alone take more than the limit.
+
+        Parameters
+        ----------
+        statistics : ClassStatistics
+            The sums of all documents.
+        blocks : sequence of Block
+            These.
+        n_name_terms : int
+            How many terms the texts of all classes have.
 
         Raises
         ------
@@ -100,14 +147,16 @@ class Plan:
         n_entries = len(statistics.indices)
         n_documents = sum(block.n_documents for block in blocks)
         # What all workers map is there once.
-        classes = CLASS_TERM_BYTES * n_entries + 8 * 8 * statistics.n_classes
+        classes = CLASS_TERM_BYTES * (n_entries + n_name_terms) + 8 * 8 * statistics.n_classes
+        if n_name_terms:
+            classes += NAMED_TERM_BYTES * n_entries
         fewest = self.n_processes * PROCESS_BYTES + max(classes, DRAW_BYTES * n_documents)
         if fewest > self.limit:
             raise MemoryLimitError(
                 f"memory_limit={_show(self.limit)} is too low for {statistics.n_classes:,} classes "
-                f"with {n_entries:,} terms and {n_documents:,} documents on {self.n_workers} "
-                f"worker(s): at least {_show(fewest)} are needed. Raise it, use fewer workers, or "
-                "leave rare terms out."
+                f"with {n_entries + n_name_terms:,} terms and {n_documents:,} documents on "
+                f"{self.n_workers} worker(s): at least {_show(fewest)} are needed. Raise it, use "
+                "fewer workers, or leave rare terms out."
             )
 
 

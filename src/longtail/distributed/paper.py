@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from longtail._labels import stack_sets
 from longtail.distributed.documents import Block, gather_documents, read_statistics
 from longtail.distributed.memory import Plan
-from longtail.distributed.results import Contents, read_part, read_result
+from longtail.distributed.results import Contents, read_flat_labels, read_part, read_result
 from longtail.distributed.stages import Stages
 from longtail.distributed.tasks import Run
 from longtail.training.double_sampling import (
@@ -27,7 +25,7 @@ from longtail.training.sampling import PairSample
 def fit_double_sampling_blocks(
     blocks: list[Block],
     statistics: str,
-    classes: NDArray[Any],
+    classes: str,
     config: DoubleSamplingConfig,
     stages: Stages,
     plan: Plan,
@@ -46,7 +44,7 @@ def fit_double_sampling_blocks(
     )
     file, sums = read_result(path), read_statistics(statistics)
     return derive_state(
-        classes,
+        np.asarray(read_flat_labels(classes)),
         sums,
         sums.corpus,
         read_part(PairwiseScorer, file, "pairwise"),

@@ -8,6 +8,7 @@ the vocabulary of all texts is known.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,17 +16,19 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from longtail._columns import as_labels
 from longtail._kernels.interning import TermIds
-from longtail._labels import Labels, LabelSets, Multilabel, join_sets
+from longtail._labels import LabelForm, Labels, LabelSets, Multilabel, join_sets
 from longtail._validation import check_enough_classes
 from longtail.distributed.partitions import Chunk, Partition, group_chunks, read_chunks
 from longtail.distributed.results import (
     Contents,
+    read_flat_labels,
     read_labels,
     read_part,
     read_result,
     write_result,
 )
 from longtail.distributed.tasks import Run
+from longtail.estimators._class_texts import check_text_labels
 from longtail.exceptions import PartitionError
 from longtail.sparse import CountMatrix
 from longtail.text import TermSelection, TokenizerOptions, Vocabulary, VocabularyBuilder
@@ -104,14 +107,24 @@ def count_terms(run: Run, block: str, vocabulary: str, options: TokenizerOptions
     return Contents(_sizes(counts)).add("counts", counts).add_labels(read_labels(block))
 
 
-def list_classes(run: Run, paths: list[str]) -> Contents:
-    """Return the labels of all partitions, sorted, each once; of label sets with their form."""
+def list_classes(run: Run, paths: list[str], named: str | None = None) -> Contents:
+    """Return the labels of all partitions, sorted, each once; of label sets with their form.
+
+    `named` is the file of the labels that have a text: they are classes as well, marked as such.
+    """
     known = _list_labels([read_labels(path) for path in paths])
     classes = known.classes if isinstance(known, LabelSets) else known
     if classes.dtype.kind in "fc" and classes is known:
         check_classification_targets(classes)
+    arrays = {}
+    if named is not None:
+        labels = read_flat_labels(named)
+        check_text_labels(labels, classes, getattr(known, "form", LabelForm()))
+        classes = np.union1d(classes, labels)
+        known = replace(known, classes=classes) if isinstance(known, LabelSets) else classes
+        arrays = {"named": np.isin(classes, labels)}
     check_enough_classes(classes)
-    return Contents().add_labels(known)
+    return Contents({}, arrays).add_labels(known)
 
 
 def _merge(paths: list[str], options: TokenizerOptions) -> VocabularyBuilder:

@@ -103,6 +103,12 @@ def read_labels(path: str) -> Labels:
     return LabelSets(indptr, class_ids, labels, read_part(LabelForm, file, "form"))
 
 
+def read_flat_labels(path: str) -> NDArray[Any]:
+    """Return the distinct labels of a result, without the form of label sets."""
+    labels = read_labels(path)
+    return labels.classes if isinstance(labels, LabelSets) else labels
+
+
 @cache
 def code_version() -> str:
     """Return a hash of the sources of this package and of the versions of what it computes with."""
@@ -120,6 +126,20 @@ def hash_arguments(*arguments: Any, scratch: str) -> str:
     """Return a hash of code and arguments; files on the scratch path count by their names."""
     text = json.dumps([code_version(), _plain(arguments, scratch)], sort_keys=True)
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def hash_contents(contents: Contents) -> str:
+    """Return a hash of code and content: of the values, and of each array with type and shape."""
+    digest = hashlib.blake2b(digest_size=16)
+    described = [(name, *_describe(array)) for name, array in sorted(contents.arrays.items())]
+    digest.update(hash_arguments(contents.values, described, scratch="").encode())
+    for _, array in sorted(contents.arrays.items()):
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()
+
+
+def _describe(array: NDArray[Any]) -> tuple[str, list[int]]:
+    return array.dtype.str, list(array.shape)
 
 
 def hash_file(path: str) -> str:

@@ -141,7 +141,8 @@ def mine_block(
         ids = read_result(path).arrays["held_out"] - first
         used[ids[(ids >= 0) & (ids < len(used))]] = False
     document_ids = mined.document_ids
-    hard = np.flatnonzero(is_hard(mined, log_odds) & used[document_ids])
+    learns = scored.profile.statistics.class_sizes > 0
+    hard = np.flatnonzero(is_hard(mined, log_odds) & used[document_ids] & learns[mined.classes])
     shard_of = np.searchsorted(np.asarray(shards), mined.classes[hard], side="right") - 1
     rows_of = [
         np.unique(document_ids[hard[shard_of == shard]]).astype(np.int32)
@@ -162,12 +163,16 @@ def solve_shard(
     run: Run,
     blocks: list[Block],
     mined: list[str],
+    statistics: str,
     shared: str,
     shards: list[int],
     shard: int,
     config: FitConfig,
 ) -> Contents:
-    """Learn the residuals of the classes of one shard, on the rows of all blocks that they need."""
+    """Learn the residuals of the classes of one shard, on the rows of all blocks that they need.
+
+    A class that has no document in the statistics learns nothing.
+    """
     first, last = shards[shard], shards[shard + 1]
     counts, pairs, log_odds = [], [], []
     for block, path in zip(blocks, mined, strict=True):
@@ -187,7 +192,7 @@ def solve_shard(
     counts.clear()
     release_memory()
     mask = np.zeros(shards[-1], np.bool_)
-    mask[first:last] = True
+    mask[first:last] = read_statistics(statistics).class_sizes[first:last] > 0
     residuals = solve_residuals(
         documents,
         MinedPairs(

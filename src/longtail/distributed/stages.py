@@ -8,8 +8,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from longtail._progress import OnStage
-from longtail.distributed.results import Contents
-from longtail.distributed.tasks import Task, TaskReport, call_each, make_task, run_tasks
+from longtail.distributed.results import Contents, hash_contents, write_result
+from longtail.distributed.tasks import (
+    Task,
+    TaskReport,
+    call_each,
+    make_task,
+    name_result,
+    run_tasks,
+)
 
 FAN_IN = 8  # results that one task adds up: with 512 blocks a tree has three levels
 
@@ -64,6 +71,17 @@ class Stages:
     ) -> str:
         """Run the only task of a stage."""
         return self.run([self.task(stage, name, function, **arguments)])[0]
+
+    def keep(self, stage: str, contents: Contents) -> str:
+        """Write what the caller gave where tasks find it, unless it is there; return the file.
+
+        It is named by its content, so that what is computed from it is found again by that.
+        """
+        target = name_result(self.scratch, stage, hash_contents(contents))
+        if not os.path.exists(target):
+            write_result(target, contents)
+        self.targets.append(target)
+        return target
 
     def reduce(
         self, stage: str, function: Callable[..., Contents], paths: list[str], **arguments: Any

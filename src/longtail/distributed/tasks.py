@@ -108,8 +108,13 @@ def make_task(
     `identity` stands for the arguments where it is not their names that count but their content.
     """
     key = hash_arguments(function, arguments if identity is None else identity, scratch=scratch)
-    target = os.path.join(scratch, stage.replace(" ", "-"), key + _ENDING)
+    target = name_result(scratch, stage, key)
     return Task(stage, name, function, arguments, target, code_version())
+
+
+def name_result(scratch: str, stage: str, key: str) -> str:
+    """Return the file of a result of a stage."""
+    return os.path.join(scratch, stage.replace(" ", "-"), key + _ENDING)
 
 
 def run_task(task: Task, n_jobs: int | None = None) -> TaskReport:

@@ -9,7 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from longtail._columns import as_labels
+from longtail._columns import as_labels, show_label
+from longtail._labels import LabelForm
 from longtail._validation import check_columns, check_same_kind
 from longtail.estimators._outcomes import OutcomeCalibration
 from longtail.sparse import CountMatrix, check_sparse
@@ -50,7 +51,7 @@ class ClassTextEditing(OutcomeCalibration):
             state = self._fitted()
             if rows is None and label not in state.all_classes:
                 raise ValueError(f"there is no class {label!r} whose text could be removed.")
-            self._check_column(state.label_form, np.asarray(as_labels([label])))
+            _check_column(state.label_form, np.asarray(as_labels([label])))
             self._state = set_name(state, label, rows, self.n_jobs)
         return self
 
@@ -61,23 +62,30 @@ class ClassTextEditing(OutcomeCalibration):
         texts = read_class_texts(class_texts, self.n_features_in_)
         if texts is None:
             return None
-        check_same_kind(texts[0], labels.classes)
-        self._check_column(labels.form, texts[0])
+        check_text_labels(texts[0], labels.classes, labels.form)
         return texts
 
-    @staticmethod
-    def _check_column(form: Any, labels: NDArray[Any]) -> None:
-        """Refuse a class that an indicator matrix has no column for."""
-        check_columns(form, labels)
-        if form.is_indicator and not np.all((labels >= 0) & (labels < form.n_columns)):
-            raise ValueError(
-                f"labels are the {form.n_columns} columns of an indicator matrix; class_texts has "
-                "a text for another. Add an empty column for each class without documents."
-            )
+
+def check_text_labels(named: NDArray[Any], classes: NDArray[Any], form: LabelForm) -> None:
+    """Refuse labels that have a text but cannot be classes beside those of the documents."""
+    check_same_kind(named, classes)
+    _check_column(form, named)
 
 
-def read_class_texts(class_texts: Any, n_terms: int) -> ClassTexts | None:
+def _check_column(form: LabelForm, labels: NDArray[Any]) -> None:
+    """Refuse a class that an indicator matrix has no column for."""
+    check_columns(form, labels)
+    if form.is_indicator and not np.all((labels >= 0) & (labels < form.n_columns)):
+        raise ValueError(
+            f"labels are the {form.n_columns} columns of an indicator matrix; class_texts has "
+            "a text for another. Add an empty column for each class without documents."
+        )
+
+
+def read_class_texts(class_texts: Any, n_terms: int | None) -> ClassTexts | None:
     """Return the labels of a mapping or a pair, sorted, and the counts of their texts.
+
+    Where it is not known how many terms there are, `n_terms` is None: that of the first row.
 
     Raises
     ------
@@ -106,7 +114,7 @@ def read_class_texts(class_texts: Any, n_terms: int) -> ClassTexts | None:
     labels = labels[order]
     twice = np.flatnonzero(labels[1:] == labels[:-1])
     if len(twice):
-        raise ValueError(f"class_texts has label {labels[twice[0]]!r} twice.")
+        raise ValueError(f"class_texts has label {show_label(labels[twice[0]])} twice.")
     return labels, rows.gather(order)
 
 
@@ -133,10 +141,12 @@ def _as_floats(rows: Any) -> NDArray[np.float64]:
         raise ValueError(f"class_texts must hold rows of counts: {error}.") from None
 
 
-def _stack(rows: list[Any], n_terms: int, label: Any) -> CountMatrix:
-    """Return rows as counts of n_terms terms."""
+def _stack(rows: list[Any], n_terms: int | None, label: Any) -> CountMatrix:
+    """Return rows as counts of n_terms terms; of as many as the first has where it is None."""
     if not rows:
-        return CountMatrix.from_matrix(sp.csr_array((0, n_terms)))
+        return CountMatrix.from_matrix(sp.csr_array((0, n_terms or 0)))
+    if n_terms is None and rows[0].ndim == 2:
+        n_terms = rows[0].shape[1]
     for row in rows:
         if row.ndim != 2 or row.shape[1] != n_terms:
             of_class = "" if label is None else f" (class {label!r} or a later one)"

@@ -1,0 +1,141 @@
+"""Class texts of a fit over partitions: kept as files, counted, weighed; the bits of a plain fit.
+
+In: what `fit` takes as `class_texts`. Out: `ClassTexts`, two files. Which labels have a text
+decides the classes and the draws; what their texts count is seen by the self-check first. So a text
+that changes leaves all earlier results as they are; a label that is added or left out does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from longtail._columns import as_labels
+from longtail._validation import look_up
+from longtail.distributed.documents import read_statistics
+from longtail.distributed.memory import Plan
+from longtail.distributed.reading import read_vocabulary
+from longtail.distributed.results import Contents, read_flat_labels, read_part, read_result
+from longtail.distributed.stages import Stages
+from longtail.distributed.tasks import Run
+from longtail.estimators._class_texts import ClassTextEditing, read_class_texts
+from longtail.estimators._text_state import check_class_texts
+from longtail.estimators.text import TextClassifier
+from longtail.scoring.names import ClassNames
+from longtail.sparse import CountMatrix
+from longtail.store.texts import pack_texts
+from longtail.text import TokenizerOptions
+from longtail.training.name_rows import count_names
+
+STAGE = "class texts"
+_COUNTS, _NAMES, _TEXTS = "counts", "names", "texts"
+
+
+@dataclass(frozen=True)
+class ClassTexts:
+    """The files of class texts.
+
+    Attributes
+    ----------
+    labels : str
+        Labels that have a text, sorted.
+    rows : str
+        The counts of their texts, in the same order.
+    """
+
+    labels: str
+    rows: str
+
+    @property
+    def n_entries(self) -> int:
+        """How many terms the texts of all classes have."""
+        return len(read_result(self.rows).arrays[f"{_COUNTS}.data"])
+
+
+def check_given(estimator: Any, class_texts: Any) -> Any:
+    """Refuse what `fit` would, as far as that is known before anything is read.
+
+    Returns
+    -------
+    dict of label to str, or what was given
+        For texts those that are not blank; None where there is no text at all.
+    """
+    inner, given = estimator, class_texts
+    if isinstance(estimator, TextClassifier):
+        inner, given = estimator._new("classifier"), check_class_texts(class_texts) or None
+    if given is None:
+        return None
+    if not isinstance(inner, ClassTextEditing):
+        inner._read_class_texts(given, None)  # refuses them
+    if inner is not estimator:
+        as_labels(list(given))
+        return given
+    return None if read_class_texts(given, None) is None else given
+
+
+def keep_rows(class_texts: Any, n_terms: int, stages: Stages) -> ClassTexts:
+    """Keep rows of counts, now that the number of terms is known."""
+    labels, rows = _not_none(read_class_texts(class_texts, n_terms))
+    stages.on_stage(STAGE, 0, 0)
+    return ClassTexts(
+        stages.keep(STAGE, Contents().add_labels(labels)),
+        stages.keep(STAGE, Contents().add(_COUNTS, rows)),
+    )
+
+
+def keep_texts(
+    class_texts: Mapping[Any, str],
+    vocabulary: str,
+    options: TokenizerOptions,
+    stages: Stages,
+    plan: Plan,
+) -> ClassTexts:
+    """Keep texts, and count the terms of the vocabulary in them."""
+    labels, texts = as_labels(list(class_texts)), list(class_texts.values())
+    order = np.argsort(labels, kind="stable").tolist()
+    plan.check_class_texts(read_vocabulary(vocabulary, options), texts)
+    ordered = pack_texts(_TEXTS, (texts[i] for i in order))
+    return ClassTexts(
+        stages.keep(STAGE, Contents().add_labels(labels[order])),
+        stages.run_one(
+            STAGE,
+            count_class_texts,
+            texts=stages.keep(STAGE, Contents({}, ordered)),
+            vocabulary=vocabulary,
+            options=options,
+        ),
+    )
+
+
+def count_class_texts(run: Run, texts: str, vocabulary: str, options: TokenizerOptions) -> Contents:
+    """Count the terms of a vocabulary in texts, by the words that look like theirs."""
+    known = read_vocabulary(vocabulary, options)
+    rows = count_names(known, read_result(texts).texts(_TEXTS), run.n_jobs)
+    labels = np.arange(rows.shape[0])  # a text for each, in their order
+    return Contents().add(_COUNTS, _not_none(read_class_texts((labels, rows), known.n_terms))[1])
+
+
+def weigh_class_texts(run: Run, texts: ClassTexts, classes: str, statistics: str) -> Contents:
+    """Weigh the terms of texts by idf, a row for each class; note which classes have documents."""
+    sums = read_statistics(statistics)
+    rows = read_part(CountMatrix, read_result(texts.rows), _COUNTS)
+    in_texts = look_up(read_flat_labels(texts.labels), read_flat_labels(classes))
+    names = ClassNames.of(rows, sums.corpus).gather_classes(in_texts)
+    return Contents({}, {"has_documents": sums.class_sizes > 0}).add(_NAMES, names)
+
+
+def read_names(path: str, *, with_documents: bool = False) -> ClassNames:
+    """Map the names of classes; `with_documents` leaves out those of classes that have none."""
+    file = read_result(path)
+    names = read_part(ClassNames, file, _NAMES)
+    return names.select_classes(file.arrays["has_documents"]) if with_documents else names
+
+
+def _not_none(texts: Any) -> Any:
+    """Return texts that were checked before."""
+    if texts is None:
+        raise ValueError("class_texts has no text any more; it must stay as it is during a fit.")
+    return texts
