@@ -11,24 +11,30 @@ from dataclasses import replace
 
 from tests.oracle_calibration import Calibrator
 from tests.oracle_mixture import NO_RESIDUALS, Mixture, Part, fit_mixture
+from tests.oracle_names import Names
 from tests.oracle_score import Document, features, log_size
 from tests.oracle_scored_classes import (
     Scored,
     Shared,
     Task,
+    add_names,
     find,
     learn_residuals,
     score_classes,
 )
-from tests.oracle_search import Scorer, single
+from tests.oracle_search import Ranking, Scorer, single
 from tests.oracle_self_check import (
+    BONUSES,
     BUDGETS,
     Figures,
     SelfCheck,
+    choose_bonus,
     choose_budget,
     choose_residuals,
     choose_scorer,
+    first_f1,
     measure,
+    share_bonus,
 )
 from tests.oracle_shared_weights import CENTROID_WEIGHTS, DEFAULT_WEIGHTS
 
@@ -53,15 +59,14 @@ def check_scorers(task: Task, held_out: Sequence[int], learned: Shared) -> tuple
     scorers = [score_classes(task.problem, used, shared) for shared in selves]
     figures = [measure_scorer(scored) for scored in scorers]
     kept = choose_scorer(figures)
-    recalls = [measure_scorer(scorers[kept], budget).recall for budget in BUDGETS]
+    named = add_names(task, scorers[kept])  # candidates are found by names as well
+    *recalls, whole = [measure_scorer(named, budget).recall for budget in (*BUDGETS, None)]
     return selves[kept], SelfCheck(
         scorer_figures=figures,
-        recalls=[*recalls, figures[kept].recall],
+        recalls=[*recalls, whole],
         scorer=kept,
         budget=choose_budget(
-            recalls,
-            max([figures[kept].recall, *(recalls if task.has_several else [])]),
-            task.settings,
+            recalls, max([whole, *(recalls if task.has_several else [])]), task.settings
         ),
     )
 
@@ -73,41 +78,61 @@ def check_residuals(
     scored = score_classes(task.problem, rest_of(task, held_out), shared)
     residuals = learn_residuals(task, scored, check.budget)
     own = [task.problem.labels[i] for i in held_out]
+    named, names = add_names(task, scored), task.known_names
     candidates, parts = [], []
     for i in held_out:
         x = scored.weighted[i]
-        found = find(scored, x, task.n_candidates, check.budget)
+        found = find(named, x, task.n_candidates, check.budget)
         candidates.append(found)
-        parts.append([split(scored, residuals, x, c) for c in found])
+        parts.append([split(named, residuals, names, x, c) for c in found])
     correct = [[c in labels for c in row] for labels, row in zip(own, candidates, strict=True)]
     learned = fit_mixture(parts, correct, candidates, task.settings)
     mixtures = [NO_RESIDUALS, Mixture(), learned]
-    rankings = [
-        [
-            sorted(((-mixture.mix(p), c) for c, p in zip(found, row, strict=True)))
-            for found, row in zip(candidates, parts, strict=True)
-        ]
-        for mixture in mixtures
-    ]
-    figures = [
-        measure(own, [[c for _, c in row] for row in ranked], scored.classes.sizes)
-        for ranked in rankings
-    ]
+
+    def rank(mixture: Mixture) -> list[Ranking]:
+        rows = []
+        for found, row in zip(candidates, parts, strict=True):
+            scored_row = [(c, mixture.mix(part)) for c, part in zip(found, row, strict=True)]
+            rows.append(sorted(scored_row, key=lambda pair: (-pair[1], pair[0])))
+        return rows
+
+    def measure_ranking(ranked: Sequence[Ranking]) -> Figures:
+        return measure(own, classes_of(ranked), scored.classes.sizes)
+
+    rankings = [rank(mixture) for mixture in mixtures]
+    figures = [measure_ranking(ranked) for ranked in rankings]
     kept = choose_residuals(figures)
+    mixture, ranked = mixtures[kept], rankings[kept]
+    alone = names.without_documents(scored.classes.sizes) if names else []
+    n_empty = scored.classes.sizes.count(0) - len(alone)
+    if alone:
+        f1s = [first_f1(own, classes_of(rank(mixture.raise_bonus(more)))) for more in BONUSES]
+        mixture = mixture.raise_bonus(choose_bonus(f1s, task.settings))
+        ranked = rank(mixture)
+        figures[kept] = measure_ranking(ranked)
+        mixture = mixture.raise_bonus(share_bonus(len(alone), n_empty))
     calibrator = task.steps.fit_calibrator(
-        [[-loss for loss, _ in row] for row in rankings[kept]],
-        [[c in labels for _, c in row] for labels, row in zip(own, rankings[kept], strict=True)],
+        [[score for _, score in row] for row in ranked],
+        [[c in labels for c, _ in row] for labels, row in zip(own, ranked, strict=True)],
         task.settings.fewest_calibrated,
         task.has_several,
     )
-    checked = replace(check, residual_figures=figures, residuals=kept, mixture=mixtures[kept])
+    checked = replace(check, residual_figures=figures, residuals=kept, mixture=mixture)
     return checked, calibrator
 
 
-def split(scored: Scored, residuals: Scorer, x: Document, c: int) -> Part:
+def classes_of(ranked: Sequence[Ranking]) -> list[list[int]]:
+    """The classes of rankings, without their scores."""
+    return [[c for c, _ in row] for row in ranked]
+
+
+def split(scored: Scored, residuals: Scorer, names: Names | None, x: Document, c: int) -> Part:
     """What the score of a document for a class consists of."""
     stored, bias = [single(v) for v in features(scored.classes, x, c)], residuals.biases[c]
     values = [*stored, residuals.score(x, c) - bias, bias]
+    if names is not None:
+        is_alone = c in names.without_documents(scored.classes.sizes)
+        values += [names.match(x, c), float(is_alone)]
     return Part(scored.scorer.score(x, c), values, log_size(scored.classes, c))
 
 

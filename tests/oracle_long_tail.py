@@ -6,11 +6,12 @@ Slow, obvious, and importing nothing of ours. A document is a dict term -> count
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tests.oracle_calibration import Calibrator, calibrate, choose_set
 from tests.oracle_held_out import check_residuals, check_scorers
+from tests.oracle_names import add_scorers, weigh_names
 from tests.oracle_sampling import draw_labels, hold_out
 from tests.oracle_score import Document, log_size
 from tests.oracle_scored_classes import (
@@ -43,8 +44,25 @@ class OracleModel:
 
     @property
     def scorer(self) -> Scorer:
-        """Of all documents."""
+        """Of all documents, without names."""
         return self.scored.scorer
+
+    @property
+    def ranking_scorer(self) -> Scorer:
+        """Of documents and names."""
+        if self.task.names is None:
+            return self.scorer
+        given = self.scored.classes.sizes, self.check.mixture.name_weights
+        return add_scorers(self.scorer, self.task.names.as_scorer(*given))
+
+    @property
+    def ranking_residuals(self) -> Scorer:
+        """Residuals, and what is left of the bonus of classes without documents."""
+        if self.task.names is None:
+            return self.residuals
+        given = self.scored.classes.sizes, self.check.mixture.name_weights
+        pairs = zip(self.residuals.biases, self.task.names.late_bonus(*given), strict=True)
+        return replace(self.residuals, biases=[bias + late for bias, late in pairs])
 
 
 def fit(
@@ -56,12 +74,18 @@ def fit(
     C: float = 1.0,
     settings: Settings | None = None,
     steps: Steps | None = None,
+    texts: Mapping[int, Document] | None = None,
 ) -> OracleModel:
-    """Sum, draw, learn the shared score, check it on what is held out, learn residuals on all."""
-    settings = settings or Settings()
-    task = Task(sum_up(documents, labels, n_terms), seed, candidates, C, settings, steps or Steps())
+    """Sum, draw, learn the shared score, check it on what is held out, learn residuals on all.
+
+    `texts` has the counts of the terms of classes' names.
+    """
+    settings, texts = settings or Settings(), texts or {}
+    problem = sum_up(documents, labels, n_terms, texts)
+    names = weigh_names(problem, texts) if texts else None
+    task = Task(problem, seed, candidates, C, settings, steps or Steps(), names)
     n_held_out = min(int(settings.held_out_share * len(labels)), settings.most_held_out)
-    held_out = hold_out(labels, n_held_out, seed)
+    held_out = hold_out(labels, n_held_out, seed, texts)
     sample = draw_labels(labels, settings.n_sampled, seed, without=held_out)
     shared = learn_shared(task, sample)
     check, calibrator = SelfCheck(), Calibrator()
@@ -81,14 +105,13 @@ def fit(
 
 def predict_topk(model: OracleModel, documents: Sequence[Document], k: int) -> list[Ranking]:
     """The k best classes of each document with their scores."""
-    return [rank(model, document)[:k] for document in documents]
+    return [ranked[:k] for ranked in rank(model, documents)]
 
 
 def predict_proba_topk(model: OracleModel, documents: Sequence[Document], k: int) -> list[Ranking]:
     """The k best classes of each document with calibrated probabilities."""
     rows = []
-    for document in documents:
-        ranked = rank(model, document)
+    for ranked in rank(model, documents):
         probabilities = calibrate([score for _, score in ranked], model.calibrator)
         rows.append([(c, p) for (c, _), p in zip(ranked, probabilities, strict=True)][:k])
     return rows
@@ -102,8 +125,12 @@ def predict_sets(
     return [[c for c, _ in row[: choose_set([p for _, p in row], max_labels)]] for row in ranked]
 
 
-def rank(model: OracleModel, document: Document) -> Ranking:
+def rank(model: OracleModel, documents: Sequence[Document]) -> list[Ranking]:
     """Candidates by the pruned query, ranked by score and residual of all terms."""
-    x = weigh(model.task.problem, document, model.shared.term_weights)
-    found = find(model.scored, x, model.task.n_candidates, model.check.budget)
-    return rerank(x, found, model.scorer, model.residuals)
+    scored, residuals = replace(model.scored, scorer=model.ranking_scorer), model.ranking_residuals
+    rankings = []
+    for document in documents:
+        x = weigh(model.task.problem, document, model.shared.term_weights)
+        found = find(scored, x, model.task.n_candidates, model.check.budget)
+        rankings.append(rerank(x, found, scored.scorer, residuals))
+    return rankings

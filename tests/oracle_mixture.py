@@ -1,15 +1,17 @@
 """How much features and residuals count by the size of the class, in plain lists.
 
 Imports nothing of ours. A part is what one candidate has: score, six features, the residual without
-its bias, the bias, and ln n_c.
+its bias, the bias, and ln n_c; where classes have names, what the document has in common with the
+name, and 1 for a class without documents.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from tests.oracle_names import FIRST_NAME_WEIGHTS
 from tests.oracle_score import softmax
 from tests.oracle_scored_classes import Settings
 from tests.oracle_search import Scorer, single
@@ -31,22 +33,25 @@ class Mixture:
     """Added to each feature's weight, and factors of the residual's weights and bias.
 
     The first row for a class of one document, the second per unit of ln n_c, the others per unit
-    beyond a class of 2, 5 and 20 documents.
+    beyond a class of 2, 5 and 20 documents. `names` is added to the weight of a name, and to the
+    bonus of a class without documents.
     """
 
     features: list[list[float]] = field(default_factory=lambda: [[0.0] * 6 for _ in range(5)])
     residuals: list[list[float]] = field(
         default_factory=lambda: [[1.0, 1.0], *([0.0, 0.0] for _ in range(4))]
     )
+    names: list[list[float]] = field(default_factory=lambda: [[0.0, 0.0] for _ in range(5)])
 
     def mix(self, part: Part) -> float:
         """The final score."""
-        factors = self.factors(part.log_size)
+        factors = self.factors(part.log_size)[: len(part.values)]
         return part.score + math.fsum(v * f for v, f in zip(part.values, factors, strict=True))
 
     def factors(self, log_size: float) -> list[float]:
-        """What counts for a class of this size: six changes, and two factors."""
-        table = [a + b for a, b in zip(self.features, self.residuals, strict=True)]
+        """What counts for a class of this size: six changes, two factors, and two changes."""
+        rows = zip(self.features, self.residuals, self.names, strict=True)
+        table = [a + b + c for a, b, c in rows]
         basis = size_basis(log_size)
         return [dot(basis, column) for column in zip(*table, strict=True)]
 
@@ -54,7 +59,7 @@ class Mixture:
         """The residual of each class as it counts; nothing stays where no factor is left."""
         if not any(any(row) for row in self.residuals):
             return Scorer([{} for _ in log_sizes], [0.0] * len(log_sizes), [0.0] * len(log_sizes))
-        factors = [self.factors(size)[N_FEATURES:] for size in log_sizes]
+        factors = [self.factors(size)[N_FEATURES:N_PARTS] for size in log_sizes]
         return Scorer(
             [
                 {t: single(w * single(weight)) for t, w in row.items()}
@@ -68,6 +73,17 @@ class Mixture:
         """Of the final ranking, for a class of this size."""
         changes = self.factors(log_size)[:N_FEATURES]
         return [w + change for w, change in zip(learned, changes, strict=True)]
+
+    def raise_bonus(self, more: float) -> Mixture:
+        """The same with another bonus of classes without documents."""
+        weight, bonus = self.names[0]
+        return replace(self, names=[[weight, bonus + more], *self.names[1:]])
+
+    @property
+    def name_weights(self) -> list[float]:
+        """Of a name, per unit of ln n_c, and the bonus."""
+        added = self.names[0][0], self.names[1][0], self.names[0][1]
+        return [first + more for first, more in zip(FIRST_NAME_WEIGHTS, added, strict=True)]
 
 
 def size_basis(log_size: float) -> list[float]:
@@ -103,12 +119,15 @@ def fit_mixture(
                 classes.append(c)
     if len(lists) < settings.fewest_mixed or n_others < 1:
         return Mixture()
-    columns = [(k, row) for row in range(5) for k in range(N_PARTS) if k != SIZE or row == 0]
+    n_parts = len(parts[0][0].values)
+    # The size and the bonus are one number each, a name's weight is a line.
+    n_rows = [1 if k == SIZE else 5 for k in range(N_PARTS)] + [2, 1]
+    columns = [(k, row) for row in range(5) for k in range(n_parts) if row < n_rows[k]]
     if len(lists) < settings.fewest_bent:
         columns = [(part, row) for part, row in columns if row < 2]
     if deviation([part.log_size for part in listed]) < settings.smallest_spread:
-        columns = [(part, 0) for part in range(N_PARTS) if part != SIZE]
-    scales = [deviation([part.values[k] for part in listed]) + 1e-9 for k in range(N_PARTS)]
+        columns = [(part, 0) for part in range(n_parts) if part != SIZE]
+    scales = [deviation([part.values[k] for part in listed]) + 1e-9 for k in range(n_parts)]
     values = [
         [
             [p.values[k] / scales[k] * size_basis(p.log_size)[row] for k, row in columns]
@@ -121,12 +140,13 @@ def fit_mixture(
     share = settings.macro_share
     weights = [(1 - share) / len(lists) + share * v / math.fsum(once) for v in once]
     changes = minimise(values, scores, weights, settings.mixture_prior / len(lists))
-    table = [[0.0] * N_PARTS for _ in range(5)]
+    table = [[0.0] * (N_PARTS + 2) for _ in range(5)]
     for (k, row), change in zip(columns, changes, strict=True):
         table[row][k] = change / scales[k]
     return Mixture(
         [row[:N_FEATURES] for row in table],
-        [[1.0 + table[0][6], 1.0 + table[0][7]], *(row[N_FEATURES:] for row in table[1:])],
+        [[1.0 + table[0][6], 1.0 + table[0][7]], *(row[N_FEATURES:N_PARTS] for row in table[1:])],
+        [row[N_PARTS:] for row in table],
     )
 
 

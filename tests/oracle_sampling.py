@@ -30,10 +30,15 @@ def uniform(seed: int, document: int, draw: int = 0) -> float:
     return (random_bits(seed, document, draw) >> 11) / 2**53
 
 
-def hold_out(labels: Sequence[Sequence[int]], n: int, seed: int) -> list[int]:
-    """The n documents of lowest draw; the document of highest draw of each class always stays."""
+def hold_out(
+    labels: Sequence[Sequence[int]], n: int, seed: int, named: Collection[int] = ()
+) -> list[int]:
+    """The n documents of lowest draw; the document of highest draw of each class always stays.
+
+    Unless the class is named: then it may lose all.
+    """
     draws = {i: uniform(seed, i) for i in range(len(labels))}
-    classes = {c for own in labels for c in own}
+    classes = {c for own in labels for c in own if c not in named}
     stay = {max((i for i in draws if c in labels[i]), key=draws.__getitem__) for c in classes}
     return sorted((i for i in draws if i not in stay), key=draws.__getitem__)[:n]
 

@@ -8,9 +8,10 @@ decides how much is done is one of `Settings`.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tests.oracle_calibration import Calibrator, fit_calibrator
+from tests.oracle_names import FIRST_NAME_WEIGHTS, Names, add_scorers
 from tests.oracle_score import Document, OracleClasses, Parts
 from tests.oracle_search import (
     Problem,
@@ -44,6 +45,7 @@ class Settings:
     most_held_out: int = 15_000
     most_checked: int = 2_000
     most_lost_recall: float = 0.01
+    most_lost_f1: float = 0.01
     fewest_mixed: int = 200
     fewest_bent: int = 1_000
     macro_share: float = 0.15
@@ -77,6 +79,14 @@ class Task:
     C: float = 1.0
     settings: Settings = field(default_factory=Settings)
     steps: Steps = field(default_factory=Steps)
+    names: Names | None = None
+
+    @property
+    def known_names(self) -> Names | None:
+        """Those of classes that have a document, the only ones that a held-out one may have."""
+        if self.names is None:
+            return None
+        return self.names.of_classes({c for own in self.problem.labels for c in own})
 
     @property
     def has_several(self) -> bool:
@@ -120,6 +130,15 @@ def score_classes(problem: Problem, used: Collection[int], shared: Shared) -> Sc
         shared.feature_weights,
         [weigh(problem, document, shared.term_weights) for document in problem.documents],
     )
+
+
+def add_names(task: Task, scored: Scored) -> Scored:
+    """The scorer of documents and names, before the weights of names are learned."""
+    names = task.known_names
+    if names is None:
+        return scored
+    of_names = names.as_scorer(scored.classes.sizes, FIRST_NAME_WEIGHTS)
+    return replace(scored, scorer=add_scorers(scored.scorer, of_names))
 
 
 def find(

@@ -53,12 +53,18 @@ def single(value: float) -> float:
     return float(struct.unpack("f", struct.pack("f", value))[0])
 
 
-def sum_up(documents: Sequence[Document], labels: Sequence[Sequence[int]], n_terms: int) -> Problem:
+def sum_up(
+    documents: Sequence[Document],
+    labels: Sequence[Sequence[int]],
+    n_terms: int,
+    named: Collection[int] = (),
+) -> Problem:
     """Document frequencies, idf, each term's share of all class sums, classes per term.
 
-    A document counts once for each of its labels, in everything.
+    A document counts once for each of its labels, in everything. Named classes need no document.
     """
-    n_classes, m = max(c for own in labels for c in own) + 1, sum(map(len, labels))
+    n_classes = max(*named, *(c for own in labels for c in own)) + 1
+    m = sum(map(len, labels))
     ones = [1.0] * n_terms
     quantized = [
         {t: round(v / QUANTUM) for t, v in scoring.weigh(document, ones).items()}

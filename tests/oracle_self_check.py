@@ -13,6 +13,7 @@ SCORERS = ("nearest centroid", "default feature weights", "no term weights", "le
 RESIDUALS = ("none", "as learned", "mixture")
 BANDS = ((1, 1), (2, 5), (6, 20), (21, 100), (101, math.inf))  # smallest and largest size
 BUDGETS = (1, 4, 16)  # postings per class, beside the whole query
+BONUSES = [n / 10 for n in range(11)]  # of classes without documents, on top of the learned one
 
 
 @dataclass(frozen=True)
@@ -102,6 +103,26 @@ def choose_budget(recalls: Sequence[float], best: float, settings: Settings) -> 
         if recall >= (1.0 - settings.most_lost_recall) * best:
             return budget
     return None
+
+
+def first_f1(labels: Sequence[Sequence[int]], found: Sequence[Sequence[int]]) -> float:
+    """Mean over documents of the F1 of the first five candidates."""
+    scores = [
+        2.0 * sum(c in own for c in row[:5]) / (len(row[:5]) + len(own))
+        for own, row in zip(labels, found, strict=True)
+    ]
+    return math.fsum(scores) / len(scores)
+
+
+def choose_bonus(figures: Sequence[float], settings: Settings) -> float:
+    """The highest bonus that loses at most a share of the best F1."""
+    least = (1.0 - settings.most_lost_f1) * max(figures)
+    return max(b for b, figure in zip(BONUSES, figures, strict=True) if figure >= least)
+
+
+def share_bonus(n_held_out: int, n_empty: int) -> float:
+    """-ln of how many times more classes have no document than were held out whole."""
+    return -math.log(max(1.0, n_empty / n_held_out))
 
 
 def choose_residuals(figures: Sequence[Figures]) -> int:

@@ -9,18 +9,18 @@ to differ by 1e-11 and all others by 1e-14, unless that rounds a 32-bit number t
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
 
-from longtail import LongTailClassifier
+from longtail import LongTailClassifier, TextClassifier
 from longtail._constants import WHOLE_QUERY
 from longtail._labels import as_sets
 from longtail.training import calibration, mixture, residuals, self_check
 from longtail.training.sampling import draw_labels, draw_seed, hold_out
 from tests import oracle_long_tail as oracle
-from tests import oracle_score
+from tests import oracle_names, oracle_score, oracle_text
 from tests.conftest import make_problem
 from tests.oracle_scored_classes import Settings, Shared, Steps, score_classes
 from tests.oracle_self_check import RESIDUALS, SCORERS
@@ -47,6 +47,7 @@ IN_CONFIG = {  # the field of FitConfig for each setting
 }
 WHERE = {  # the module's name for each other setting
     "most_lost_recall": (self_check, "MAX_LOST_RECALL"),
+    "most_lost_f1": (self_check, "MAX_LOST_F1"),
     "fewest_mixed": (mixture, "MIN_MIXED"),
     "fewest_bent": (mixture, "MIN_BENT"),
     "macro_share": (mixture, "MACRO_SHARE"),
@@ -71,6 +72,8 @@ class Case:
     C: float = 1.0
     settings: Settings = SMALL
     shows: frozenset[str] = frozenset()
+    names: dict[int, np.ndarray] = field(default_factory=dict)  # counts of the names of classes
+    texts: tuple[list[str], dict[int, str]] | None = None  # of documents and names, where X is
 
     @property
     def label_sets(self) -> list[list[int]]:
@@ -172,6 +175,60 @@ def of_label_sets(seed, *shows, n_classes=9, empty=True, most=3, **settings):
     )
 
 
+def with_names(case, *shows, empty=(3,), unnamed=(0,), own=0.7, **settings):
+    """Names that share terms with documents of their class; some are all that a class has.
+
+    Class ids make way for the classes without documents. Some names have a term of no document.
+    """
+    rng = np.random.default_rng(case.seed)
+    n_classes = 1 + max(c for labels in case.label_sets for c in labels) + len(empty)
+    ids = [c for c in range(n_classes) if c not in empty]
+    y = [[ids[c] for c in labels] for labels in case.label_sets]
+    if np.ndim(case.y[0]) == 0:
+        y = np.array([c for [c] in y])
+    X = np.hstack([case.X, np.zeros((len(case.X), 1), int)])  # the last term is in names alone
+    names = {}
+    for c in range(n_classes):
+        members = [i for i, labels in enumerate(y) if c in np.atleast_1d(labels)]
+        row = X[rng.choice(members)] if members else rng.poisson(0.2, X.shape[1])
+        row = row * (rng.random(len(row)) < own)
+        row[-1] = c % 3 == 0
+        names[c] = row
+    names = {c: row for c, row in names.items() if c not in unnamed}
+    named = frozenset({*case.shows, *shows, "named"})
+    case = replace(case, X=X, y=y, names=names, shows=named)
+    return replace(case, settings=replace(case.settings, **settings))
+
+
+WORDS = ("bear", "bears", "brown", "fox", "foxes", "owl", "owls", "barn", "night", "nightly")
+
+
+def of_texts(seed, *shows):
+    """Documents and names are texts; their counts are those of the oracle."""
+    rng, n_classes = np.random.default_rng(seed), 14
+    profiles = rng.dirichlet(np.full(len(WORDS), 0.4), n_classes)
+    popularity = 1 / np.arange(1, n_classes + 1) ** 1.5
+    y = rng.choice(n_classes, 70, p=popularity / popularity.sum())
+    y = np.append(np.arange(n_classes), y)
+    documents = [" ".join(rng.choice(WORDS, rng.integers(3, 7), p=profiles[c])) for c in y]
+    names = {c: " ".join(rng.choice(WORDS, 2, p=profiles[c])) + "ish" for c in range(1, n_classes)}
+    names |= {14: "a Brown, bearish fox", 15: "owling; by night"}
+    counted = [oracle_text.terms(text) for text in documents]
+    frequencies = oracle_text.document_frequencies(counted)
+    vocabulary = sorted(t for t, n in frequencies.items() if n > 1 or " " not in t)
+    X = np.array([[row.get(term, 0.0) for term in vocabulary] for row in counted])
+    rows = oracle_names.count_names(list(names.values()), vocabulary)
+    dense = [[row.get(t, 0.0) for t in range(len(vocabulary))] for row in rows]
+    return Case(
+        X,
+        y,
+        seed=seed,
+        shows=frozenset({*shows, "named"}),
+        names=dict(zip(names, np.array(dense), strict=True)),
+        texts=(documents, names),
+    )
+
+
 CASES = {
     "label sets 1": lambda: of_label_sets(1),
     "label sets 2": lambda: of_label_sets(2, first_candidates=4, n_uniform=2),
@@ -179,6 +236,27 @@ CASES = {
     "label sets of one": lambda: replace(
         plain(4, "mixture"), y=[[int(c)] for c in make_problem(4).y]
     ),
+    "names": lambda: with_names(plain(4), "none", "no document"),
+    "names of lonely classes": lambda: with_names(
+        with_lonely_and_empty_documents(), "shared", "late bonus", "learned weights", empty=(2, 9)
+    ),
+    "names of many classes": lambda: with_names(
+        of_many_classes(1, 3), "held out whole", "late bonus", "learned weights", "pruned"
+    ),
+    "names, most without documents": lambda: with_names(
+        of_many_classes(9, 10), "shared", "lower bonus", "learned weights", empty=range(7, 19)
+    ),
+    "names of all": lambda: with_names(
+        crowded(12), "whole query", "learned weights", unnamed=(), most_lost_recall=-1.0
+    ),
+    "names, nothing learned": lambda: with_names(
+        of_many_classes(3, 0), "held out whole", fewest_mixed=10**6
+    ),
+    "names of label sets": lambda: with_names(of_label_sets(1), "no document", empty=(1, 4)),
+    "names of many label sets": lambda: with_names(
+        of_label_sets(2, n_classes=30), "held out whole", "learned weights", empty=(3, 8)
+    ),
+    "names and texts": lambda: of_texts(4, "learned weights", "held out whole", "late bonus"),
     "seed 2": lambda: plain(2, "none"),
     "seed 4": lambda: plain(4, "mixture"),
     "seed 5": lambda: plain(5, "nearest centroid", "mixture"),
@@ -233,7 +311,11 @@ def fitted(request):
                 return replace(super()._config(), **settings)
 
         ours = Configured(case.candidates, case.C, random_state=case.seed)
-        ours.fit(case.X, case.y)
+        if case.texts is None:
+            ours.fit(case.X, case.y, class_texts=case.names or None)
+        else:
+            documents, names = case.texts
+            ours = TextClassifier(ours).fit(documents, case.y, class_texts=names).classifier_
     theirs = oracle.fit(
         oracle_score.to_documents(case.X.tolist()),
         case.label_sets,
@@ -242,14 +324,22 @@ def fitted(request):
         case.candidates,
         case.C,
         case.settings,
+        texts=dict(zip(case.names, to_rows(case.names), strict=True)),
     )
     return Fitted(case, ours, theirs)
+
+
+def to_rows(names):
+    """Counts of names as dicts."""
+    return oracle_score.to_documents([row.tolist() for row in names.values()])
 
 
 def test_draws(fitted):
     case, theirs = fitted.case, fitted.theirs
     labels, seed = as_sets(case.label_sets), draw_seed(case.seed)
-    held_out = hold_out(labels, len(theirs.held_out), seed)
+    labels = labels.with_classes(fitted.ours.classes_)
+    named = np.isin(labels.classes, list(case.names)) if case.names else None
+    held_out = hold_out(labels, len(theirs.held_out), seed, named)
     assert held_out.tolist() == theirs.held_out
     sample = draw_labels(labels, case.settings.n_sampled, seed, without=held_out)
     places = sample - labels.indptr[labels.document_ids[sample]]
@@ -275,13 +365,24 @@ def class_rows(scorer):
     ]
 
 
-@pytest.mark.parametrize("name", ["scorer", "residuals"])
+def test_names(fitted):
+    ours, theirs = fitted.state.names, fitted.theirs.task.names
+    assert (ours is None) == (theirs is None) == (not fitted.case.names)
+    if ours is not None:
+        assert ours.named.tolist() == theirs.named
+        for mine, expected in zip(class_rows(ours), theirs.rows, strict=True):
+            assert mine == pytest.approx(expected, **CLOSE_IN_32_BITS)
+
+
+@pytest.mark.parametrize("name", ["scorer", "residuals", "ranking_scorer", "ranking_residuals"])
 def test_weights_of_classes(fitted, name):
     ours, theirs = getattr(fitted.state, name), getattr(fitted.theirs, name)
     for mine, expected in zip(class_rows(ours), theirs.weights, strict=True):
+        if name == "ranking_scorer":  # without zeros: terms of names that no document has
+            mine, expected = ({t: w for t, w in row.items() if w} for row in (mine, expected))
         assert mine == pytest.approx(expected, **CLOSE_IN_32_BITS)
     assert ours.biases == pytest.approx(theirs.biases, **CLOSE)
-    if name == "scorer":
+    if name.endswith("scorer"):
         assert ours.length_weights == pytest.approx(theirs.length_weights, **CLOSE)
 
 
@@ -293,6 +394,7 @@ def test_self_check(fitted):
     kept = ours.kept_mixture
     assert kept.residuals == pytest.approx(np.array(theirs.mixture.residuals), **CLOSE)
     assert kept.features == pytest.approx(np.array(theirs.mixture.features), **CLOSE)
+    assert ours.name_weights == pytest.approx(theirs.mixture.name_weights, **CLOSE)
     assert ours.recalls == pytest.approx(theirs.recalls, **CLOSE)
     for figures, expected in (
         (ours.scorer_figures, theirs.scorer_figures),
@@ -372,9 +474,30 @@ def what_it_shows(theirs):
             ("uniform", any(m > 0.0 for m in multiplicities)),
             ("listed already", -math.inf in multiplicities),
             ("several", task.has_several),
+            *what_names_show(theirs),
         )
         if is_shown
     }
+
+
+def what_names_show(theirs):
+    """What was learned of names, and which classes had no documents when it was."""
+    task, name_weights = theirs.task, theirs.check.mixture.name_weights
+    if task.names is None:
+        return []
+    held_out_of = {c for i in theirs.held_out for c in task.problem.labels[i]}
+    used = [i for i in theirs.scored.used if i not in theirs.held_out]
+    left = {c for i in used for c in task.problem.labels[i]}
+    empty = [c for c, size in enumerate(theirs.scored.classes.sizes) if size == 0]
+    return [
+        ("named", True),
+        ("held out whole", bool(held_out_of - left)),
+        ("no document", bool(empty)),
+        ("shared", len(empty) > len(held_out_of - left) > 0),
+        ("learned weights", name_weights[0] != 17.0 and name_weights[1] != -2.0),
+        ("late bonus", name_weights[2] > 1.5),
+        ("lower bonus", name_weights[2] < 1.5),
+    ]
 
 
 def test_the_cases_hold_what_they_are_for(fitted):

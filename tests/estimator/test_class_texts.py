@@ -20,6 +20,7 @@ from longtail.training.mixture import MACRO_SHARE, N_PARTS, PRIOR, PairParts, fi
 from longtail.training.name_rows import LEAST_SIMILARITY, MAX_SIMILAR, count_names
 from longtail.training.sampling import draw_seed, hold_out
 from longtail.training.self_check import share_bonus
+from tests import oracle_names
 
 N_CLASSES, N_UNSEEN, N_NOISE = 150, 30, 60
 WORDS = ("fox", "foxes", "bear", "bears", "owl", "barn", "night", "nightly", "honey", "hoots")
@@ -313,42 +314,23 @@ def test_weights_of_names_minimise_the_softmax_loss():
 # ---- from texts
 
 
-def cosine_of_ngrams(word, terms):
-    """Similarity of a word with each term by character n-grams, in plain dicts."""
-
-    def grams(text):
-        edged = f" {text} "
-        pieces = [edged[i : i + n] for n in (3, 4, 5) for i in range(len(edged) - n + 1)]
-        return Counter([*pieces, f"={text}"])
-
-    frequencies = Counter(gram for term in terms for gram in grams(term))
-
-    def vector(text):
-        weighted = {
-            gram: (1 + math.log(n)) * (math.log((1 + len(terms)) / (1 + frequencies[gram])) + 1)
-            for gram, n in grams(text).items()
-        }
-        norm = math.sqrt(sum(value**2 for value in weighted.values()))
-        return {gram: value / norm for gram, value in weighted.items()}
-
-    query = vector(word)
-    return [sum(query.get(gram, 0) * w for gram, w in vector(term).items()) for term in terms]
-
-
 def test_words_stand_for_words_that_look_like_them():
-    vectorizer = TextVectorizer(ngram_range=(1, 1))
-    vectorizer.fit([" ".join(WORDS)])
-    vocabulary = vectorizer.vocabulary_
-    terms = vocabulary.terms
-    rows = count_names(vocabulary, ["Bear, nights", "§", "foxlike bear bear"], None).toarray()
-    assert not rows[1].any()
-    for row, words in ((rows[0], ["bear", "nights"]), (rows[2], ["foxlike", "bear", "bear"])):
-        expected = np.zeros(len(terms))
-        for word in words:
-            similar = np.array(cosine_of_ngrams(word, terms))
-            expected += np.where(similar >= LEAST_SIMILARITY, similar**2, 0)
-        assert len(terms) <= MAX_SIMILAR
-        assert row == pytest.approx(expected, abs=1e-4)
+    """As the oracle has them: at most twenty each, bigrams as in a document."""
+    alike = [f"undergroundish{letter}" for letter in "abcdefghijklmnopqrstuvwxyz"]
+    documents = [" ".join([*WORDS, *alike]), "brown bear", "brown bear", "a fox", "a fox"]
+    vocabulary = TextVectorizer().fit(documents).vocabulary_
+    names = ["Bear, nights", "§", "foxlike bear bear", "brown bear; a fox!", "Undergroundish"]
+    expected = oracle_names.count_names(names, vocabulary.terms, MAX_SIMILAR, LEAST_SIMILARITY)
+    rows = count_names(vocabulary, names, None)
+    assert rows.shape == (len(names), len(vocabulary.terms))
+    for row, counts in zip(rows.toarray().tolist(), expected, strict=True):
+        counted = {t: value for t, value in enumerate(row) if value}
+        assert counted == pytest.approx(counts, rel=1e-9)
+    assert expected[1] == {}
+    assert len(expected[4]) == MAX_SIMILAR < len(alike)
+    assert len(oracle_names.count_names(names, vocabulary.terms, 100)[4]) == len(alike)
+    bigrams = {vocabulary.terms[t] for t in expected[3] if " " in vocabulary.terms[t]}
+    assert bigrams == {"brown bear", "a fox"}
 
 
 @pytest.fixture(scope="module")
