@@ -26,6 +26,8 @@ class Calibrator:
     held_out: list[Point] = field(default_factory=list)
     marginal: bool = False
     likely: list[Point] = field(default_factory=list)  # marginals of at least 0.05, highest first
+    short_length: int = 1  # a document of fewer terms is short
+    short_slope: float = 0.0
 
 
 def candidate_log_odds(scores: Sequence[float]) -> list[float]:
@@ -109,14 +111,67 @@ def read_map(knots: Knots, odds: float) -> float:
     return knots[-1][1]
 
 
-def calibrate(scores: Sequence[float], calibrator: Calibrator) -> list[float]:
+def shortness(length: int, short_length: int) -> float:
+    """ln of how many times shorter a document is than one that is not short; 0 if it is not."""
+    return max(0.0, math.log(short_length / max(length, 1)))
+
+
+def doubt(p: float, length: int, short_length: int, slope: float) -> float:
+    """The probability whose log odds are lower by slope times shortness; at most 0.999 before."""
+    loss = slope * shortness(length, short_length)
+    if loss == 0.0:
+        return p
+    p = min(p, 0.999)
+    odds = p / (1.0 - p) * math.exp(-loss)
+    return odds / (1.0 + odds)
+
+
+def learn_shortness(
+    calibrator: Calibrator,
+    lengths: Sequence[int],
+    cut: Sequence[tuple[int, Sequence[float], bool]],
+) -> Calibrator:
+    """The slope under which so many cut documents are correct as are expected.
+
+    Each counts by its shortness: that is where the likelihood has its maximum. `cut` has the
+    length, the scores and whether the best candidate is correct of each.
+    """
+    if not calibrator.top:
+        return calibrator
+    short = max(sorted(lengths)[int(0.1 * (len(lengths) - 1))], 1)
+
+    def surplus(slope: float) -> float:
+        return math.fsum(
+            shortness(length, short)
+            * (hit - doubt(calibrate(row, calibrator)[0], length, short, slope))
+            for length, row, hit in cut
+        )
+
+    low, high = 0.0, 4.0
+    if surplus(1e-300) >= 0.0:
+        return replace(calibrator, short_length=short)
+    while high - low > 1e-11:
+        middle = (low + high) / 2.0
+        low, high = (low, middle) if surplus(middle) >= 0.0 else (middle, high)
+    return replace(calibrator, short_length=short, short_slope=low)
+
+
+def calibrate(
+    scores: Sequence[float], calibrator: Calibrator, length: int | None = None
+) -> list[float]:
     """Probabilities of a document's candidates: none above the best, together at most 1.
 
     Marginals are not brought to a sum of 1.
     """
     odds = label_log_odds(scores) if calibrator.marginal else candidate_log_odds(scores)
     top = read_map(calibrator.top, odds[0])
-    others = [min(read_map(calibrator.others, v), top) for v in odds[1:]]
+    others = [read_map(calibrator.others, v) for v in odds[1:]]
+    if length is not None:
+        short, slope = calibrator.short_length, calibrator.short_slope
+        top = doubt(top, length, short, slope)
+        if calibrator.marginal:
+            others = [doubt(v, length, short, slope) for v in others]
+    others = [min(v, top) for v in others]
     total = math.fsum(others)
     if calibrator.marginal:
         return [top, *others]

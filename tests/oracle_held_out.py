@@ -6,12 +6,14 @@ those of all.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tests.oracle_calibration import Calibrator
+from tests.oracle_calibration import Calibrator, learn_shortness
 from tests.oracle_mixture import NO_RESIDUALS, Mixture, Part, fit_mixture
 from tests.oracle_names import Names
+from tests.oracle_sampling import uniform
 from tests.oracle_score import Document, features, log_size
 from tests.oracle_scored_classes import (
     Scored,
@@ -22,7 +24,7 @@ from tests.oracle_scored_classes import (
     learn_residuals,
     score_classes,
 )
-from tests.oracle_search import Ranking, Scorer, single
+from tests.oracle_search import Ranking, Scorer, single, weigh
 from tests.oracle_self_check import (
     BONUSES,
     BUDGETS,
@@ -90,11 +92,7 @@ def check_residuals(
     mixtures = [NO_RESIDUALS, Mixture(), learned]
 
     def rank(mixture: Mixture) -> list[Ranking]:
-        rows = []
-        for found, row in zip(candidates, parts, strict=True):
-            scored_row = [(c, mixture.mix(part)) for c, part in zip(found, row, strict=True)]
-            rows.append(sorted(scored_row, key=lambda pair: (-pair[1], pair[0])))
-        return rows
+        return [rank_parts(mixture, *row) for row in zip(candidates, parts, strict=True)]
 
     def measure_ranking(ranked: Sequence[Ranking]) -> Figures:
         return measure(own, classes_of(ranked), scored.classes.sizes)
@@ -110,15 +108,45 @@ def check_residuals(
         mixture = mixture.raise_bonus(choose_bonus(f1s, task.settings))
         ranked = rank(mixture)
         figures[kept] = measure_ranking(ranked)
-        mixture = mixture.raise_bonus(share_bonus(len(alone), n_empty))
+    shared_bonus = share_bonus(len(alone), n_empty) if alone else 0.0
     calibrator = task.steps.fit_calibrator(
         [[score for _, score in row] for row in ranked],
         [[c in labels for c, _ in row] for labels, row in zip(own, ranked, strict=True)],
         task.settings.fewest_calibrated,
         task.has_several,
     )
+    cut = []
+    for place, document in cut_documents(task, held_out):
+        x = weigh(task.problem, document, shared.term_weights)
+        found = find(named, x, task.n_candidates, check.budget)
+        ranking = rank_parts(mixture, found, [split(named, residuals, names, x, c) for c in found])
+        cut.append((len(document), [score for _, score in ranking], ranking[0][0] in own[place]))
+    lengths = [len(task.problem.documents[i]) for i in held_out]
+    mixture = mixture.raise_bonus(shared_bonus)
     checked = replace(check, residual_figures=figures, residuals=kept, mixture=mixture)
-    return checked, calibrator
+    return checked, learn_shortness(calibrator, lengths, cut)
+
+
+def rank_parts(mixture: Mixture, found: Sequence[int], parts: Sequence[Part]) -> Ranking:
+    """The candidates of a document by their mixed scores."""
+    scored = [(c, mixture.mix(part)) for c, part in zip(found, parts, strict=True)]
+    return sorted(scored, key=lambda pair: (-pair[1], pair[0]))
+
+
+def cut_documents(task: Task, held_out: Sequence[int]) -> list[tuple[int, Document]]:
+    """The first held-out documents with the terms of lowest draw: a half, a quarter and so on.
+
+    Each with its place among the held-out ones, which decides the draws with the place of the term.
+    """
+    cut = []
+    for share in (1 / 2, 1 / 4, 1 / 8, 1 / 16):
+        for place, i in enumerate(held_out[: task.settings.most_cut]):
+            document = task.problem.documents[i]
+            terms = sorted(document)
+            draws = {t: uniform(task.seed, place, k) for k, t in enumerate(terms)}
+            left = sorted(terms, key=draws.__getitem__)[: math.ceil(share * len(terms))]
+            cut.append((place, {t: document[t] for t in sorted(left)}))
+    return cut
 
 
 def classes_of(ranked: Sequence[Ranking]) -> list[list[int]]:

@@ -111,8 +111,9 @@ def predict_topk(model: OracleModel, documents: Sequence[Document], k: int) -> l
 def predict_proba_topk(model: OracleModel, documents: Sequence[Document], k: int) -> list[Ranking]:
     """The k best classes of each document with calibrated probabilities."""
     rows = []
-    for ranked in rank(model, documents):
-        probabilities = calibrate([score for _, score in ranked], model.calibrator)
+    for document, ranked in zip(documents, rank(model, documents), strict=True):
+        scores = [score for _, score in ranked]
+        probabilities = calibrate(scores, model.calibrator, len(document))
         rows.append([(c, p) for (c, _), p in zip(ranked, probabilities, strict=True)][:k])
     return rows
 

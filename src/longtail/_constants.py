@@ -24,3 +24,4 @@ FREQUENCY_BANDS: tuple[tuple[str, int, int | None], ...] = (
 SCORERS = ("nearest centroid", "default feature weights", "no term weights", "learned")
 RESIDUALS = ("none", "as learned", "mixture")
 FIGURES = ("accuracy", "macro_f1", "recall", *(name for name, _, _ in FREQUENCY_BANDS))
+LARGEST_SLOPE = 4.0  # of the doubt about short documents

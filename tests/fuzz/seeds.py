@@ -147,6 +147,8 @@ def _with_sets(seed: Content) -> Content:
         "calibrator/calibration_error": 0.02,
         "calibrator/n_outcomes": 7,
         "calibrator/unknown_share": 0.25,
+        "calibrator/short_length": 3.0,
+        "calibrator/short_slope": 1.5,
         "label_form/form": LABEL_FORMS.index("dense indicator"),
         "label_form/n_columns": 30,
         "check/scorer": 3,

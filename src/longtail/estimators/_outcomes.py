@@ -71,6 +71,7 @@ class OutcomeCalibration(LabelSetPrediction):
             truth = look_up(state.all_classes, labels)[:, None]
             correct = (class_ids == truth) & (truth >= 0)
             n_unknown = int(np.count_nonzero(truth < 0))
-            calibrator = recalibrate(state.calibrator, scores, correct, n_unknown)
+            lengths = np.diff(counts.indptr)
+            calibrator = recalibrate(state.calibrator, scores, correct, n_unknown, lengths)
             self._state = replace(state, calibrator=calibrator)
         return self

@@ -384,8 +384,9 @@ class LongTailClassifier(_LongTailChecks):
 
     def _rank_calibrated(self, state: LongTailState, X: Any) -> tuple[Integers, Floats]:
         """Return all candidates of each document with their probabilities."""
-        class_ids, scores = self._rank(state, self._check_counts(X), len(state.all_classes))
-        return class_ids, calibrate(scores, self._calibrator(state))
+        counts = self._check_counts(X)
+        class_ids, scores = self._rank(state, counts, len(state.all_classes))
+        return class_ids, calibrate(scores, self._calibrator(state), np.diff(counts.indptr))
 
     def _split_scores(
         self, state: LongTailState, counts: CountMatrix, class_ids: Integers

@@ -26,6 +26,7 @@ from longtail._validation import check_precision, check_share
 from longtail.metrics.calibration import expected_calibration_error
 from longtail.results import Threshold
 from longtail.sparse import Floats, Integers
+from longtail.training.short_documents import doubt_short, find_short_length, fit_slope
 
 FEWEST_DOCUMENTS = 50  # with fewer held-out documents the softmax stays as it is
 # Candidates that may be labels together. On tib-subjects the log loss is .1319, with 3 of them
@@ -69,6 +70,9 @@ class Calibrator:
         Documents given to `recalibrate` since the fit.
     unknown_share : float
         Of the last of these, how many were of a class that the model did not have.
+    short_length, short_slope : float
+        Below how many terms a document is short, and how much less certain that makes it; see
+        `short_documents`.
     """
 
     top_log_odds: Floats
@@ -84,6 +88,8 @@ class Calibrator:
     calibration_error: float | None = None
     n_outcomes: int = 0
     unknown_share: float = 0.0
+    short_length: float = 1.0
+    short_slope: float = 0.0
 
     @classmethod
     def identity(cls, *, marginal: bool = False) -> Calibrator:
@@ -140,6 +146,34 @@ def fit_calibrator(
     )
 
 
+def learn_shortness(
+    calibrator: Calibrator,
+    lengths: Integers,
+    scores: Floats,
+    correct: NDArray[np.bool_],
+    cut_lengths: Integers,
+) -> Calibrator:
+    """Return the calibrator with what documents cut to a few terms have shown.
+
+    Parameters
+    ----------
+    calibrator : Calibrator
+        Of whole documents.
+    lengths : ndarray of shape (n_documents,)
+        Distinct terms of these.
+    scores, correct : ndarrays of shape (n_copies, q)
+        Of cut documents, as for `fit_calibrator`.
+    cut_lengths : ndarray of shape (n_copies,)
+        Distinct terms that are left of them.
+    """
+    if not (calibrator.is_calibrated and len(scores)):
+        return calibrator
+    short_length = find_short_length(lengths)
+    top = calibrate(scores, calibrator)[:, 0]
+    slope = fit_slope(top, correct[:, 0], cut_lengths, short_length)
+    return replace(calibrator, short_length=short_length, short_slope=slope)
+
+
 def estimate_calibration_error(calibrator: Calibrator) -> float:
     """Return the calibration error to expect on new documents of known classes.
 
@@ -174,14 +208,21 @@ def held_out_probabilities(calibrator: Calibrator) -> Floats:
     )
 
 
-def calibrate(scores: Floats, calibrator: Calibrator) -> Floats:
+def calibrate(scores: Floats, calibrator: Calibrator, lengths: Integers | None = None) -> Floats:
     """Turn scores, best first, into probabilities that fall along each row.
 
-    They sum to at most 1, unless they are marginal.
+    They sum to at most 1, unless they are marginal. `lengths` are the distinct terms of the
+    documents; where it is left out, all are of the usual length.
     """
     log_odds = label_log_odds(scores) if calibrator.marginal else candidate_log_odds(scores)
     top = _apply_map(log_odds[:, 0], calibrator.top_log_odds, calibrator.top_probabilities)
     others = _apply_map(log_odds[:, 1:], calibrator.other_log_odds, calibrator.other_probabilities)
+    if lengths is not None:
+        short = lengths, calibrator.short_length, calibrator.short_slope
+        top = doubt_short(top, *short)
+        # Of one label what the best candidate loses is not lost to the others; marginals are each
+        # for themselves.
+        others = doubt_short(others, *short) if calibrator.marginal else others
     others = np.minimum(others, top[:, None])
     if calibrator.marginal:
         return np.column_stack([top, others])

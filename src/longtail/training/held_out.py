@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from longtail._caching import cached_property
 from longtail._constants import RESIDUALS
 from longtail._labels import LabelSets
 from longtail._validation import cap_candidates
@@ -27,7 +28,7 @@ from longtail.scoring.weighting import Profile, weight_documents
 from longtail.sparse import CountMatrix, Floats, Integers
 from longtail.statistics.classes import ClassStatistics
 from longtail.statistics.corpus import Corpus
-from longtail.training.calibration import Calibrator, fit_calibrator
+from longtail.training.calibration import Calibrator, fit_calibrator, learn_shortness
 from longtail.training.config import FitConfig
 from longtail.training.mixture import (
     N_FEATURES,
@@ -52,6 +53,7 @@ from longtail.training.self_check import (
     share_bonus,
 )
 from longtail.training.shared_weights import SharedWeights
+from longtail.training.short_documents import CutDocuments, cut_documents
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +71,11 @@ class HeldOutTest:
     config: FitConfig
     marginal: bool = False  # whether any document, held out or not, has several labels
     names: ClassNames | None = None
+
+    @cached_property
+    def cut(self) -> CutDocuments:
+        """Copies of the first documents with some of their terms."""
+        return cut_documents(self.counts, self.config.seed)
 
     @property
     def n_candidates(self) -> int:
@@ -137,22 +144,23 @@ def find_candidates(
     index: AnyIndex,
     pruning: QueryPruning,
 ) -> Integers:
-    """Return the candidates of each held-out document, best first, by names as well."""
-    documents = weight_documents(
-        test.counts, test.corpus.idf * shared.term_weights, test.config.n_jobs
-    )
+    """Return the candidates of each held-out document, best first, by names as well.
+
+    Those of the documents that are cut to some of their terms follow.
+    """
+    n_jobs = test.config.n_jobs
     scorer = test.add_names(scored.scorer)
     if test.names is not None:
-        index = build_index(scorer, test.statistics.n_terms, test.config.n_jobs)
-    candidates, _ = search(
-        documents,
-        scorer,
-        index,
-        test.n_candidates,
-        pruning=pruning,
-        n_jobs=test.config.n_jobs,
-    )
-    return candidates
+        index = build_index(scorer, test.statistics.n_terms, n_jobs)
+
+    def find(counts: CountMatrix) -> Integers:
+        documents = weight_documents(counts, test.corpus.idf * shared.term_weights, n_jobs)
+        found, _ = search(
+            documents, scorer, index, test.n_candidates, pruning=pruning, n_jobs=n_jobs
+        )
+        return found
+
+    return np.concatenate([find(test.counts), find(test.cut.counts)])
 
 
 def check_residuals(
@@ -169,8 +177,42 @@ def check_residuals(
     a class that still had them would draw documents like them as negatives, and its residual would
     count against them.
     """
+
+    def split(counts: CountMatrix, found: Integers) -> CandidateParts:
+        return CandidateParts(
+            found, _split_scores(test, counts, found, shared, scorer, residuals), test.config.n_jobs
+        )
+
+    n_documents = test.counts.n_documents
+    whole = split(test.counts, candidates[:n_documents])
+    return _choose_mixture(whole, split(test.cut.counts, candidates[n_documents:]), check, test)
+
+
+@dataclass(frozen=True, eq=False)
+class CandidateParts:
+    """Candidates of documents, and what their scores consist of."""
+
+    candidates: Integers
+    parts: PairParts
+    n_jobs: int | None
+
+    def rank(self, mixture: Mixture) -> tuple[Integers, Floats]:
+        """Return the candidates by their mixed scores, best first."""
+        scores, n_candidates = mixture.mix(self.parts), self.candidates.shape[1]
+        return rank_topk(self.candidates, scores, n_candidates, self.n_jobs)
+
+
+def _split_scores(
+    test: HeldOutTest,
+    counts: CountMatrix,
+    candidates: Integers,
+    shared: SharedWeights,
+    scorer: LinearScorer,
+    residuals: ClassResiduals,
+) -> PairParts:
+    """Return what the scores of documents with their candidates consist of."""
     n_jobs = test.config.n_jobs
-    documents = weight_documents(test.counts, test.corpus.idf * shared.term_weights, n_jobs)
+    documents = weight_documents(counts, test.corpus.idf * shared.term_weights, n_jobs)
     biases = residuals.biases[candidates]
     features = score_features(
         documents,
@@ -189,8 +231,7 @@ def check_residuals(
         is_empty = test.names.named & (test.statistics.class_sizes == 0)
         values[:, :, N_PARTS + 1] = is_empty[candidates]
     scores = score_pairs(documents, candidates, test.add_names(scorer), n_jobs)
-    sizes = log_sizes(test.statistics.class_sizes)[candidates]
-    return _choose_mixture(PairParts(scores, values, sizes), candidates, check, test)
+    return PairParts(scores, values, log_sizes(test.statistics.class_sizes)[candidates])
 
 
 def _count_empty(test: HeldOutTest) -> tuple[int, int]:
@@ -203,35 +244,47 @@ def _count_empty(test: HeldOutTest) -> tuple[int, int]:
 
 
 def _choose_mixture(
-    parts: PairParts, candidates: Integers, check: SelfCheck, test: HeldOutTest
+    whole: CandidateParts, cut: CandidateParts, check: SelfCheck, test: HeldOutTest
 ) -> tuple[SelfCheck, Calibrator]:
     """Keep the mixture of scorer and residuals that fares best, and calibrate its scores."""
-    config, n_candidates = test.config, candidates.shape[1]
+    config, candidates = test.config, whole.candidates
     correct = test.labels.contain(candidates)
-    learned = fit_mixture(parts, correct, candidates, by_size=config.by_size)
+    learned = fit_mixture(whole.parts, correct, candidates, by_size=config.by_size)
     mixtures = (Mixture.without_residuals(), Mixture(), learned)
-
-    def rank(mixture: Mixture) -> tuple[Integers, Floats]:
-        return rank_topk(candidates, mixture.mix(parts), n_candidates, config.n_jobs)
 
     def measure(classes: Integers) -> Figures:
         return measure_self(test.labels, classes, test.statistics.class_sizes)
 
-    ranked = [rank(mixture) for mixture in mixtures]
+    ranked = [whole.rank(mixture) for mixture in mixtures]
     figures = [measure(classes) for classes, _ in ranked]
     kept = choose_residuals(figures) if config.self_check else RESIDUALS.index("as learned")
     mixture, (classes, scores) = mixtures[kept], ranked[kept]
     n_held_out, n_empty = _count_empty(test)
     if n_held_out:
         raised = [mixture.raise_bonus(more) for more in BONUSES]
-        bonus = choose_bonus([first_f1(test.labels, rank(m)[0]) for m in raised])
+        bonus = choose_bonus([first_f1(test.labels, whole.rank(m)[0]) for m in raised])
         mixture = mixture.raise_bonus(bonus)
-        classes, scores = rank(mixture)
+        classes, scores = whole.rank(mixture)
         figures[kept] = measure(classes)
-        mixture = mixture.raise_bonus(share_bonus(n_held_out, n_empty))
     checked = replace(
-        check.with_mixture(mixture),
+        check.with_mixture(
+            mixture.raise_bonus(share_bonus(n_held_out, n_empty)) if n_held_out else mixture
+        ),
         residual_figures=np.array([entry.row for entry in figures]),
         residuals=kept,
     )
-    return checked, fit_calibrator(scores, test.labels.contain(classes), test.marginal)
+    calibrator = fit_calibrator(scores, test.labels.contain(classes), test.marginal)
+    return checked, _learn_shortness(calibrator, *cut.rank(mixture), test)
+
+
+def _learn_shortness(
+    calibrator: Calibrator, classes: Integers, scores: Floats, test: HeldOutTest
+) -> Calibrator:
+    """Return the calibrator with what the ranked candidates of cut documents have shown."""
+    return learn_shortness(
+        calibrator,
+        np.diff(test.counts.indptr),
+        scores,
+        test.labels.gather(test.cut.document_ids).contain(classes),
+        np.diff(test.cut.counts.indptr),
+    )

@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from longtail.sparse import Floats
+from longtail.sparse import Floats, Integers
 from longtail.training.calibration import (
     FEWEST_DOCUMENTS,
     Calibrator,
@@ -20,6 +20,7 @@ from longtail.training.calibration import (
     estimate_calibration_error,
     fit_map,
 )
+from longtail.training.short_documents import find_short_length
 
 # Outcomes that a calibration in use is fitted to. Calibration error on cve-stream 2016 and 2017 in
 # batches of 250: .067, with 2,000 of them .066; the fewer, the sooner it follows.
@@ -63,6 +64,7 @@ def recalibrate(
     scores: Floats,
     correct: NDArray[np.bool_],
     n_unknown: int = 0,
+    lengths: Integers | None = None,
 ) -> Calibrator:
     """Fit the map of the best candidate to newer outcomes; older ones make room for them.
 
@@ -77,6 +79,8 @@ def recalibrate(
         Which candidate is the class; none where the model does not have it.
     n_unknown : int, default=0
         Of how many documents it does not.
+    lengths : ndarray of shape (n_documents,), optional
+        Distinct terms of the documents.
 
     Returns
     -------
@@ -95,7 +99,11 @@ def recalibrate(
     if len(log_odds) < FEWEST_DOCUMENTS:
         return calibrator
     calibrator = _count_outcomes(calibrator, len(new), n_unknown)
-    expected = float(calibrate(scores, calibrator)[:, 1:].sum())
+    if lengths is not None and len(lengths) >= FEWEST_DOCUMENTS:
+        # The map is now learned on these as well: what is usual among them is not short.
+        short_length = min(calibrator.short_length, find_short_length(lengths))
+        calibrator = replace(calibrator, short_length=short_length)
+    expected = float(calibrate(scores, calibrator, lengths)[:, 1:].sum())
     found = float(correct[:, 1:].sum())
     factor = (found + PRIOR_OUTCOMES) / (expected + PRIOR_OUTCOMES)
     if calibrator.is_calibrated:

@@ -158,7 +158,7 @@ def hold_out(
 
     Classes that are `named` may lose it: they stand for those that are known by name alone.
     """
-    keys = _random_keys(np.arange(labels.n_documents + 1), seed)
+    keys = random_keys(np.arange(labels.n_documents + 1), seed)
     documents, class_ids = labels.document_ids, labels.class_ids
     order = np.lexsort((keys[documents], class_ids))
     last_of_class = order[np.flatnonzero(np.diff(class_ids[order], append=len(labels.classes)))]
@@ -175,14 +175,14 @@ def draw_labels(
 
     None is of the documents `without`.
     """
-    keys = _random_keys(labels.indptr, seed)
+    keys = random_keys(labels.indptr, seed)
     keys[labels.class_sizes[labels.class_ids] < 2] = np.inf
     if without is not None:
         keys[np.isin(labels.document_ids, without)] = np.inf
     return _lowest(keys, most)
 
 
-def _random_keys(indptr: Integers, seed: int) -> Floats:
+def random_keys(indptr: Integers, seed: int) -> Floats:
     """Return a random number for each pair that depends on seed, document and place alone."""
     documents = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
     positions = np.arange(indptr[-1] - indptr[0]) - (indptr[documents] - indptr[0])
