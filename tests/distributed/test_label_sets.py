@@ -93,7 +93,16 @@ def test_texts(tmp_path):
     model = fit_partitions(TextClassifier(**settings), table, scratch=tmp_path / "s")
     assert data.checksum(model, tmp_path) == data.checksum(whole, tmp_path)
     model.forget(texts[:1], labels[:1])
-    [file, *_] = predict_partitions(tmp_path / "model.longtail", table, tmp_path / "out", k=3)
+    reports = []
+    [file, *others] = predict_partitions(
+        tmp_path / "model.longtail", table, tmp_path / "out", k=3, on_task=reports.append
+    )
+    assert {(report.stage, report.name) for report in reports} == {
+        ("predicting", str(i)) for i in range(1 + len(others))
+    }
+    written = {report.bytes_written for report in reports}
+    assert written == {Path(path).stat().st_size for path in (file, *others)}
+    assert all(report.bytes_read > report.cpu_seconds > 0 for report in reports)
     first = json.loads(Path(file).read_text().splitlines()[0])
     expected = whole.predict_proba_topk(texts[:1], 3)
     assert first["classes"] == expected.classes[0].tolist()

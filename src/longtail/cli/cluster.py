@@ -212,6 +212,7 @@ def predict_on(
     """Predict the files of a source, each into a file of its own."""
     from longtail.distributed import predict_partitions
 
+    totals = Totals(update=update)
     with cluster.open() as client:
         return predict_partitions(
             model,
@@ -220,5 +221,6 @@ def predict_on(
             client=client,
             k=top,
             format=format,
-            on_stage=lambda stage, done, total: update(stage, done, total or None),
+            on_stage=totals.on_stage,
+            on_task=totals.on_task,
         )

@@ -19,7 +19,8 @@ import numpy as np
 from longtail._progress import OnStage
 from longtail._validation import cap_candidates, check_k
 from longtail.distributed.partitions import Chunk, Partition, list_partitions, read_chunks
-from longtail.distributed.tasks import call_each, check_client
+from longtail.distributed.stages import OnTask
+from longtail.distributed.tasks import TaskReport, call_each, check_client, start_report
 from longtail.exceptions import PartitionError
 from longtail.metrics.evaluation import knows_probabilities
 from longtail.store.container import read_checksum
@@ -29,6 +30,7 @@ from longtail.training.calibration import choose_set_sizes
 from longtail.training.config import count_candidates
 
 FORMATS = ("jsonl", "parquet")
+_STAGE = "predicting"
 
 Rows = list[dict[str, Any]]
 
@@ -42,6 +44,7 @@ def predict_partitions(
     k: int | None = None,
     format: str = "jsonl",
     on_stage: OnStage | None = None,
+    on_task: OnTask | None = None,
 ) -> list[str]:
     """Predict the classes of partitions, each into a file of its own.
 
@@ -63,6 +66,8 @@ def predict_partitions(
         their probabilities, or scores where the model has no probabilities.
     on_stage : callable, optional
         Hears ``("predicting", partitions done, partitions)``.
+    on_task : callable, optional
+        Hears a `TaskReport` of each partition.
 
     Returns
     -------
@@ -87,26 +92,34 @@ def predict_partitions(
     targets = [os.path.join(folder, f"part-{i:0{n_digits}}.{format}") for i in range(len(listed))]
     n_jobs = model.n_jobs if client is None else 1
     calls = [
-        (path, checksum, partition, target, k, n_jobs)
-        for partition, target in zip(listed, targets, strict=True)
+        (path, checksum, str(i), partition, target, k, n_jobs)
+        for i, (partition, target) in enumerate(zip(listed, targets, strict=True))
     ]
     tell = on_stage or (lambda *_: None)
-    tell("predicting", 0, len(calls))
-    keys = [f"predicting-{i}-{checksum[:16]}-{os.urandom(4).hex()}" for i in range(len(calls))]
-    for done, _ in enumerate(call_each(predict_partition, calls, client, keys), 1):
-        tell("predicting", done, len(calls))
+    tell(_STAGE, 0, len(calls))
+    keys = [f"{_STAGE}-{i}-{checksum[:16]}-{os.urandom(4).hex()}" for i in range(len(calls))]
+    for done, report in enumerate(call_each(predict_partition, calls, client, keys), 1):
+        if on_task is not None:
+            on_task(report)
+        tell(_STAGE, done, len(calls))
     return targets
 
 
 def predict_partition(
-    path: str, checksum: str, partition: Partition, target: str, k: int | None, n_jobs: int | None
-) -> int:
-    """Write the predictions of one partition; return how many documents it has."""
+    path: str,
+    checksum: str,
+    name: str,
+    partition: Partition,
+    target: str,
+    k: int | None,
+    n_jobs: int | None,
+) -> TaskReport:
+    """Write the predictions of one partition; return what it has cost."""
+    report = start_report(_STAGE, name, n_jobs)
     model = _open(path, checksum)
     classifier = getattr(model, "classifier_", model)
     is_text = classifier is not model
     n_terms = None if is_text else model.n_features_in_
-    n_documents = 0
     previous = classifier.n_jobs
     with _replacing(target) as write:
         for chunk in read_chunks(partition, labelled=False, n_terms=n_terms):
@@ -118,8 +131,9 @@ def predict_partition(
                 write(_rank(model, classifier, chunk, k))
             finally:
                 classifier.n_jobs = previous
-            n_documents += len(chunk.lines)
-    return n_documents
+    source = partition.source
+    files = [] if callable(source) else [os.fspath(source.path)]
+    return report([path, *files], [target])
 
 
 @lru_cache(maxsize=1)

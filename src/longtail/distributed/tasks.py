@@ -11,7 +11,7 @@ import glob
 import os
 import platform
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, as_completed
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
@@ -124,20 +124,28 @@ def run_task(task: Task, n_jobs: int | None = None) -> TaskReport:
             "this worker has another version of longtail, or of numpy, scipy, scikit-learn or "
             "numba, than the process that gave it work. Install the same versions on all machines."
         )
+    report = start_report(task.stage, task.name, n_jobs)
+    if not os.path.exists(task.target):
+        write_result(task.target, task.function(Run(n_jobs, task.target), **task.arguments))
+    written = glob.glob(glob.escape(task.target) + "*")
+    return report(_paths_in(task.arguments), written)
+
+
+def start_report(
+    stage: str, name: str, n_jobs: int | None
+) -> Callable[[Iterable[str], Iterable[str]], TaskReport]:
+    """Return what reports a task that begins now, given the files it has read and written."""
     # Several tasks may run in threads of one process: what one thread does is counted alone.
     cpu_time = time.thread_time if n_jobs in (None, 1) else time.process_time
     start, cpu_start = time.perf_counter(), cpu_time()
-    if not os.path.exists(task.target):
-        write_result(task.target, task.function(Run(n_jobs, task.target), **task.arguments))
-    return TaskReport(
-        task.stage,
-        task.name,
-        time.perf_counter() - start,
-        cpu_time() - cpu_start,
-        sum(map(_size_of, _paths_in(task.arguments))),
-        sum(map(_size_of, glob.glob(glob.escape(task.target) + "*"))),
-        f"{platform.node()}:{os.getpid()}",
-    )
+    worker = f"{platform.node()}:{os.getpid()}"
+
+    def report(read: Iterable[str], written: Iterable[str]) -> TaskReport:
+        seconds, cpu_seconds = time.perf_counter() - start, cpu_time() - cpu_start
+        sizes = sum(map(_size_of, read)), sum(map(_size_of, written))
+        return TaskReport(stage, name, seconds, cpu_seconds, *sizes, worker)
+
+    return report
 
 
 def run_tasks(
@@ -164,7 +172,8 @@ def run_tasks(
         for task in missing:
             yield run_task(task, n_jobs)
         return
-    n_threads = n_jobs if len(missing) == 1 else 1
+    # None is one thread; joblib would ask Dask's worker, which warns.
+    n_threads = n_jobs or 1 if len(missing) == 1 else 1
     yield from call_each(
         run_task, [(task, n_threads) for task in missing], client, [t.key for t in missing]
     )
