@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from longtail_bench.cli.app import bench
 from longtail_bench.scale import (
     TERMS,
     Configuration,
@@ -13,8 +17,10 @@ from longtail_bench.scale import (
     fit_cost_model,
     list_parts,
     measure_scale,
+    read_rows,
     relative_error,
 )
+from typer.testing import CliRunner
 
 from longtail.distributed import TaskReport
 
@@ -61,6 +67,18 @@ def test_the_speedup_is_that_of_the_busiest_workers():
     alone = Stage().add(TaskReport("draws", "all", 9.0, 2.0, 0, 0, "b"))
     row = ScaleRow(Configuration(9, 3, 2, 2), 1.0, {"mining": stage, "draws": alone})
     assert row.speedup == pytest.approx(6.0 / 5.0)
+
+
+def test_rows_are_read_again(tmp_path):
+    rows = [make_row(1000, 100, 2), make_row(1000, 100, 4), make_row(1000, 100, 2)]
+    rows[2] = replace(rows[2], seconds=2.0)
+    path = tmp_path / "rows.jsonl"
+    path.write_text("".join(json.dumps(row.as_json()) + "\n" for row in rows))
+    read = read_rows(path)
+    assert read == {row.configuration: row for row in rows[1:]}
+    sizes = ["--documents", "1000", "--classes", "100", "--partitions", "2,4"]
+    done = CliRunner().invoke(bench, ["scale", *sizes, "--check", "70,10,2", "--rows", str(path)])
+    assert "at least 3 configurations; got 2" in done.output  # of the three, one was measured
 
 
 def test_classes_of_one_document_are_refused():

@@ -78,8 +78,12 @@ def _count_threads(n_jobs: int | None) -> int:
         return 1
     if n_jobs == -1 and "joblib" not in sys.modules:  # importing it takes a tenth of a second
         return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+    import multiprocessing
+
     import joblib
 
+    if multiprocessing.current_process().daemon:  # such as Dask's worker, one of several
+        return 1  # so says joblib, too, but with a warning
     return int(joblib.effective_n_jobs(n_jobs))
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import json
 import multiprocessing
 import tempfile
 import time
@@ -17,6 +18,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -87,6 +89,19 @@ class ScaleRow:
     def as_json(self) -> dict[str, Any]:
         """Return plain values."""
         return asdict(self)
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> ScaleRow:
+        """Return the row that `as_json` gave the values of."""
+        stages = {name: Stage(**stage) for name, stage in values["stages"].items()}
+        return cls(Configuration(**values["configuration"]), values["seconds"], stages)
+
+
+def read_rows(path: Path) -> dict[Configuration, ScaleRow]:
+    """Read rows that were written as JSON lines; the last one of each configuration."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    rows = [ScaleRow.from_json(json.loads(line)) for line in lines]
+    return {row.configuration: row for row in rows}
 
 
 def draw_partition(

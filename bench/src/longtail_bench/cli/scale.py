@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from longtail.cli.show import clear_errors, print_json, print_table, progress
-from longtail_bench.cli.show import parse_integers
+from longtail_bench.cli.show import append_json, parse_integers
 
 
 def scale(
@@ -19,6 +18,10 @@ def scale(
     classes: Annotated[str, typer.Option("--classes", help="Numbers of classes.")] = "1000,4000",
     partitions: Annotated[str, typer.Option("--partitions", help="Numbers of partitions.")] = "4",
     workers: Annotated[str, typer.Option("--workers", help="Numbers of processes.")] = "1",
+    known_rows: Annotated[
+        Path | None,
+        typer.Option("--rows", help="A file that --out wrote; what it has is not measured again."),
+    ] = None,
     check: Annotated[
         str | None,
         typer.Option(
@@ -52,6 +55,7 @@ def scale(
         Configuration,
         fit_cost_model,
         measure_scale,
+        read_rows,
         relative_error,
     )
 
@@ -65,11 +69,15 @@ def scale(
         ]
         wanted = Configuration(*parse_integers("--expect", expect)) if expect else None
         asked = [Configuration(*parse_integers("--check", check))] if check else []
+        known = {} if known_rows is None else read_rows(known_rows)
         rows = []
         measure_scale(Configuration(600, 30, 2), seed=seed)  # so that no row has to compile
         with progress() as update:
             for done, configuration in enumerate([*grid, *asked]):
                 update(f"fitting {configuration}", done, len(grid) + len(asked))
+                if configuration in known:
+                    rows.append(known[configuration])
+                    continue
                 row = measure_scale(
                     configuration,
                     seed=seed,
@@ -77,9 +85,7 @@ def scale(
                     memory_limit=memory_limit,
                 )
                 rows.append(row)
-                if out is not None:
-                    with open(out, "a", encoding="utf-8") as file:
-                        file.write(json.dumps(row.as_json()) + "\n")
+                append_json(out, row.as_json())
         model = fit_cost_model(rows[: len(grid)])
         expected = model.predict(wanted) if wanted else {}
         errors = [relative_error(model, row) for row in rows[len(grid) :]]
