@@ -2,6 +2,8 @@
 
 import os
 import pickle
+import sys
+from types import ModuleType, SimpleNamespace
 
 import longtail_bench.baselines
 import numpy as np
@@ -18,7 +20,7 @@ from longtail_bench.baselines import (
     NearestNeighbours,
     OneVsAll,
 )
-from longtail_bench.baselines.fasttext import _cores
+from longtail_bench.baselines.cores import limit_cores
 from longtail_bench.baselines.files import Conversion, rank_lists, token_lines, weighted_lines
 from longtail_bench.baselines.linear import BLOCK
 from longtail_bench.baselines.neighbours import count_votes
@@ -270,6 +272,37 @@ def test_fasttext_wants_vectors_in_ten_blocks(problem):
 @pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="cores cannot be chosen here")
 def test_cores_are_given_back():
     before = os.sched_getaffinity(0)
-    with _cores(1):
+    with limit_cores(1):
         assert len(os.sched_getaffinity(0)) == 1
     assert os.sched_getaffinity(0) == before
+
+
+def test_libmultilabel_ranks_what_the_beam_reaches(problem, monkeypatch):
+    rng = np.random.default_rng(0)
+    n_documents, n_classes = 300, len(np.unique(problem.y))  # more than one block
+    values = rng.integers(0, 4, (n_documents, n_classes)) / 4.0  # ties, and zeros: not reached
+    values[0] = 0
+    blocks, cores = [], []
+
+    def predict_values(X, beam_width):
+        blocks.append(X.shape[0])
+        assert beam_width == 7
+        return values[sum(blocks[:-1]) : sum(blocks)]
+
+    def train_tree(y, x, **options):
+        cores.append(os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else {0})
+        return SimpleNamespace(predict_values=predict_values)
+
+    package = ModuleType("libmultilabel.linear")
+    package.train_tree = train_tree
+    monkeypatch.setitem(sys.modules, "libmultilabel", ModuleType("libmultilabel"))
+    monkeypatch.setitem(sys.modules, "libmultilabel.linear", package)
+    model = longtail_bench.baselines.LibMultiLabelTree(beam=7, n_jobs=1).fit(problem.X, problem.y)
+    assert len(cores[0]) == 1  # whatever the number of threads that it starts
+    X = sp.csr_array(np.ones((n_documents, problem.X.shape[1])))
+    ranked, scores = model.rank(X, 5)
+    for row, found, found_scores in zip(values, ranked, scores, strict=True):
+        reached = sorted((-value, c) for c, value in enumerate(row) if value > 0)[:5]
+        assert [(-s, c) for s, c in zip(found_scores, found, strict=True) if s > 0] == reached
+        assert np.all(np.isneginf(found_scores[len(reached) :]))
+    assert len(blocks) == 2

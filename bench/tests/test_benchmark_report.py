@@ -132,6 +132,23 @@ def test_the_later_row_counts_and_settings_are_told_apart():
     )
 
 
+def test_threads_are_no_seeds():
+    busy = MACHINE | {"load": [6.62, 5.0]}
+    rows = [
+        make_row("bm25", accuracy=0.1, n_threads=2),
+        make_row("bm25", accuracy=0.2, n_threads=1),
+        make_row("bm25", accuracy=0.3, n_threads=2, machine=busy),
+        make_row("bm25", accuracy=0.5, n_threads=2, seed=1),
+    ]
+    entries = collect(rows)
+    assert [row.accuracy for row in entries["letters"][0].rows] == [0.3, 0.5]
+    table = settings_table(entries)
+    assert table.rows[0][4:6] == ("2", "6.6 to 5.0")
+    assert settings_table(collect(ROWS)).rows[0][5] == "–"
+    # One machine, however busy it was
+    assert sum(note.startswith("Machine:") for note in table.notes) == 1
+
+
 def test_quoted_figures_are_marked_and_as_printed():
     table = quoted_table()
     assert table.header[2:] == tuple(f"{name} †" for name in PRESETS["lshtc1"].results)

@@ -16,6 +16,7 @@ from longtail_bench.label_set_measures import measure_label_sets
 from longtail_bench.report import write_report
 from longtail_bench.rows import Row, read_rows
 from longtail_bench.run import run
+from longtail_bench.turns import predict_in_turns
 from longtail_bench.worker import build_system, fit, rank
 
 from longtail.datasets import DataFormatError
@@ -186,6 +187,8 @@ def test_a_run_gives_rows_and_tables(folder, tmp_path):
     assert rows[0].measures["P@1"] > 0.9
     assert rows[0].n_classes == N_CLASSES
     assert math.isnan(rows[0].accuracy)
+    assert all(load >= 0 for load in rows[0].machine["load"])
+    assert len(rows[0].machine["load"]) == 2
     assert read_rows(out)[0].measures == rows[0].measures
     assert read_rows(out)[0].label_bands[0].n_labels == 1
     assert Row.from_json('{"system": "a", "data": "b", "seed": 0}').measures == {}
@@ -207,6 +210,19 @@ def test_packaged_systems_learn_label_sets(folder, tmp_path, name):
     assert row.error is None
     # fastText's vectors learn little from so few documents.
     assert row.measures["P@1"] > (0.3 if name == "fasttext" else 0.8)
+
+
+def test_predictions_in_turns(folder):
+    rows = predict_in_turns(folder, ["centroid", "bm25-names"], 3)
+    assert [row["system"] for row in rows] == ["centroid", "bm25-names"]
+    for row in rows:
+        assert row["n_test"] == N_TEST
+        assert row["fit_cpu_seconds"] >= 0
+        assert len(row["predict_cpu_seconds"]) == 3
+    with pytest.raises(ValueError, match="n_turns must be at least 1; got 0"):
+        predict_in_turns(folder, ["centroid"], 0)
+    with pytest.raises(RuntimeError, match="knn ended without an answer"):
+        predict_in_turns(folder, ["knn"], 1)
 
 
 def test_settings_that_differ_for_label_sets():

@@ -111,7 +111,8 @@ def collect(rows: Sequence[Row]) -> dict[str, list[Entry]]:
     Parameters
     ----------
     rows : sequence of Row
-        Of one file. Of two rows for the same run the later counts.
+        Of one file. Of two rows of a system with the same settings and seed the later counts,
+        also where the number of threads differs.
 
     Returns
     -------
@@ -119,13 +120,13 @@ def collect(rows: Sequence[Row]) -> dict[str, list[Entry]]:
         For each data set its entries in the order of `SYSTEMS`. A system that ran with several
         settings has an entry for each.
     """
-    latest = {row.key: row for row in rows if row.split == TEST}
-    groups: dict[tuple[str, str, bool, str], list[Row]] = {}
-    for row in latest.values():
+    tested = [row for row in rows if row.split == TEST]
+    groups: dict[tuple[str, str, bool, str], dict[int, Row]] = {}
+    for row in tested:
         settings = json.dumps(row.settings, sort_keys=True)
         # Seeds of a tuned system may have found different settings; they are one entry still.
         index = (row.data, row.system, row.tuned > 0, "" if row.tuned else settings)
-        groups.setdefault(index, []).append(row)
+        groups.setdefault(index, {})[row.seed] = row
     order = {name: position for position, name in enumerate(SYSTEMS)}
     entries: dict[str, list[Entry]] = {}
     for index in sorted(groups, key=lambda index: order.get(index[1], len(order))):
@@ -134,8 +135,8 @@ def collect(rows: Sequence[Row]) -> dict[str, list[Entry]]:
         title = SYSTEMS[system].title if system in SYSTEMS else system
         title += ", tuned" if tuned else ""
         title += f", {settings}" if variants > 1 else ""
-        entries.setdefault(data, []).append(Entry(title, tuple(groups[index])))
-    return {data: entries[data] for data in dict.fromkeys(row.data for row in latest.values())}
+        entries.setdefault(data, []).append(Entry(title, tuple(groups[index].values())))
+    return {data: entries[data] for data in dict.fromkeys(row.data for row in tested)}
 
 
 def result_tables(entries: dict[str, list[Entry]]) -> list[Table]:
@@ -203,12 +204,13 @@ def settings_table(entries: dict[str, list[Entry]]) -> Table:
             ", ".join(str(row.seed) for row in entry.rows),
             "; ".join(dict.fromkeys(_spell_settings(row) for row in entry.rows)),
             str(entry.row.n_threads),
+            _spell_load(entry.row),
             ", ".join(f"{name} {version}" for name, version in entry.row.versions.items()),
         )
         for data, some in entries.items()
         for entry in some
     ]
-    header = ("data", "system", "seeds", "settings", "threads", "versions")
+    header = ("data", "system", "seeds", "settings", "threads", "load", "versions")
     machines = dict.fromkeys(
         f"{row.machine['processor']}, {row.machine['cores']} cores, "
         f"{row.machine['memory_megabytes'] / 1000:.0f} GB, {row.machine['system']}"
@@ -217,7 +219,9 @@ def settings_table(entries: dict[str, list[Entry]]) -> Table:
         for row in entry.rows
         if row.machine
     )
-    return Table("Settings", header, rows, tuple(f"Machine: {machine}." for machine in machines))
+    notes = ["Load is the mean number of running processes in the minute before and after a run."]
+    notes += [f"Machine: {machine}." for machine in machines]
+    return Table("Settings", header, rows, tuple(notes))
 
 
 def write_report(rows: Sequence[Row], folder: str | os.PathLike[str]) -> list[Path]:
@@ -362,6 +366,12 @@ def _spell_settings(row: Row) -> str:
     values = row.parameters or row.settings
     spelled = ", ".join(f"{name}={value}" for name, value in values.items()) or "defaults"
     return spelled + (f" (best of {row.tuned} on held-out documents)" if row.tuned else "")
+
+
+def _spell_load(row: Row) -> str:
+    """Return how busy the machine was, where the row says it."""
+    load = row.machine.get("load")
+    return " to ".join(f"{value:.1f}" for value in load) if load else MISSING
 
 
 def _to_markdown(tables: Sequence[Table], figures: Iterable[str]) -> str:

@@ -59,9 +59,25 @@ class Runner:
 
     def run(self, row: Row, parts: Path, top: int = worker.TOP) -> Path:
         """Run a worker to its end and return the path of its results; `top` classes are ranked."""
-        system = SYSTEMS[row.system]
         output = self.scratch / "output.json"
         output.unlink(missing_ok=True)
+        command, variables = self.prepare(row, parts, top, output)
+        load = [os.getloadavg()[0]]
+        peak = run_limited(command, variables, self.limits, self.scratch / "messages.txt")
+        load.append(os.getloadavg()[0])
+        results = json.loads(output.read_text(encoding="utf-8"))
+        # Looks at /proc may miss the peak of a process; the process itself knows only its own.
+        results["peak_megabytes"] = max(peak, results["peak_megabytes"])
+        # A busy machine makes everything slower, CPU time by shared caches and cores as well.
+        results["machine"] = row.machine | {"load": [round(value, 1) for value in load]}
+        output.write_text(json.dumps(results), encoding="utf-8")
+        return output
+
+    def prepare(
+        self, row: Row, parts: Path, top: int, output: Path
+    ) -> tuple[list[str], dict[str, str]]:
+        """Write a worker's job beside its output; return its command and environment variables."""
+        system = SYSTEMS[row.system]
         job = {
             "module": system.module,
             "estimator": system.estimator,
@@ -76,16 +92,10 @@ class Runner:
             "source": str(self._source()),
             "output": str(output),
         }
-        path = self.scratch / "job.json"
+        path = output.with_suffix(".job")
         path.write_text(json.dumps(job), encoding="utf-8")
         interpreter, variables = self._interpreter(system.environment)
-        command = [*interpreter, worker.__file__, str(path)]
-        peak = run_limited(command, variables, self.limits, self.scratch / "messages.txt")
-        results = json.loads(output.read_text(encoding="utf-8"))
-        # Looks at /proc may miss the peak of a process; the process itself knows only its own.
-        results["peak_megabytes"] = max(peak, results["peak_megabytes"])
-        output.write_text(json.dumps(results), encoding="utf-8")
-        return output
+        return [*interpreter, worker.__file__, str(path)], variables
 
     def _interpreter(self, environment: str | None) -> tuple[list[str], dict[str, str]]:
         """Return interpreter and environment variables for a system."""

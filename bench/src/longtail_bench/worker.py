@@ -1,6 +1,7 @@
 """One system on one data set, in a process of its own.
 
     python worker.py JOB.json
+    python worker.py JOB.json turns    # predicts as often as it is told to
 
 In: a job as `run` writes it, and the arrays that `write_splits` stores; the labels of the predicted
 part are not among them. Out: what fitting and predicting cost, in OUTPUT.json, and the first
@@ -163,6 +164,26 @@ def run(job: dict[str, Any]) -> None:
     output.write_text(json.dumps(results), encoding="utf-8")
 
 
+def run_turns(job: dict[str, Any]) -> None:
+    """Fit one system, then predict once for each line that comes in; each costs a line of JSON."""
+    # What a package prints must not get between the answers.
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    estimator = build_system(job)
+    X, y = load_part(Path(job["data"]), "train")
+    names = load_names(Path(job["data"]))
+    if job["warm_up"]:
+        warm_up(job, X, sp.issparse(y))
+    cost, _ = _measure(estimator, lambda: fit(estimator, X, y, names))
+    X, y = load_part(Path(job["data"]), "test")
+    answers.write(json.dumps(cost._asdict()) + "\n")
+    answers.flush()
+    for _ in sys.stdin:
+        cost, _ = _measure(estimator, lambda: rank(estimator, X, job["top"]))
+        answers.write(json.dumps(cost._asdict()) + "\n")
+        answers.flush()
+
+
 def _measure(estimator: Any, step: Any) -> tuple[Cost, float]:
     """Return what a step cost without the conversion of formats, and that conversion's seconds."""
     stopwatch = Stopwatch()
@@ -267,15 +288,15 @@ def _living_children() -> float:
     return seconds
 
 
-def main(path: Path) -> None:
+def main(path: Path, *, turns: bool = False) -> None:
     """Run the job that a file describes."""
     if sys.platform == "linux":
         # PR_SET_PDEATHSIG: whatever ends the benchmark ends this process too, even a SIGKILL.
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)
     job = json.loads(path.read_text(encoding="utf-8"))
     sys.path.insert(0, job["source"])
-    run(job)
+    (run_turns if turns else run)(job)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), turns="turns" in sys.argv[2:])

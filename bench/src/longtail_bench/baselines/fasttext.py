@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -14,6 +11,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from longtail_bench.baselines.base import LabelSetBaseline, Ranking
+from longtail_bench.baselines.cores import limit_cores
 from longtail_bench.baselines.files import (
     Conversion,
     label_lists,
@@ -86,7 +84,7 @@ class FastText(LabelSetBaseline):
                 )
                 lines = zip(marks, token_lines(X), strict=True)
                 write_lines(path, (f"{mark} {line}" for mark, line in lines))
-            with _cores(self.n_jobs or 1):
+            with limit_cores(self.n_jobs or 1):
                 self.model_ = package.train_supervised(
                     str(path),
                     dim=self.dim,
@@ -115,17 +113,3 @@ class FastText(LabelSetBaseline):
             path = Path(folder) / "model.bin"
             self.model_.save_model(str(path))
             return size_of(path)
-
-
-@contextmanager
-def _cores(n_cores: int) -> Iterator[None]:
-    """Keep threads that are started inside on so many cores, where the system can do that."""
-    if not hasattr(os, "sched_setaffinity"):
-        yield
-        return
-    allowed = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, sorted(allowed)[:n_cores])
-    try:
-        yield
-    finally:
-        os.sched_setaffinity(0, allowed)

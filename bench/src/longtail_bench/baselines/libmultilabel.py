@@ -12,8 +12,10 @@ import numpy as np
 from scipy.sparse import csr_array, csr_matrix
 
 from longtail_bench.baselines.base import LabelSetBaseline, Ranking
+from longtail_bench.baselines.cores import limit_cores
+from longtail_bench.baselines.files import Conversion, rank_lists
 
-_BLOCK = 1000  # documents whose dense scores, one for each class, are held at once
+_BLOCK = 256  # documents whose dense scores are held at once, as many as in the package's program
 
 
 class LibMultiLabelTree(LabelSetBaseline):
@@ -35,7 +37,8 @@ class LibMultiLabelTree(LabelSetBaseline):
     random_state : int or None, default=None
         Decides the clusters.
     n_jobs : int or None, default=None
-        Number of threads of LIBLINEAR.
+        Number of cores that its threads share: it starts one for each core of the machine, whatever
+        it is asked for.
     """
 
     _dtype = np.float64
@@ -60,30 +63,33 @@ class LibMultiLabelTree(LabelSetBaseline):
         """Grow the tree and train its nodes; what the package prints is dropped."""
         linear = import_module("libmultilabel.linear")
         np.random.seed(self.random_state or 0)  # noqa: NPY002 - the only seed that it knows
-        with contextlib.redirect_stdout(io.StringIO()):
+        with contextlib.redirect_stdout(io.StringIO()), limit_cores(self.n_jobs or 1):
             self.model_ = linear.train_tree(
                 csr_matrix(labels, dtype=np.float64),
                 csr_matrix(X),
-                options=f"-s 1 -c {self.C} -m {self.n_jobs or 1}",
+                options=f"-s 1 -c {self.C}",
                 K=self.degree,
                 dmax=self.max_depth,
                 verbose=False,
             )
 
     def _rank(self, X: csr_array[Any], k: int) -> Ranking:
-        """Sort the scores of each document; ties in class order, -inf outside the beam."""
+        """Rank what the beam reaches; the package gives all other classes a score of 0."""
         rows = csr_matrix(X)
-        ranked = np.zeros((rows.shape[0], k), np.int64)
-        scores = np.full(ranked.shape, -np.inf)
+        labels: list[Any] = []
+        scores: list[Any] = []
+        self.conversion_ = Conversion()
         for first in range(0, rows.shape[0], _BLOCK):
             block = rows[first : first + _BLOCK]
             values = np.asarray(self.model_.predict_values(block, beam_width=self.beam))
-            best = np.argsort(-values, axis=1, kind="stable")[:, :k]
-            found = np.take_along_axis(values, best, axis=1)
-            ranked[first : first + _BLOCK] = best
-            # What the beam does not reach has a score of 0.
-            scores[first : first + _BLOCK] = np.where(found == 0, -np.inf, found)
-        return ranked, scores
+            with self.conversion_.counted():
+                for row in values:
+                    reached = np.flatnonzero(row)
+                    best = reached[np.lexsort((reached, -row[reached]))[:k]]
+                    labels.append(best)
+                    scores.append(row[best])
+        with self.conversion_.counted():
+            return rank_lists(labels, scores, rows.shape[0], k)
 
     def model_bytes(self) -> int:
         """Return the size of the pickled model, as the package stores it."""

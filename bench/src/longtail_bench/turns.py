@@ -1,0 +1,123 @@
+"""Predictions of several systems in turns, so that a busy machine slows all of them alike.
+
+    python -m longtail_bench.turns ../shared/data/tib-subjects longtail,pecos [TURNS]
+
+In: a data set and names of systems. Out: one JSON line for each system with the CPU seconds of its
+fit and of each prediction of the whole test part. Each system is a process of its own, as in `run`,
+with one thread; all are fitted first, one after the other, and then predict in turns.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from longtail_bench.data import load_data, name_data_set
+from longtail_bench.label_set_data import has_label_sets, load_label_sets
+from longtail_bench.processes import Limits
+from longtail_bench.rows import Row
+from longtail_bench.runner import Runner
+from longtail_bench.splits import LabelSetSplit, Split
+from longtail_bench.systems import LABEL_SET_SETTINGS, SYSTEMS, check_systems
+
+
+def predict_in_turns(path: Path, systems: list[str], n_turns: int = 5) -> list[dict[str, Any]]:
+    """Fit systems on a data set and let each predict its test part `n_turns` times, in turns.
+
+    Parameters
+    ----------
+    path : Path
+        Folder or file of counts.
+    systems : list of str
+        Keys of `SYSTEMS`.
+    n_turns : int, default=5
+        Predictions of each system.
+
+    Returns
+    -------
+    list of dict
+        For each system `system`, `n_test`, `fit_cpu_seconds` and the list `predict_cpu_seconds`.
+
+    Raises
+    ------
+    ValueError
+        If a system is not known or there is no turn.
+    RuntimeError
+        If a system ends before it has answered.
+    """
+    check_systems(systems)
+    if n_turns < 1:
+        raise ValueError(f"n_turns must be at least 1; got {n_turns}.")
+    sets = has_label_sets(path)
+    with tempfile.TemporaryDirectory(prefix="longtail-bench-") as scratch, ExitStack() as stack:
+        runner = Runner(1, Limits(), None, Path(scratch))
+        file = Path(scratch) / "test.npz"
+        split = LabelSetSplit(load_label_sets(path), file) if sets else Split(load_data(path), file)
+        workers, rows = [], []
+        for system in systems:
+            settings = dict(SYSTEMS[system].settings)
+            settings |= LABEL_SET_SETTINGS.get(system, {}) if sets else {}
+            row = Row(system, name_data_set(path), 0, settings=settings)
+            command, variables = runner.prepare(
+                row, split.path, split.top, Path(scratch) / f"{system}.json"
+            )
+            workers.append(_Worker(system, [*command, "turns"], variables))
+            stack.callback(workers[-1].end)
+            rows.append({"system": system, "n_test": split.sizes["n_test"]})
+            rows[-1]["fit_cpu_seconds"] = workers[-1].answer()
+        for row_of, predicted in zip(rows, _take_turns(workers, n_turns), strict=True):
+            row_of["predict_cpu_seconds"] = predicted
+    return rows
+
+
+class _Worker:
+    """A system in a process of its own that predicts when it is told to."""
+
+    def __init__(self, system: str, command: list[str], variables: dict[str, str]) -> None:
+        self.system = system
+        self.process = subprocess.Popen(
+            command, env=variables, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def end(self) -> None:
+        """End the process."""
+        self.process.kill()
+        self.process.communicate()
+
+    def ask(self) -> float:
+        """Let it predict and return the CPU seconds of that."""
+        assert self.process.stdin is not None
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+        return self.answer()
+
+    def answer(self) -> float:
+        """Return the CPU seconds that it says."""
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"{self.system} ended without an answer; its messages say why.")
+        return float(json.loads(line)["cpu_seconds"])
+
+
+def _take_turns(workers: list[_Worker], n_turns: int) -> list[list[float]]:
+    """Return the CPU seconds of each prediction, by system."""
+    turns = [[worker.ask() for worker in workers] for _ in range(n_turns)]
+    return [list(costs) for costs in zip(*turns, strict=True)]
+
+
+def main() -> None:
+    """Print a row for each system, with the load of the machine at the end."""
+    path, systems, *turns = sys.argv[1:]
+    for row in predict_in_turns(Path(path), systems.split(","), *map(int, turns)):
+        sys.stdout.write(json.dumps(row | {"load": os.getloadavg()[0]}) + "\n")
+
+
+if __name__ == "__main__":
+    main()
