@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from longtail_bench import subjects, systems
 from longtail_bench.baselines import BM25, BM25Names, NearestCentroid, OneVsAll
 from longtail_bench.baselines.named import NamedLongTail
+from longtail_bench.cli.show import print_label_sets
 from longtail_bench.environments import find_environment
 from longtail_bench.label_set_data import count_terms, has_label_sets, load_label_sets, tokenize
 from longtail_bench.label_set_measures import measure_label_sets
@@ -200,6 +201,18 @@ def test_a_run_gives_rows_and_tables(folder, tmp_path):
     assert "never seen (1)" in text
     tuned = run([folder], ["centroid"], n_threads=1, tune=2)
     assert "one label each only" in tuned[0].error
+
+
+def test_a_set_without_unseen_labels_has_no_share_of_them(folder, tmp_path, capsys):
+    for name in ("counts.npz", "classes.txt.xz"):
+        (tmp_path / name).write_bytes((folder / name).read_bytes())
+    [row] = run([tmp_path], ["centroid"], n_threads=1)
+    assert math.isnan(row.measures["never seen R@10"])
+    print_label_sets("letters", [row])
+    write_report([row], tmp_path / "report")
+    for text in (capsys.readouterr().out, (tmp_path / "report" / "report.md").read_text()):
+        assert "nan" not in text
+        assert "–" in text
 
 
 @pytest.mark.parametrize("name", ["pecos", "parabel", "plt", "fasttext", "libmultilabel"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -73,7 +74,9 @@ def print_label_sets(title: str, results: Sequence[Row]) -> None:
             f"{row.predict_cpu_seconds / row.n_test * 1e6:.0f} µs",
             f"{row.peak_megabytes:,.0f} MB",
         )
-        shown = (f"{100 * row.measures[name]:.1f}" for name in LABEL_SET_MEASURES)
+        # There may be no label that training never saw.
+        values = (100 * row.measures[name] for name in LABEL_SET_MEASURES)
+        shown = ("–" if math.isnan(value) else f"{value:.1f}" for value in values)
         rows.append((row.system, *shown, *costs))
     print_table(title, header, rows)
     say(
