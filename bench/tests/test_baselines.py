@@ -306,3 +306,36 @@ def test_libmultilabel_ranks_what_the_beam_reaches(problem, monkeypatch):
         assert [(-s, c) for s, c in zip(found_scores, found, strict=True) if s > 0] == reached
         assert np.all(np.isneginf(found_scores[len(reached) :]))
     assert len(blocks) == 2
+
+
+def test_omikuji_predicts_from_dense_weights(problem, monkeypatch):
+    calls = []
+
+    class Model:
+        @staticmethod
+        def default_hyper_param():
+            return SimpleNamespace()
+
+        @staticmethod
+        def train_on_data(path, settings, n_threads):
+            calls.append(("train", n_threads, settings.n_trees))
+            return Model()
+
+        def densify_weights(self, share):
+            calls.append(("densify", share))
+
+        def init_prediction_thread_pool(self, n_threads):
+            calls.append(("threads", n_threads))
+
+        def predict(self, pairs, beam_size, top_k):
+            assert calls[1] == ("densify", 0.2)  # before the first prediction
+            return [(2, 0.5), (1, 0.5), (0, 0.75)][:top_k]
+
+    package = ModuleType("omikuji")
+    package.Model = Model
+    monkeypatch.setitem(sys.modules, "omikuji", package)
+    model = longtail_bench.baselines.Omikuji(dense_above=0.2, n_jobs=1)
+    ranked, scores = model.fit(problem.X, problem.y).rank(problem.X[:2], 3)
+    assert calls == [("train", 1, 3), ("densify", 0.2), ("threads", 1)]
+    assert ranked.tolist() == [[0, 1, 2]] * 2  # best first, ties in class order
+    assert scores.tolist() == [[0.75, 0.5, 0.5]] * 2

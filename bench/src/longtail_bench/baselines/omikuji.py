@@ -45,6 +45,9 @@ class Omikuji(LabelSetBaseline):
         Weight of the loss.
     threshold : float, default=0.1
         Weights below it in absolute value are dropped.
+    dense_above : float, default=0.05
+        Weights of a node that has more than this share of its terms are stored dense, which gives
+        the same ranking in less time and more memory; the value that the package's guide has.
     n_jobs : int or None, default=None
         Number of threads.
     """
@@ -60,6 +63,7 @@ class Omikuji(LabelSetBaseline):
         beam: int = 10,
         C: float = 1.0,
         threshold: float = 0.1,
+        dense_above: float = 0.05,
         n_jobs: int | None = None,
     ) -> None:
         self.trees = trees
@@ -69,6 +73,7 @@ class Omikuji(LabelSetBaseline):
         self.beam = beam
         self.C = C
         self.threshold = threshold
+        self.dense_above = dense_above
         self.n_jobs = n_jobs
 
     def _fit_sets(self, X: csr_array[Any], labels: csr_array[Any]) -> None:
@@ -87,6 +92,7 @@ class Omikuji(LabelSetBaseline):
             with self.conversion_.counted():
                 write_lines(path, self._lines(X, labels))
             self.model_ = package.Model.train_on_data(str(path), settings, n_threads=threads)
+        self.model_.densify_weights(self.dense_above)
         self.model_.init_prediction_thread_pool(threads)
 
     def _lines(self, X: csr_array[Any], labels: csr_array[Any]) -> Iterator[str]:
