@@ -19,10 +19,11 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from longtail import LongTailClassifier
+from longtail import LongTailClassifier, TextClassifier
+from longtail.datasets import Table
 from longtail.distributed import PartitionError, fit_partitions, predict_partitions
 from tests.conftest import SHARED_DATA, load_shared
-from tests.distributed import data
+from tests.distributed import data, test_class_texts
 from tests.distributed.cluster import ROOT, SOURCE, Cluster, Killer
 
 distributed = pytest.importorskip("distributed")
@@ -104,6 +105,35 @@ def test_a_worker_killed_in_each_stage(plain, tmp_path):
                 killer.thread.join()
                 assert (killer.killed, killer.errors) == ([stage], [])
                 assert data.checksum(model, tmp_path) == plain, stage
+
+
+@long
+@pytest.mark.parametrize("stage", ["class texts", "self-check", "calibration"])
+def test_a_worker_killed_where_names_count(stage, tmp_path):
+    documents, labels = test_class_texts.texts(test_class_texts.label_sets)
+    labels = [label or ["class 7"] for label in labels]
+    names = test_class_texts.texts_of_names()
+    whole = TextClassifier(random_state=0).fit(documents, labels, class_texts=names)
+    rows = [json.dumps({"body": t, "label": c}) for t, c in zip(documents, labels, strict=True)]
+    for i in range(3):
+        (tmp_path / f"part-{i}.jsonl").write_text("\n".join(rows[300 * i : 300 * i + 300]))
+    with Cluster(tmp_path) as cluster:
+        cluster.add_worker()
+        cluster.add_worker()
+        with cluster.client() as client:
+            client.wait_for_workers(2)
+            killer = Killer(cluster, client, {stage})
+            model = fit_partitions(
+                TextClassifier(random_state=0),
+                Table(tmp_path / "*.jsonl", text=["body"], label="label"),
+                scratch=tmp_path / "s",
+                client=client,
+                on_stage=killer.on_stage,
+                class_texts=names,
+            )
+            killer.thread.join()
+    assert (killer.killed, killer.errors) == ([stage], [])
+    assert data.checksum(model, tmp_path) == data.checksum(whole, tmp_path)
 
 
 @long

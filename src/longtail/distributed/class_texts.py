@@ -79,7 +79,6 @@ def check_given(estimator: Any, class_texts: Any) -> Any:
 def keep_rows(class_texts: Any, n_terms: int, stages: Stages) -> ClassTexts:
     """Keep rows of counts, now that the number of terms is known."""
     labels, rows = _not_none(read_class_texts(class_texts, n_terms))
-    stages.on_stage(STAGE, 0, 0)
     return ClassTexts(
         stages.keep(STAGE, Contents().add_labels(labels)),
         stages.keep(STAGE, Contents().add(_COUNTS, rows)),

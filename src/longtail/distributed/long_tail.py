@@ -234,7 +234,6 @@ def _learn(
                 solve_shard,
                 blocks=blocks,
                 mined=mined,
-                statistics=statistics,
                 shared=shared,
                 shards=shards,
                 shard=shard,

@@ -141,7 +141,7 @@ def mine_block(
         ids = read_result(path).arrays["held_out"] - first
         used[ids[(ids >= 0) & (ids < len(used))]] = False
     document_ids = mined.document_ids
-    learns = scored.profile.statistics.class_sizes > 0
+    learns = scored.profile.statistics.class_sizes > 0  # without documents: nothing, from no row
     hard = np.flatnonzero(is_hard(mined, log_odds) & used[document_ids] & learns[mined.classes])
     shard_of = np.searchsorted(np.asarray(shards), mined.classes[hard], side="right") - 1
     rows_of = [
@@ -163,16 +163,12 @@ def solve_shard(
     run: Run,
     blocks: list[Block],
     mined: list[str],
-    statistics: str,
     shared: str,
     shards: list[int],
     shard: int,
     config: FitConfig,
 ) -> Contents:
-    """Learn the residuals of the classes of one shard, on the rows of all blocks that they need.
-
-    A class that has no document in the statistics learns nothing.
-    """
+    """Learn the residuals of the classes of one shard, on the rows of all blocks that they need."""
     first, last = shards[shard], shards[shard + 1]
     counts, pairs, log_odds = [], [], []
     for block, path in zip(blocks, mined, strict=True):
@@ -192,7 +188,7 @@ def solve_shard(
     counts.clear()
     release_memory()
     mask = np.zeros(shards[-1], np.bool_)
-    mask[first:last] = read_statistics(statistics).class_sizes[first:last] > 0
+    mask[first:last] = True
     residuals = solve_residuals(
         documents,
         MinedPairs(
