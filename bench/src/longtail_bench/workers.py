@@ -239,7 +239,7 @@ def _open_client(n_workers: int, folder: Path, seed: int) -> Iterator[Any]:
         dask.LocalCluster(
             n_workers=n_workers,
             threads_per_worker=1,
-            dashboard_address=None,
+            dashboard_address=":0",  # any free port
             local_directory=str(folder / f"dask-{n_workers}"),
         ) as cluster,
         dask.Client(cluster) as client,
