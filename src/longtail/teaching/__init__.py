@@ -2,7 +2,8 @@
 
 `teacher`     `Teacher`: one method for each kind of change
 `opening`     `load`; a model file with its journal, and what other processes did to them
-`replay`      what a change does to a model
+`replay`      what a change does to a model, and a journal
+`runs`        changes in a row that teach or forget, applied together
 `versions`    changes made against a version; followers of a journal
 `documents`   documents and labels as a journal holds them
 """

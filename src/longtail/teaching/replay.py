@@ -8,23 +8,15 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from scipy.sparse import csr_array
-
-from longtail._columns import as_labels
-from longtail.estimators._text_state import TextState, add_counts, check_lengths
-from longtail.estimators.text import TextClassifier
 from longtail.exceptions import DocumentError, ModelFileError
-from longtail.sparse import Integers
 from longtail.store.changes import Change
 from longtail.teaching.documents import unpack
-from longtail.text import Vocabulary, extend_vocabulary
-
-MOST_REPLAYED_AT_ONCE = 20_000  # documents; bounds the memory that replaying takes
+from longtail.teaching.runs import apply_run, find_change, split_runs
+from longtail.training.ordered_editing import RevivedClassError
 
 # What a model says of unfit documents, and of actions that its kind does not have.
 _UNFIT = (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError)
@@ -51,19 +43,19 @@ def shares_segment(model: Any, other: Any) -> bool:
     return first is second
 
 
-def apply(model: Any, action: str, contents: Sequence[Batches]) -> None:
-    """Do to the model what changes say; several are teach or forget changes in a row.
+def apply(model: Any, action: str, batches: Batches) -> None:
+    """Do to the model what a change says.
 
     Parameters
     ----------
     model : estimator
         Changed in place.
     action : str
-        Of all of them.
-    contents : sequence of sequence of dict
-        The batches of each change.
+        What is done.
+    batches : sequence of dict
+        To what.
     """
-    content = contents[0][0]
+    content = batches[0]
     if action == "rename":
         model.rename_class(content["old"], content["new"])
     elif action == "merge":
@@ -75,16 +67,19 @@ def apply(model: Any, action: str, contents: Sequence[Batches]) -> None:
     elif action == "remove":
         model.remove_class(content["label"])
     else:
-        documents, labels = unpack(model, [batch for batches in contents for batch in batches])
-        if action == "teach" and len(contents) > 1 and isinstance(model, TextClassifier):
-            _teach_together(model, contents, documents, labels)
-            return
-        # Counts come without the names of their columns, which were compared when they were given.
-        names = vars(model).pop("feature_names_in_", None)
+        documents, labels = unpack(model, batches)
         method = {"teach": "partial_fit", "forget": "forget", "recalibrate": "recalibrate"}[action]
-        getattr(model, method)(documents, labels)
-        if names is not None:
-            model.feature_names_in_ = names
+        with _without_names(model):
+            getattr(model, method)(documents, labels)
+
+
+@contextmanager
+def _without_names(model: Any) -> Iterator[None]:
+    """Take the names of columns away: counts of a journal were compared with them before."""
+    names = vars(model).pop("feature_names_in_", None)
+    yield
+    if names is not None:
+        model.feature_names_in_ = names
 
 
 def apply_new(model: Any, action: str, batches: Batches) -> None:
@@ -97,7 +92,7 @@ def apply_new(model: Any, action: str, batches: Batches) -> None:
     """
     before = copy_model(model)
     try:
-        apply(model, action, [batches])
+        apply(model, action, batches)
     except _UNFIT as error:
         n_documents = sum(len(batch.get("labels", ())) for batch in batches)
         if action != "forget" or n_documents < 2:
@@ -114,18 +109,28 @@ def replay(model: Any, changes: Iterable[Change]) -> Any:
     ReplayError
         Which change cannot be applied, and why.
     """
-    for run in _runs(changes):
-        before = copy_model(model)
-        try:
-            apply(model, run[0].action, [change.batches for change in run])
-        except _UNFIT:
-            model = before
-            for change in run:  # which one?
-                try:
-                    apply(model, change.action, [change.batches])
-                except _UNFIT as error:
-                    raise ReplayError(change, error) from None
+    for run in split_runs(model, changes):
+        model = _replay_run(model, run)
     return model
+
+
+def _replay_run(model: Any, run: Sequence[Change]) -> Any:
+    """Apply changes together; where that is refused, in two parts one after the other."""
+    before = copy_model(model)
+    try:
+        if len(run) == 1:
+            apply(model, run[0].action, run[0].batches)
+        else:
+            with _without_names(model):
+                apply_run(model, run)
+        return model
+    except RevivedClassError as error:
+        middle = find_change(run, error.document)
+    except _UNFIT as error:
+        if len(run) == 1:
+            raise ReplayError(run[0], error) from None
+        middle = len(run) // 2
+    return _replay_run(_replay_run(before, run[:middle]), run[middle:])
 
 
 def replay_journal(path: Path, model: Any, changes: Iterable[Change]) -> Any:
@@ -137,89 +142,6 @@ def replay_journal(path: Path, model: Any, changes: Iterable[Change]) -> Any:
             path,
             f"record {error.change.number} ({error.change.action}) does not fit the model: {error}",
         ) from None
-
-
-def _runs(changes: Iterable[Change]) -> Iterator[list[Change]]:
-    """Yield the changes in effect, together where one call does the same as several.
-
-    Statistics are sums, so documents may be taught, or forgotten, all at once.
-    """
-    run: list[Change] = []
-    n_documents = 0
-    for change in changes:
-        if not change.in_effect or change.action == "undo":
-            continue
-        n_more = len(change.labels)
-        if run and (
-            n_more == 0
-            or change.action != run[0].action
-            or change.action == "recalibrate"  # older outcomes make room for each call's
-            or n_documents + n_more > MOST_REPLAYED_AT_ONCE
-        ):
-            yield run
-            run, n_documents = [], 0
-        run.append(change)
-        n_documents += n_more
-    if run:
-        yield run
-
-
-def _teach_together(
-    model: TextClassifier, contents: Sequence[Batches], texts: list[str], labels: Any
-) -> None:
-    """Teach the texts of several changes, counted once; new terms get the ids they had."""
-    y = as_labels(labels)
-    check_lengths(texts, y, "y")
-    n_texts = [sum(len(batch["documents"]) for batch in batches) for batches in contents]
-    changes = np.repeat(np.arange(len(contents)), n_texts)
-
-    def taught(state: TextState) -> TextState:
-        vocabulary, X = _enter_terms(state.vocabulary, texts, changes, model.n_jobs)
-        return add_counts(state, vocabulary, X, y)
-
-    model._swap(taught)
-
-
-def _enter_terms(
-    vocabulary: Vocabulary, texts: list[str], changes: Integers, n_jobs: int | None
-) -> tuple[Vocabulary, csr_array[Any]]:
-    """Let the new terms of each change enter in turn; return the vocabulary and the counts.
-
-    All enter at once, in the order of their bytes; then they are ordered by the change that brought
-    them, and by their bytes within each. One by one takes 4 ms a change, and more in a large
-    vocabulary.
-    """
-    n_known = vocabulary.n_terms
-    grown = extend_vocabulary(vocabulary, texts, n_jobs)
-    X = grown.count(texts, n_jobs)
-    if grown.n_terms == n_known:
-        return grown, X
-    is_new = X.indices >= n_known
-    change_of = np.repeat(changes, np.diff(X.indptr))[is_new]
-    terms = X.indices[is_new] - n_known
-    entered = np.full(grown.n_terms - n_known, len(texts))
-    np.minimum.at(entered, terms, change_of)
-    order = np.argsort(entered, kind="stable")
-    frequencies = np.bincount(terms[change_of == entered[terms]], minlength=len(order))
-    starts = grown.offsets[n_known:-1][order]
-    lengths = np.diff(grown.offsets[n_known:])[order]
-    # The bytes of all new terms, term after term in the new order.
-    ends = lengths.cumsum()
-    moved = np.repeat(starts - (ends - lengths), lengths) + np.arange(ends[-1])
-    ordered = replace(
-        grown,
-        utf8=np.concatenate([grown.utf8[: grown.offsets[n_known]], grown.utf8[moved]]),
-        offsets=np.append(grown.offsets[: n_known + 1], grown.offsets[n_known] + ends),
-        document_frequencies=np.append(
-            grown.document_frequencies[:n_known], frequencies[order]
-        ).astype(np.int64),
-    )
-    new_ids = np.arange(grown.n_terms)
-    new_ids[n_known + order] = np.arange(n_known, grown.n_terms)
-    X.indices = new_ids.astype(X.indices.dtype)[X.indices]
-    X.has_sorted_indices = False
-    X.sort_indices()
-    return ordered, X
 
 
 def _find_refused(

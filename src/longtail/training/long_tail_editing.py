@@ -78,12 +78,12 @@ def merge_learned(state: LongTailState) -> LongTailState:
         residuals=residuals,
         stale=(sources < 0) | state.stale[sources],
         names=_gather_names(state, state.delta.all_classes),
-        memory=_settle_memory(state, state.delta.all_classes),
+        memory=settle_memory(state, state.delta.all_classes),
         delta=None,
     )
 
 
-def _settle_memory(state: LongTailState, classes: NDArray[Any]) -> DocumentMemory | None:
+def settle_memory(state: LongTailState, classes: NDArray[Any]) -> DocumentMemory | None:
     """Return the documents that are kept, with what was added and forgotten since."""
     if state.memory is None:
         return None
@@ -92,19 +92,21 @@ def _settle_memory(state: LongTailState, classes: NDArray[Any]) -> DocumentMemor
 
 def apply_edit(state: LongTailState, edit: ClassEdit, n_jobs: int | None = None) -> LongTailState:
     """Return a state of one segment with other classes and the same shared weights."""
-    return derive(
-        replace(
-            state,
-            classes=edit.classes,
-            statistics=edit.statistics,
-            residuals=state.residuals.gather_classes(edit.sources),
-            names=None if state.names is None else state.names.gather_classes(edit.sources),
-            memory=None
-            if state.memory is None
-            else state.memory.move_classes(edit.find_targets(len(state.classes))),
-            stale=edit.changed | ((edit.sources >= 0) & state.stale[edit.sources]),
-        ),
-        n_jobs,
+    return derive(inherit(state, edit), n_jobs)
+
+
+def inherit(state: LongTailState, edit: ClassEdit) -> LongTailState:
+    """Return a state of one segment with scorer and index out of date: see `derive`."""
+    return replace(
+        state,
+        classes=edit.classes,
+        statistics=edit.statistics,
+        residuals=state.residuals.gather_classes(edit.sources),
+        names=None if state.names is None else state.names.gather_classes(edit.sources),
+        memory=None
+        if state.memory is None
+        else state.memory.move_classes(edit.find_targets(len(state.classes))),
+        stale=edit.changed | ((edit.sources >= 0) & state.stale[edit.sources]),
     )
 
 
@@ -122,20 +124,33 @@ def change_documents(
     ValueError
         If documents are subtracted that were never added, or none would be left.
     """
+    changed = change_sums(state, counts, y, direction, n_jobs)
+    changed = _record_documents(changed, counts, y, direction)
+    if changed.delta is not None:
+        return _keep_scorer(state, changed)
+    return replace(changed, memory=settle_memory(changed, changed.classes))
+
+
+def change_sums(
+    state: LongTailState,
+    counts: CountMatrix,
+    y: NDArray[Any],
+    direction: int,
+    n_jobs: int | None = None,
+) -> LongTailState:
+    """Do what `change_documents` does, but for the documents that the model keeps."""
     labels = np.unique(y)
     n_delta = 0 if state.delta is None else len(state.delta.classes)
     if n_delta + len(labels) > DELTA_CAPACITY:
         state = merge_learned(state)
         named = None if state.names is None else state.names.named
         edit = edit_documents(state.classes, state.statistics, counts, y, direction, n_jobs, named)
-        state = _record_documents(apply_edit(state, edit, n_jobs), counts, y, direction)
-        return replace(state, memory=_settle_memory(state, state.classes))
+        return apply_edit(state, edit, n_jobs)
     delta = _change_delta(state, labels, counts, y, direction)
     n_left = int(state.statistics.class_sizes[~delta.tombstones].sum())
     check_documents_left(n_left + delta.statistics.n_documents)
     index = replace(state.index, tombstones=np.flatnonzero(delta.tombstones))
-    changed = _record_documents(replace(state, delta=delta, index=index), counts, y, direction)
-    return _keep_scorer(state, changed)
+    return _keep_scorer(state, replace(state, delta=delta, index=index))
 
 
 def _record_documents(
@@ -234,7 +249,7 @@ def _change_delta(
     unseen = _unseen_terms(state, taught.terms)
     known = labels[:0] if before is None else before.classes
     rows = np.union1d(np.union1d(labels, known), _main_classes_with_terms(state, unseen))
-    sums, residuals, in_main = _gather_classes(state, rows)
+    sums, residuals, in_main = gather_sums(state, rows)
     change = gather_classes(taught.statistics, look_up(labels, rows))
     sums = sums + change if direction > 0 else sums - change
     tombstones = np.zeros(len(state.classes), np.bool_)
@@ -317,7 +332,7 @@ def _change_frequencies(
     return frequencies, corpus.with_frequencies_at(unseen, frequencies[unseen])
 
 
-def _gather_classes(
+def gather_sums(
     state: LongTailState, labels: NDArray[Any]
 ) -> tuple[ClassStatistics, ClassResiduals, Integers]:
     """Return sums (without frequencies) and residuals of classes as they are now.
