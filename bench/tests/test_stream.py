@@ -103,6 +103,20 @@ def test_systems_learn_what_they_are_taught():
 
 
 @pytest.mark.parametrize(
+    ("labels", "batch", "n_last", "share"),
+    [
+        ("aabbc", 1, 5, 3 / 5),
+        ("aabbc", 2, 4, 3 / 4),  # a|ab|bc: the class a is known by then
+        ("aabbc", 2, 2, 1 / 2),
+        ("aaaa", 2, 2, 0.0),
+        ("ab", 5, 1000, 1.0),
+    ],
+)
+def test_share_of_new_classes(labels, batch, n_last, share):
+    assert stream_systems.share_of_new_classes(list(labels), batch, n_last) == share
+
+
+@pytest.mark.parametrize(
     ("name", "package"),
     [("vowpal wabbit, recall tree", "vowpalwabbit"), ("river, nearest", "river")],
 )

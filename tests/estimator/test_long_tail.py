@@ -336,6 +336,46 @@ def test_a_small_new_class_among_classes_of_equal_size_does_not_win_everywhere()
     assert classifier.score(X_test, y) > before - 0.1
 
 
+def test_a_model_is_told_to_expect_classes_that_it_lacks(tmp_path):
+    rng = np.random.default_rng(0)
+    topics = rng.dirichlet(np.full(60, 0.08), 30)
+    y = rng.integers(0, 30, 1500)
+    X = np.array([rng.multinomial(8, topics[c]) for c in y])
+    fitted, new = (y < 20) & (np.arange(1500) < 900), np.arange(1500) >= 900
+    classifier = LongTailClassifier(candidates=6, random_state=0).fit(X[fitted], y[fitted])
+    before = classifier.predict_proba_topk(X[new], 3)
+    assert classifier.expect_unknown(np.mean(y[new] >= 20)) is classifier
+    after = classifier.predict_proba_topk(X[new], 3)
+    assert np.array_equal(before.classes, after.classes)
+    correct = after.classes[:, 0] == y[new]
+    errors = [
+        metrics.expected_calibration_error(found.scores[:, 0], correct) for found in (before, after)
+    ]
+    assert errors[1] < errors[0] - 0.05
+    assert after.none.mean() > before.none.mean() + 0.1
+    with pytest.raises(ValueError, match="expects documents of unknown classes already"):
+        classifier.expect_unknown(0.1)
+    classifier.save(tmp_path / "model")
+    loaded = longtail.load(tmp_path / "model")
+    assert np.array_equal(loaded.predict_proba_topk(X[new], 3).scores, after.scores)
+    loaded.recalibrate(X[new][:200], y[new][:200])  # outcomes know better
+    share = loaded._state.calibrator.unknown_share
+    assert share == pytest.approx(np.mean(y[new][:200] >= 20))
+
+
+@pytest.mark.parametrize("share", [-0.1, 1.0, "half", True])
+def test_an_impossible_share_of_unknown_classes_is_refused(share):
+    classifier = LongTailClassifier(random_state=0).fit(np.eye(4), [0, 0, 1, 1])
+    with pytest.raises(ValueError, match="share must be a share from 0 to below 1"):
+        classifier.expect_unknown(share)
+
+
+def test_unknown_classes_that_cannot_be_expected():
+    classifier = LongTailClassifier(random_state=0).fit(np.eye(4), [0, 0, 1, 1])
+    with pytest.raises(ValueError, match="does not know how documents of unknown classes score"):
+        classifier.expect_unknown(0.5)
+
+
 def test_recalibration_with_classes_that_the_model_lacks(tmp_path):
     rng = np.random.default_rng(0)
     topics = rng.dirichlet(np.full(60, 0.08), 30)

@@ -284,6 +284,24 @@ def test_expecting_unknown_classes_adds_as_many_errors():
     assert expect_unknown(Calibrator.identity(), 0.5).is_calibrated is False
 
 
+def test_the_first_outcomes_of_unknown_classes_count_at_once():
+    """250 outcomes must not be outvoted by held-out documents, which are of known classes."""
+    fitted = fit_calibrator(*draw(0, 3000))
+    scores, correct = draw(1, 2250)
+    correct[::2] = False
+    told = recalibrate(fitted, scores[:250], correct[:250], n_unknown=125)
+    untold = recalibrate(fitted, scores[:250], correct[:250])
+    errors = [
+        expected_calibration_error(calibrate(scores[250:], calibrator)[:, 0], correct[250:, 0])
+        for calibrator in (told, untold)
+    ]
+    assert errors[0] < 0.06 < 0.15 < errors[1]
+    assert len(told.held_out_correct) == len(untold.held_out_correct) == 1000
+    again = recalibrate(told, scores[:250], correct[:250], n_unknown=125)
+    hits = told.held_out_correct.mean(), again.held_out_correct.mean()
+    assert hits[1] == pytest.approx(hits[0], abs=0.05)  # not expected a second time
+
+
 def test_outcomes_are_counted():
     rng = np.random.default_rng(6)
     calibrator = Calibrator.identity()

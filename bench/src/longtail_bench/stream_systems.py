@@ -6,7 +6,7 @@ Ours and the simple ones read words and bigrams; the online learners hash them.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from itertools import pairwise
@@ -46,6 +46,9 @@ class TaughtModel:
         Fit again on everything after this many documents.
     refit_by_period : bool
         Fit again on everything when a period ends.
+    batch : int
+        Documents that will be predicted at once. A model that is refined is told after a fit how
+        many of the last documents were of a class that was new in such a batch.
     """
 
     def __init__(
@@ -56,12 +59,14 @@ class TaughtModel:
         memory: int = 0,
         refit_every: int | None = None,
         refit_by_period: bool = False,
+        batch: int = REFINE_EVERY,
     ) -> None:
         self.teach = teach
         self.refine_every = refine_every
         self.memory = memory
         self.refit_every = refit_every
         self.refit_by_period = refit_by_period
+        self.batch = batch
         self._texts: list[str] = []
         self._labels: list[Any] = []
         self._n_since = self._n_taught = 0
@@ -99,6 +104,22 @@ class TaughtModel:
         counts = LongTailClassifier(memory=self.memory, random_state=0, n_jobs=1)
         model = TextClassifier(counts, random_state=0, n_jobs=1)
         self._model = model.fit(self._texts, np.array(self._labels))
+        share = share_of_new_classes(self._labels, self.batch)
+        if self.refine_every is not None and np.isfinite(model.calibration_error_):
+            model.expect_unknown(min(share, 0.99))
+
+
+def share_of_new_classes(labels: Sequence[Any], batch: int, n_last: int = WINDOW) -> float:
+    """Return how many of the last documents were of a class that was new in their batch."""
+    first: dict[Any, int] = {}
+    for i, label in enumerate(labels):
+        first.setdefault(label, i)
+    n_documents = len(labels)
+    rows = range(max(n_documents - n_last, 0), n_documents)
+    # Batches are counted from the end, where the next one begins.
+    begins = [n_documents - batch * (1 + (n_documents - 1 - i) // batch) for i in rows]
+    new = [first[labels[i]] >= begin for i, begin in zip(rows, begins, strict=True)]
+    return sum(new) / len(new)
 
 
 class HashedDocuments:
@@ -288,7 +309,9 @@ def _cosine_distance(x: dict[int, float], y: dict[int, float]) -> float:
     return 1.0 - sum(weight * y[term] for term, weight in x.items() if term in y)
 
 
-def make_systems(n_classes: int, refit_every: int) -> dict[str, Callable[[], StreamSystem]]:
+def make_systems(
+    n_classes: int, refit_every: int, batch: int = REFINE_EVERY
+) -> dict[str, Callable[[], StreamSystem]]:
     """Return what makes each system, by name.
 
     Parameters
@@ -297,17 +320,20 @@ def make_systems(n_classes: int, refit_every: int) -> dict[str, Callable[[], Str
         Classes of the whole stream, which Vowpal Wabbit must be told.
     refit_every : int
         Documents between two fits.
+    batch : int
+        Documents that are predicted at once.
     """
+    refined: dict[str, Any] = {"teach": True, "refine_every": REFINE_EVERY, "batch": batch}
     return {
         "longtail, frozen": lambda: TaughtModel(teach=False),
         "longtail, refitted every period": lambda: TaughtModel(teach=False, refit_by_period=True),
         "longtail, taught": lambda: TaughtModel(teach=True),
-        "longtail, taught and refined": lambda: TaughtModel(teach=True, refine_every=REFINE_EVERY),
+        "longtail, taught and refined": lambda: TaughtModel(**refined),
         f"longtail, taught and refined, {KEPT} documents a class kept": lambda: TaughtModel(
-            teach=True, refine_every=REFINE_EVERY, memory=KEPT
+            **refined, memory=KEPT
         ),
         f"longtail, taught and refined, refitted every {refit_every:,}": lambda: TaughtModel(
-            teach=True, refine_every=REFINE_EVERY, refit_every=refit_every
+            **refined, refit_every=refit_every
         ),
         "nearest centroid": lambda: RowsSeen(by_class=True),
         "nearest documents": lambda: RowsSeen(by_class=False),
@@ -324,13 +350,13 @@ PACKAGES = {"vowpal wabbit": "vowpalwabbit", "river": "river"}
 
 
 def choose_systems(
-    n_classes: int, refit_every: int, beginnings: str | None = None
+    n_classes: int, refit_every: int, beginnings: str | None = None, batch: int = REFINE_EVERY
 ) -> tuple[dict[str, Callable[[], StreamSystem]], dict[str, str]]:
     """Return the systems that are asked for, and the package that each of the others needs.
 
     Parameters
     ----------
-    n_classes, refit_every : int
+    n_classes, refit_every, batch : int
         As for `make_systems`.
     beginnings : str, optional
         Beginnings of names, separated by semicolons (a name may have a comma).
@@ -340,7 +366,7 @@ def choose_systems(
     ValueError
         If a beginning is no system's.
     """
-    systems = make_systems(n_classes, refit_every)
+    systems = make_systems(n_classes, refit_every, batch)
     if beginnings is not None:
         asked = [beginning.strip() for beginning in beginnings.split(";")]
         for beginning in asked:

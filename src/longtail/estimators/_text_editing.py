@@ -133,6 +133,25 @@ class TextEditing(StatefulEstimator):
 
         return self._swap(refined)
 
+    @if_classifier_has("expect_unknown")
+    def expect_unknown(self, share: float) -> Self:
+        """Tell the model how many of the texts to come have a class that it does not have.
+
+        See the classifier of counts. Call it once, after `fit`.
+
+        Parameters
+        ----------
+        share : float
+            From 0 to below 1.
+
+        Returns
+        -------
+        self
+        """
+        return self._swap(
+            lambda state: states.edit_classifier(state, lambda inner: inner.expect_unknown(share))
+        )
+
     @if_classifier_has("recalibrate")
     def recalibrate(self, texts: Any, y: Any) -> Self:
         """Correct the probabilities by texts that the model has not been taught yet.

@@ -48,7 +48,8 @@ def stream(
         if until is not None:
             documents = documents.until(until)
         first = int(documents.periods[len(documents.texts) // 3]) if start is None else start
-        selected, missing = choose_systems(len(set(documents.labels)), refit_every, systems)
+        n_classes = len(set(documents.labels))
+        selected, missing = choose_systems(n_classes, refit_every, systems, batch)
         for name, package in missing.items():
             print_note(f"{name}: left out, needs pip install {package}")
 
