@@ -129,11 +129,11 @@ def doubt(p: float, length: int, short_length: int, slope: float) -> float:
 def learn_shortness(
     calibrator: Calibrator,
     lengths: Sequence[int],
-    cut: Sequence[tuple[int, Sequence[float], bool]],
+    truncated: Sequence[tuple[int, Sequence[float], bool]],
 ) -> Calibrator:
-    """The slope under which so many cut documents are correct as are expected.
+    """The slope under which so many truncated documents are correct as are expected.
 
-    Each counts by its shortness: that is where the likelihood has its maximum. `cut` has the
+    Each counts by its shortness: that is where the likelihood has its maximum. `truncated` has the
     length, the scores and whether the best candidate is correct of each.
     """
     if not calibrator.top:
@@ -144,7 +144,7 @@ def learn_shortness(
         return math.fsum(
             shortness(length, short)
             * (hit - doubt(calibrate(row, calibrator)[0], length, short, slope))
-            for length, row, hit in cut
+            for length, row, hit in truncated
         )
 
     low, high = 0.0, 4.0

@@ -115,16 +115,18 @@ def check_residuals(
         task.settings.fewest_calibrated,
         task.has_several,
     )
-    cut = []
-    for place, document in cut_documents(task, held_out):
+    truncated = []
+    for place, document in truncate_documents(task, held_out):
         x = weigh(task.problem, document, shared.term_weights)
         found = find(named, x, task.n_candidates, check.budget)
         ranking = rank_parts(mixture, found, [split(named, residuals, names, x, c) for c in found])
-        cut.append((len(document), [score for _, score in ranking], ranking[0][0] in own[place]))
+        truncated.append(
+            (len(document), [score for _, score in ranking], ranking[0][0] in own[place])
+        )
     lengths = [len(task.problem.documents[i]) for i in held_out]
     mixture = mixture.raise_bonus(shared_bonus)
     checked = replace(check, residual_figures=figures, residuals=kept, mixture=mixture)
-    return checked, learn_shortness(calibrator, lengths, cut)
+    return checked, learn_shortness(calibrator, lengths, truncated)
 
 
 def rank_parts(mixture: Mixture, found: Sequence[int], parts: Sequence[Part]) -> Ranking:
@@ -133,20 +135,20 @@ def rank_parts(mixture: Mixture, found: Sequence[int], parts: Sequence[Part]) ->
     return sorted(scored, key=lambda pair: (-pair[1], pair[0]))
 
 
-def cut_documents(task: Task, held_out: Sequence[int]) -> list[tuple[int, Document]]:
+def truncate_documents(task: Task, held_out: Sequence[int]) -> list[tuple[int, Document]]:
     """The first held-out documents with the terms of lowest draw: a half, a quarter and so on.
 
     Each with its place among the held-out ones, which decides the draws with the place of the term.
     """
-    cut = []
+    truncated = []
     for share in (1 / 2, 1 / 4, 1 / 8, 1 / 16):
-        for place, i in enumerate(held_out[: task.settings.most_cut]):
+        for place, i in enumerate(held_out[: task.settings.most_truncated]):
             document = task.problem.documents[i]
             terms = sorted(document)
             draws = {t: uniform(task.seed, place, k) for k, t in enumerate(terms)}
             left = sorted(terms, key=draws.__getitem__)[: math.ceil(share * len(terms))]
-            cut.append((place, {t: document[t] for t in sorted(left)}))
-    return cut
+            truncated.append((place, {t: document[t] for t in sorted(left)}))
+    return truncated
 
 
 def classes_of(ranked: Sequence[Ranking]) -> list[list[int]]:

@@ -52,7 +52,7 @@ class Settings:
     mixture_prior: float = 1.0
     smallest_spread: float = 0.5
     fewest_calibrated: int = 50
-    most_cut: int = 500
+    most_truncated: int = 500
     residual_cost: float = 2.0
     tolerance: float = 0.05
     most_passes: int = 6

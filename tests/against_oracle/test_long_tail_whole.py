@@ -54,7 +54,7 @@ WHERE = {  # the module's name for each other setting
     "mixture_prior": (mixture, "PRIOR"),
     "smallest_spread": (mixture, "SMALLEST_SPREAD"),
     "fewest_calibrated": (calibration, "FEWEST_DOCUMENTS"),
-    "most_cut": (short_documents, "MAX_CUT"),
+    "most_truncated": (short_documents, "MAX_TRUNCATED"),
     "tolerance": (residuals, "TOLERANCE"),
     "most_passes": (residuals, "MAX_PASSES"),
     "lowest_offset": (residuals, "LOWEST_LOG_ODDS"),

@@ -1,4 +1,4 @@
-"""Documents much shorter than usual are doubted as much as cut documents show."""
+"""Documents much shorter than usual are doubted as much as truncated documents show."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from longtail.training.outcomes import recalibrate
 from longtail.training.short_documents import (
     LARGEST_SLOPE,
     SHARES,
-    cut_documents,
     doubt_short,
     find_short_length,
     fit_slope,
+    truncate_documents,
 )
 from tests import oracle_calibration as oracle
 
@@ -32,11 +32,11 @@ def draw_counts(seed=0, n_documents=30, n_terms=40):
     return X
 
 
-def test_cut_documents_are_nested_parts():
+def test_truncate_documents_are_nested_parts():
     X = draw_counts()
-    cut = cut_documents(CountMatrix.from_matrix(X), seed=7)
-    copies = cut.counts.to_csr().toarray().reshape(len(SHARES), *X.shape)
-    assert cut.document_ids.tolist() == [*range(len(X))] * len(SHARES)
+    truncated = truncate_documents(CountMatrix.from_matrix(X), seed=7)
+    copies = truncated.counts.to_csr().toarray().reshape(len(SHARES), *X.shape)
+    assert truncated.document_ids.tolist() == [*range(len(X))] * len(SHARES)
     n_terms = np.count_nonzero(X, axis=1)
     for share, copy in zip(SHARES, copies, strict=True):
         assert np.count_nonzero(copy, axis=1).tolist() == np.ceil(share * n_terms).tolist()
@@ -47,16 +47,18 @@ def test_cut_documents_are_nested_parts():
 
 def test_cuts_depend_on_seed_and_row_alone():
     counts = CountMatrix.from_matrix(draw_counts())
-    first = cut_documents(counts, seed=1).counts.to_csr().toarray().reshape(len(SHARES), 30, 40)
-    few = cut_documents(counts.slice_documents(slice(10)), seed=1).counts.to_csr().toarray()
+    first = (
+        truncate_documents(counts, seed=1).counts.to_csr().toarray().reshape(len(SHARES), 30, 40)
+    )
+    few = truncate_documents(counts.slice_documents(slice(10)), seed=1).counts.to_csr().toarray()
     assert np.array_equal(few.reshape(len(SHARES), 10, 40), first[:, :10])
-    assert not np.array_equal(first, cut_documents(counts, seed=2).counts.to_csr().toarray())
+    assert not np.array_equal(first, truncate_documents(counts, seed=2).counts.to_csr().toarray())
 
 
 def test_at_most_so_many_documents_are_cut(monkeypatch):
-    monkeypatch.setattr("longtail.training.short_documents.MAX_CUT", 5)
-    cut = cut_documents(CountMatrix.from_matrix(draw_counts()), seed=0)
-    assert cut.counts.n_documents == 5 * len(SHARES)
+    monkeypatch.setattr("longtail.training.short_documents.MAX_TRUNCATED", 5)
+    truncated = truncate_documents(CountMatrix.from_matrix(draw_counts()), seed=0)
+    assert truncated.counts.n_documents == 5 * len(SHARES)
 
 
 def test_a_tenth_of_the_documents_is_short():
@@ -96,21 +98,23 @@ def test_learned_shortness_equals_the_oracle():
     scores = -np.sort(-rng.normal(0, 2, (60, 4)), axis=1)
     correct = np.zeros((60, 4), bool)
     correct[:, 0] = rng.random(60) < 0.3
-    lengths, cut_lengths = rng.integers(3, 30, 80), rng.integers(0, 9, 60)
+    lengths, truncated_lengths = rng.integers(3, 30, 80), rng.integers(0, 9, 60)
     knots = [(-2.0, 0.2), (0.5, 0.6), (3.0, 1.0)]
     none = np.zeros(0)
     ours = Calibrator(*np.array(knots).T, none, none, none, none.astype(bool))
-    found = learn_shortness(ours, lengths, scores, correct, cut_lengths)
-    cut = list(zip(cut_lengths.tolist(), scores.tolist(), correct[:, 0].tolist(), strict=True))
-    theirs = oracle.learn_shortness(oracle.Calibrator(top=knots), lengths.tolist(), cut)
+    found = learn_shortness(ours, lengths, scores, correct, truncated_lengths)
+    truncated = list(
+        zip(truncated_lengths.tolist(), scores.tolist(), correct[:, 0].tolist(), strict=True)
+    )
+    theirs = oracle.learn_shortness(oracle.Calibrator(top=knots), lengths.tolist(), truncated)
     assert found.short_length == theirs.short_length
     assert 0.0 < found.short_slope < LARGEST_SLOPE
     assert found.short_slope == pytest.approx(theirs.short_slope, abs=1e-9)
     for marginal in (False, True):
-        mine = calibrate(scores, replace(found, marginal=marginal), cut_lengths)
+        mine = calibrate(scores, replace(found, marginal=marginal), truncated_lengths)
         rows = [
             oracle.calibrate(row, replace(theirs, marginal=marginal), length)
-            for length, row, _ in cut
+            for length, row, _ in truncated
         ]
         assert mine == pytest.approx(np.array(rows), abs=1e-9)
 

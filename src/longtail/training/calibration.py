@@ -151,9 +151,9 @@ def learn_shortness(
     lengths: Integers,
     scores: Floats,
     correct: NDArray[np.bool_],
-    cut_lengths: Integers,
+    truncated_lengths: Integers,
 ) -> Calibrator:
-    """Return the calibrator with what documents cut to a few terms have shown.
+    """Return the calibrator with what documents truncated to a few terms have shown.
 
     Parameters
     ----------
@@ -162,15 +162,15 @@ def learn_shortness(
     lengths : ndarray of shape (n_documents,)
         Distinct terms of these.
     scores, correct : ndarrays of shape (n_copies, q)
-        Of cut documents, as for `fit_calibrator`.
-    cut_lengths : ndarray of shape (n_copies,)
+        of truncated documents, as for `fit_calibrator`.
+    truncated_lengths : ndarray of shape (n_copies,)
         Distinct terms that are left of them.
     """
     if not (calibrator.is_calibrated and len(scores)):
         return calibrator
     short_length = find_short_length(lengths)
     top = calibrate(scores, calibrator)[:, 0]
-    slope = fit_slope(top, correct[:, 0], cut_lengths, short_length)
+    slope = fit_slope(top, correct[:, 0], truncated_lengths, short_length)
     return replace(calibrator, short_length=short_length, short_slope=slope)
 
 

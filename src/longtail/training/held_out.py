@@ -53,7 +53,7 @@ from longtail.training.self_check import (
     share_bonus,
 )
 from longtail.training.shared_weights import SharedWeights
-from longtail.training.short_documents import CutDocuments, cut_documents
+from longtail.training.short_documents import TruncatedDocuments, truncate_documents
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,9 +73,9 @@ class HeldOutTest:
     names: ClassNames | None = None
 
     @cached_property
-    def cut(self) -> CutDocuments:
+    def truncated(self) -> TruncatedDocuments:
         """Copies of the first documents with some of their terms."""
-        return cut_documents(self.counts, self.config.seed)
+        return truncate_documents(self.counts, self.config.seed)
 
     @property
     def n_candidates(self) -> int:
@@ -146,7 +146,7 @@ def find_candidates(
 ) -> Integers:
     """Return the candidates of each held-out document, best first, by names as well.
 
-    Those of the documents that are cut to some of their terms follow.
+    Those of the documents that are truncated to some of their terms follow.
     """
     n_jobs = test.config.n_jobs
     scorer = test.add_names(scored.scorer)
@@ -160,7 +160,7 @@ def find_candidates(
         )
         return found
 
-    return np.concatenate([find(test.counts), find(test.cut.counts)])
+    return np.concatenate([find(test.counts), find(test.truncated.counts)])
 
 
 def check_residuals(
@@ -185,7 +185,9 @@ def check_residuals(
 
     n_documents = test.counts.n_documents
     whole = split(test.counts, candidates[:n_documents])
-    return _choose_mixture(whole, split(test.cut.counts, candidates[n_documents:]), check, test)
+    return _choose_mixture(
+        whole, split(test.truncated.counts, candidates[n_documents:]), check, test
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,7 +246,7 @@ def _count_empty(test: HeldOutTest) -> tuple[int, int]:
 
 
 def _choose_mixture(
-    whole: CandidateParts, cut: CandidateParts, check: SelfCheck, test: HeldOutTest
+    whole: CandidateParts, truncated: CandidateParts, check: SelfCheck, test: HeldOutTest
 ) -> tuple[SelfCheck, Calibrator]:
     """Keep the mixture of scorer and residuals that fares best, and calibrate its scores."""
     config, candidates = test.config, whole.candidates
@@ -274,17 +276,17 @@ def _choose_mixture(
         residuals=kept,
     )
     calibrator = fit_calibrator(scores, test.labels.contain(classes), test.marginal)
-    return checked, _learn_shortness(calibrator, *cut.rank(mixture), test)
+    return checked, _learn_shortness(calibrator, *truncated.rank(mixture), test)
 
 
 def _learn_shortness(
     calibrator: Calibrator, classes: Integers, scores: Floats, test: HeldOutTest
 ) -> Calibrator:
-    """Return the calibrator with what the ranked candidates of cut documents have shown."""
+    """Return the calibrator with what the ranked candidates of truncated documents have shown."""
     return learn_shortness(
         calibrator,
         np.diff(test.counts.indptr),
         scores,
-        test.labels.gather(test.cut.document_ids).contain(classes),
-        np.diff(test.cut.counts.indptr),
+        test.labels.gather(test.truncated.document_ids).contain(classes),
+        np.diff(test.truncated.counts.indptr),
     )

@@ -1,6 +1,6 @@
 """Documents much shorter than usual: how much less certain their best candidate is.
 
-In: held-out documents cut to a few of their terms, and the probabilities that a map of whole
+In: held-out documents truncated to a few of their terms, and the probabilities that a map of whole
 documents gives them. Out: the number of terms below which a document is short, and how much its log
 odds of being correct fall with the logarithm of its length. A query of three words has scores like
 those of a long document, and without this it would have their probabilities.
@@ -17,7 +17,7 @@ from longtail._constants import LARGEST_SLOPE
 from longtail.sparse import CountMatrix, Floats, Integers, offsets_from_lengths
 from longtail.training.sampling import random_keys
 
-MAX_CUT = 500  # documents that are cut: one number is learned from them
+MAX_TRUNCATED = 500  # documents that are truncated: one number is learned from them
 SHARES = (1 / 2, 1 / 4, 1 / 8, 1 / 16)  # of the terms of a document that are left
 # Of the held-out documents are short. What these are worth the map of all of them knows already:
 # the fewer, the less it is changed.
@@ -27,7 +27,7 @@ _HALVINGS = 40
 
 
 @dataclass(frozen=True, eq=False)
-class CutDocuments:
+class TruncatedDocuments:
     """Copies of documents with some of their terms.
 
     Attributes
@@ -42,13 +42,13 @@ class CutDocuments:
     counts: CountMatrix
 
 
-def cut_documents(counts: CountMatrix, seed: int) -> CutDocuments:
+def truncate_documents(counts: CountMatrix, seed: int) -> TruncatedDocuments:
     """Return the first documents with each of `SHARES` of their terms, drawn at random.
 
     Which terms are left depends on the seed and the row of the document alone; the terms of a
     shorter copy are among those of a longer one.
     """
-    rows = np.arange(min(counts.n_documents, MAX_CUT))
+    rows = np.arange(min(counts.n_documents, MAX_TRUNCATED))
     whole = counts.gather(rows)
     lengths = np.diff(whole.indptr)
     document_ids = np.repeat(rows, lengths)
@@ -58,8 +58,8 @@ def cut_documents(counts: CountMatrix, seed: int) -> CutDocuments:
     n_left = [np.ceil(share * lengths).astype(np.int64) for share in SHARES]
     kept = np.concatenate([np.flatnonzero(ranks < n[document_ids]) for n in n_left])
     indptr = offsets_from_lengths(np.concatenate(n_left))
-    cut = CountMatrix(indptr, whole.indices[kept], whole.data[kept], whole.n_terms)
-    return CutDocuments(np.tile(rows, len(SHARES)), cut)
+    truncated = CountMatrix(indptr, whole.indices[kept], whole.data[kept], whole.n_terms)
+    return TruncatedDocuments(np.tile(rows, len(SHARES)), truncated)
 
 
 def find_short_length(lengths: Integers) -> float:
@@ -102,7 +102,7 @@ def fit_slope(
     Parameters
     ----------
     probabilities : ndarray of shape (n_copies,), float64
-        Of the best candidates of cut documents.
+        Of the best candidates of truncated documents.
     correct : ndarray of shape (n_copies,), bool
         Whether they are labels.
     lengths : ndarray of shape (n_copies,)
