@@ -56,6 +56,19 @@ def test_without_held_out_documents_the_softmax_stays():
     assert calibrate(scores, calibrator) == pytest.approx(shares)
 
 
+def test_maps_without_their_documents_have_no_known_error():
+    calibrator = fit_calibrator(*draw(1, 200))
+    nothing = np.zeros(0)
+    alone = replace(
+        calibrator,
+        held_out_log_odds=nothing,
+        held_out_correct=nothing.astype(bool),
+        calibration_error=None,
+    )
+    assert math.isnan(estimate_calibration_error(alone))
+    assert math.isnan(find_threshold(alone, 0.9).threshold)
+
+
 def test_probabilities_become_frequencies():
     calibrator = fit_calibrator(*draw(1, 20_000))
     scores, right = draw(2, 20_000)

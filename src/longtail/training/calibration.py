@@ -177,9 +177,10 @@ def learn_shortness(
 def estimate_calibration_error(calibrator: Calibrator) -> float:
     """Return the calibration error to expect on new documents of known classes.
 
-    Of the best candidates, cross-validated; NaN where nothing was fitted.
+    Of the best candidates, cross-validated; NaN where nothing was fitted, or a file has the maps
+    without the documents.
     """
-    if not calibrator.is_calibrated:
+    if not (calibrator.is_calibrated and len(calibrator.held_out_correct)):
         return float("nan")
     if calibrator.calibration_error is not None:
         return calibrator.calibration_error
