@@ -1,5 +1,7 @@
 """A model that keeps documents learns anew without being given any."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -10,6 +12,8 @@ from longtail.store import open_model
 from longtail.training import relearning
 from longtail.training.config import FitConfig
 from longtail.training.long_tail import fit_long_tail
+from longtail.training.long_tail_editing import derive
+from longtail.training.mixture import Mixture
 from longtail.training.relearning import SHARE_CHANGED
 from tests.estimator.test_recent import make_documents
 
@@ -255,3 +259,58 @@ def test_outcomes_are_changes_of_the_journal(problem, tmp_path):
     mine, theirs = teacher.model._state.calibrator, load(path)._state.calibrator
     assert np.array_equal(mine.other_probabilities, theirs.other_probabilities)
     assert np.array_equal(mine.held_out_log_odds, theirs.held_out_log_odds)
+
+
+# Where unknown classes keep coming, the size of a class says little
+
+
+def with_mixture(model):
+    """Let features and residuals count by the size of the class."""
+    features, residuals = np.zeros((5, 6)), np.zeros((5, 2))
+    features[1, 0], residuals[0], residuals[1] = 0.5, 2.0, 0.1
+    state = model._state
+    check = state.check.with_mixture(Mixture(features, residuals))
+    model._state = derive(replace(state, check=check))
+    return model
+
+
+@pytest.mark.parametrize("memory", [0, 3])
+def test_sizes_are_disregarded_where_classes_keep_coming(problem, monkeypatch, memory):
+    X, y = problem
+    monkeypatch.setattr(relearning, "SHARE_CHANGED", 2.0)  # nothing is learned anew
+    monkeypatch.setattr(relearning, "SHARE_STALE", 2.0)
+    model = with_mixture(LongTailClassifier(memory=memory, random_state=0).fit(X, y))
+    before, mixture = model._state, model._state.check.kept_mixture
+    model.refine()  # nobody told it
+    assert model._state.check.kept_mixture.depends_on_size
+    assert np.array_equal(model._state.residuals.weights, before.residuals.weights)
+    model.expect_unknown(0.5).refine()
+    after = model._state
+    assert not after.check.kept_mixture.depends_on_size
+    assert np.array_equal(after.ranking_weights[0], after.feature_weights)
+    assert not after.ranking_weights[1:].any()
+    scaled = mixture.scale(after.residuals, after.statistics.class_sizes)
+    assert np.allclose(scaled.weights, before.residuals.weights, rtol=1e-5)
+    assert len(after.calibrator.held_out_correct) == min(
+        relearning.OUTCOMES_KEPT, len(before.calibrator.unknown_log_odds) * 2
+    )
+    assert after.check.name_weights.tolist() == before.check.name_weights.tolist()
+    again = model.refine()._state
+    assert np.array_equal(again.residuals.weights, after.residuals.weights)
+    assert np.array_equal(again.scorer.weights, after.scorer.weights)
+
+
+def test_learning_anew_disregards_sizes_where_classes_keep_coming(problem, monkeypatch):
+    X, y = problem
+    asked = []
+    real = relearning.learn_state
+
+    def learn(counts, labels, statistics, names, config):
+        asked.append(config.by_size)
+        return real(counts, labels, statistics, names, config)
+
+    monkeypatch.setattr(relearning, "learn_state", learn)
+    for share in (0.0, 0.04, 0.05):
+        model = LongTailClassifier(memory=EVERYTHING, random_state=0).fit(X, y)
+        model.expect_unknown(share).partial_fit(X, y).refine()
+    assert asked == [True, True, False]

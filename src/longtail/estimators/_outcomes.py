@@ -82,8 +82,8 @@ class OutcomeCalibration(LabelSetPrediction):
         Call it before `partial_fit` with the same documents: what the model says of them then is an
         unbiased test. Their labels may be of classes that the model does not have; such a document
         shows how often, and where, the model should doubt. The last 1,000 outcomes count; those of
-        the held-out documents of `fit` make room for them, and are joined at the first call by as
-        many of unknown classes. Only probabilities and thresholds
+        the held-out documents of `fit` make room for them, and at the first call for as many of
+        unknown classes. Only probabilities and thresholds
         change: neither sums nor ranking.
 
         Parameters

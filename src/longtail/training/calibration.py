@@ -69,7 +69,8 @@ class Calibrator:
     n_outcomes : int
         Documents given to `recalibrate` since the fit.
     unknown_share : float
-        Of the last of these, how many were of a class that the model did not have.
+        Of the last of these, how many were of a class that the model did not have; before the
+        first, what the model was told to expect.
     short_length, short_slope : float
         Below how many terms a document is short, and how much less certain that makes it; see
         `short_documents`.

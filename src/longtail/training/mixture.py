@@ -37,6 +37,8 @@ PRIOR = 1.0  # weight of the penalty on changes, in documents
 # because it lacks the document. That holds for no new document.
 SMALLEST_SPREAD = 0.5  # standard deviation of ln n_c from which on the size counts
 
+SMALLEST_FACTOR = 0.1  # of a residual that can be told from what it was scaled to
+
 BLOCK = 1_024  # documents
 MAX_STEPS = 50  # of Newton's method; ten are the rule
 LAST_STEP = 1e-5  # the error after it is about its square
@@ -114,6 +116,29 @@ class Mixture:
             residuals,
             weights=residuals.weights * of_entries,
             biases=residuals.biases * of_biases,
+        )
+
+    @property
+    def depends_on_size(self) -> bool:
+        """Whether features or residuals count more or less by the size of the class."""
+        return bool(self.features[1:].any() or self.residuals[1:].any())
+
+    def unscale(self, residuals: ClassResiduals, class_sizes: Integers) -> ClassResiduals:
+        """Return residuals as they were learned, from what `scale` made of them.
+
+        Exact, but for rounding, where a class has the size that it had then. A class whose residual
+        hardly counted has none.
+        """
+        inverse = []
+        for rows in self.residuals.T:
+            factors = weigh_by_size(rows, log_sizes(class_sizes))
+            counts = factors >= SMALLEST_FACTOR
+            inverse.append(np.where(counts, 1.0 / np.where(counts, factors, 1.0), 0.0))
+        of_entries = np.repeat(inverse[0].astype(np.float32), np.diff(residuals.indptr))
+        return replace(
+            residuals,
+            weights=residuals.weights * of_entries,
+            biases=residuals.biases * inverse[1],
         )
 
     def ranking_weights(self, feature_weights: Floats) -> Floats:

@@ -24,7 +24,7 @@ from longtail.training.short_documents import find_short_length
 
 # Outcomes that a calibration in use is fitted to. Calibration error on cve-stream 2016 and 2017 in
 # batches of 250: .067, with 2,000 of them .066; the fewer, the sooner it follows. With as many
-# documents of unknown classes among those of the fit as the first outcomes had .053; where the
+# documents of unknown classes among those of the fit as the first outcomes had .047; where the
 # model was told before the first prediction .035 (by the last 1,000 documents of the fit).
 OUTCOMES_KEPT = 1_000
 PRIOR_OUTCOMES = 10.0  # candidates that count for the probabilities of the others as they are
@@ -44,6 +44,21 @@ def expect_unknown(calibrator: Calibrator, share: float) -> Calibrator:
     hits = np.concatenate([calibrator.held_out_correct, np.zeros(n_added, np.bool_)])
     others = calibrator.other_probabilities * (n_known / (n_known + n_added))
     return _with_outcomes(replace(calibrator, other_probabilities=others), log_odds, hits)
+
+
+def thin_outcomes(calibrator: Calibrator, n_kept: int) -> Calibrator:
+    """Let the outcomes so far make room for others; the maps stay as they are until these come."""
+    rows = _spread(len(calibrator.held_out_log_odds), n_kept)
+    return replace(
+        calibrator,
+        held_out_log_odds=calibrator.held_out_log_odds[rows],
+        held_out_correct=calibrator.held_out_correct[rows],
+    )
+
+
+def _spread(n_outcomes: int, n_kept: int) -> Integers:
+    """Return every so many outcomes, the first and the last among them."""
+    return np.linspace(0, n_outcomes - 1, min(n_outcomes, n_kept)).round().astype(np.int64)
 
 
 def _with_outcomes(calibrator: Calibrator, log_odds: Floats, hits: NDArray[np.bool_]) -> Calibrator:
@@ -89,18 +104,17 @@ def recalibrate(
     Calibrator
         The probabilities of the others are multiplied by what they were off. The same as before
         where there are fewer than `FEWEST_DOCUMENTS` outcomes. With the first outcomes of a model
-        that was not told what to expect, the held-out documents of the fit, all of known classes,
-        are joined by as many of unknown ones as these have.
+        that was not told what to expect, some of the held-out documents of the fit, all of known
+        classes, make room for unknown ones: the share of these that the outcomes have.
     """
     if not len(scores):
         return calibrator
     if calibrator.n_outcomes == 0 and calibrator.unknown_share == 0.0 and n_unknown:
         share = n_unknown / max(len(scores), FEWEST_DOCUMENTS)
-        calibrator = expect_unknown(calibrator, share)
+        n_held_out = len(calibrator.held_out_log_odds)
+        calibrator = thin_outcomes(expect_unknown(calibrator, share), n_held_out)
     new = candidate_log_odds(scores)
-    n_old = len(calibrator.held_out_log_odds)
-    n_kept = min(n_old, max(OUTCOMES_KEPT - len(new), 0))
-    kept = np.linspace(0, n_old - 1, n_kept).round().astype(np.int64)
+    kept = _spread(len(calibrator.held_out_log_odds), max(OUTCOMES_KEPT - len(new), 0))
     log_odds = np.concatenate([calibrator.held_out_log_odds[kept], new[:, 0]])
     hits = np.concatenate([calibrator.held_out_correct[kept], correct[:, 0]])
     if len(log_odds) < FEWEST_DOCUMENTS:
