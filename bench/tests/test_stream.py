@@ -106,7 +106,7 @@ def test_systems_learn_what_they_are_taught():
     ("labels", "batch", "n_last", "share"),
     [
         ("aabbc", 1, 5, 3 / 5),
-        ("aabbc", 2, 4, 3 / 4),  # a|ab|bc: the class a is known by then
+        ("aabbc", 2, 4, 1 / 2),  # a|ab|bc: the classes a, and then b, are known by then
         ("aabbc", 2, 2, 1 / 2),
         ("aaaa", 2, 2, 0.0),
         ("ab", 5, 1000, 1.0),

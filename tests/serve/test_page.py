@@ -194,7 +194,9 @@ def test_two_browsers_teach_at_once(open_page: Callable[..., Any]) -> None:
 def test_queue(open_page: Callable[..., Any], tmp_path: Path) -> None:
     page = open_page()
     page.click("#tab-queue")
-    rows = ["honey den claws bear", "hoots night owl feathers", "howls pack wolf grey", "quux"]
+    # As long as the documents of the fit: shorter texts are less certain than any precision says.
+    traits = ["honey den claws bear", "hoots night owl feathers", "howls pack wolf grey"]
+    rows = [*(f"the large animal lives near {words}" for words in traits), "quux"]
     table = tmp_path / "new.csv"
     table.write_text("id,text\n" + "".join(f'{i},"{t}, ""y"""\n' for i, t in enumerate(rows)))
     page.set_input_files("#queue-file", str(table))
