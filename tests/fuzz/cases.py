@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -31,6 +32,7 @@ from tests.fuzz.seeds import MORE_PARTS, SEEDS, Content, copy_seed, read_seed
 # Parts and parameters that only files of texts have.
 TEXT_PARTS = ("vocabulary", "added", "values/text", "values/added", "values/columns", "estimators")
 THINNED = 4  # one in so many of the cases that another seed has as well
+SUITE_PARTS = 2
 TEXTS = ["bearish bearlet the the", "owl elk", "", "beeing unseen bearton bearton codous"]
 Measured = Callable[[str, Callable[[], Any]], Any]
 
@@ -62,6 +64,11 @@ def systematic_cases(seed: str, wanted: Callable[[str], bool] | None = None) -> 
                 content = copy_seed(seed)
                 content.parameters = _replace(content.parameters, path, value)
                 yield case, content, True
+
+
+def suite_part(part: int) -> Iterator[Case]:
+    """Yield one of the parts of the test suite's share, so that processes run them side by side."""
+    return islice(suite_cases(), part, None, SUITE_PARTS)
 
 
 def suite_cases() -> Iterator[Case]:

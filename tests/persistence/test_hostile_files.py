@@ -2,6 +2,9 @@
 
 import shutil
 
+import pytest
+
+from tests.fuzz.cases import SUITE_PARTS
 from tests.fuzz.driver import REGRESSIONS, run_cases
 
 N_RANDOM = 1_500  # make fuzz runs more
@@ -12,12 +15,13 @@ def explain(report):
     return "\n".join(f"{found['case']}: {found['trace']}" for found in report.found[:5])
 
 
-def test_every_array_and_value_may_be_anything():
+@pytest.mark.parametrize("part", range(SUITE_PARTS))
+def test_every_array_and_value_may_be_anything(part):
     """Dropped, shortened, lengthened, retyped, reshaped, reordered, poisoned: never a crash."""
-    report = run_cases("suite", "", 0)
+    report = run_cases("suite", str(part), 0)
     assert not report.found, explain(report)
-    assert report.n_cases > 5_000
-    assert report.refused > report.works > 500
+    assert report.n_cases > 2_500
+    assert report.refused > report.works > 250
 
 
 def test_random_mutations_are_refused_or_work():
