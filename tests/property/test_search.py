@@ -11,6 +11,8 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from longtail._kernels import search as kernels
+from longtail._kernels.jit import kernel
 from longtail.retrieval import search as candidates
 from longtail.retrieval.delta import search_segments
 from longtail.retrieval.index import build_index
@@ -60,6 +62,55 @@ def searches(draw):
     weights = rows.data * rng.choice([0.0, 1e-3, 1.0], len(rows.data), p=[0.1, 0.2, 0.7])
     documents = WeightedDocuments(rows, weights.astype(dtype), rng.random(n_documents))
     return documents, score, n_terms
+
+
+@kernel
+def accumulate_one(vectors, row, index, scratch):
+    """Return the quantum and the error bound of a document whose accumulators are filled."""
+    quantum, _, _ = kernels.plan_document(vectors, row, index)
+    return quantum, kernels.accumulate(vectors, row, index, scratch)
+
+
+def find_error_spread(documents, score, n_terms):
+    """Return, for each document, the spread of its classes' errors by its error bound."""
+    n_classes = len(score.biases)
+    every = np.tile(np.arange(n_classes), (documents.rows.n_documents, 1))
+    index = build_index(score, n_terms).arrays
+    spreads = []
+    for row, scores in enumerate(score_pairs(documents, every, score)):
+        scratch = candidates.make_scratch(n_classes, documents.rows.most_terms)
+        quantum, bound = accumulate_one(documents.vectors, row, index, scratch)
+        errors = scratch.accumulators - scores / quantum
+        assert scratch.accumulators.min() > 0  # 0 is a class that is passed over
+        spreads.append((errors.max() - errors.min()) / bound)
+    return spreads
+
+
+@quick
+@given(searches())
+def test_accumulators_are_off_by_no_more_than_the_error_bound(problem):
+    assert max(find_error_spread(*problem)) <= 1  # one that wraps around is off by 65,536
+
+
+@pytest.mark.parametrize("n_terms", [3000, 9000])
+@pytest.mark.parametrize("share", [0.01, 0.9])
+def test_accumulators_of_long_documents_do_not_wrap_around(n_terms, share):
+    rng = np.random.default_rng(n_terms)
+    present = rng.random((40, n_terms)) < share
+    present[0], present[1] = True, False  # a class with every term has every rounding error
+    values = rng.normal(size=present.shape) * 10.0 ** rng.uniform(-3, 0, n_terms)
+    values[2] = np.abs(values[2])
+    matrix = sp.csr_array(present)
+    score = LinearScorer(
+        matrix.indptr.astype(np.int64),
+        matrix.indices.astype(np.int32),
+        values[present].astype(np.float32),
+        np.zeros(40),
+        np.zeros(40),
+    )
+    rows = CountMatrix.from_matrix(np.ones((1, n_terms)))
+    documents = WeightedDocuments(rows, rng.random(n_terms).astype(np.float32), np.zeros(1))
+    assert max(find_error_spread(documents, score, n_terms)) <= 1
 
 
 def brute_force(documents, score, q, own=None):

@@ -7,8 +7,8 @@ shortlist, which is then scored exactly, class by class. Dense rows are added by
 instructions, many times faster than scattered postings.
 
 The error bound sums up, in quanta: what float32 loses (`_ROUNDING`), half a level of each term
-(1.01 levels, for both classes that are compared), and what rounding factors down to integers loses
-over all levels of a term.
+(1.01 levels, for both classes that are compared), and what rounding factors and sums to integers
+loses over all levels of a term. docs/search-exactness.md derives it.
 """
 
 from __future__ import annotations
@@ -25,17 +25,22 @@ _MAX_FINE_TERMS = 8192  # of a document; with more, its quantum is made coarser
 _CACHED_CLASSES = 4096  # whose accumulators, 8 kB, stay in the fastest cache
 _ROUNDING = 2.0**-22  # relative error of a float32 operation, 2^-24, with a margin
 _SMALLEST_QUANTUM = 1e-30  # float32 holds its inverse
+_FRACTION_BITS = 32  # of what a posting adds, before it is rounded to whole quanta
+_WHOLE = 2.0**_FRACTION_BITS
+_HALF = np.int64(1 << (_FRACTION_BITS - 1))
+_ROUNDED_UP = 4 * 0.5 * BYTE_LEVELS  # most that rounding the factors of four dense rows up adds
 
 
 @subroutine
 def choose_quantum(low, high, magnitude, n_terms):
     """Return the quantum of a document whose scores lie between `low` and `high`.
 
-    The accumulators must fit 16 bits whatever is lost to rounding: at most one quantum a term, and
-    with very many terms at most as much again as the scores themselves. It also keeps what float32
-    loses, which grows with the magnitude of what is added, down to some quanta.
+    The accumulators must fit 16 bits whatever is lost to rounding: half a quantum a posting term, 1
+    in 128 of what dense rows add, and with very many terms at most as much again as the scores
+    themselves. It also keeps what float32 loses, which grows with the magnitude of what is added,
+    down to some quanta.
     """
-    half_range = 32700.0 - n_terms if n_terms < _MAX_FINE_TERMS else 10000.0
+    half_range = 32180.0 - 0.5 * n_terms if n_terms < _MAX_FINE_TERMS else 10000.0
     quantum = max((high - low) / (2.0 * half_range), _ROUNDING * (n_terms + 8) * magnitude / 16.0)
     return max(quantum, _SMALLEST_QUANTUM)
 
@@ -89,10 +94,13 @@ def start_even_accumulators(start, accumulators):
 
 @subroutine
 def add_postings(classes, quantized, base, factor, accumulators):
-    """Add a term to the classes that have it; 16 bits of the product are its fraction."""
+    """Add a term to the classes that have it, rounded to the nearest quantum.
+
+    `base` and `factor` have a fraction of `_FRACTION_BITS`; half a quantum is part of `base`.
+    """
     for p in range(len(classes)):
         c = np.uint64(classes[p])  # unsigned: no check for negative ids
-        accumulators[c] += np.uint16(base + ((factor * np.int64(quantized[p])) >> 16))
+        accumulators[c] += np.uint16((base + factor * np.int64(quantized[p])) >> _FRACTION_BITS)
 
 
 @inlined
@@ -118,11 +126,11 @@ def add_terms(vectors, row, index, quantum, scratch):
             negated_levels[n_rows] = -level
             n_rows += 1
             continue
-        factor = np.floor(65536.0 * level)
-        error_bound += 2.0 + 1.01 * level + WORD_LEVELS * (level - factor / 65536.0)
+        error_bound += 1.001 + 1.01 * level  # 65,536 levels lose 2^-16 to the factor's fraction
         entries = slice(starts[term], starts[term + 1])
-        base = np.int64(np.ceil(weight * zero_points[term] / quantum))
-        add_postings(classes[entries], quantized[entries], base, np.int64(factor), accumulators)
+        base = np.int64(np.floor(_WHOLE * (weight * zero_points[term] / quantum))) + _HALF
+        factor = np.int64(np.floor(_WHOLE * level))
+        add_postings(classes[entries], quantized[entries], base, factor, accumulators)
     return n_rows, error_bound
 
 
@@ -131,25 +139,26 @@ def round_factors(n, negated_levels, factors, shifts):
     """Turn what a level of each row adds, in quanta, into whole factors of four rows at a time.
 
     The factors of a group are as large as 16 bits allow; their sum is shifted right afterwards.
-    Returns what the rows add to the error bound: a level of each, and what rounding down loses.
+    Returns what the rows add to the error bound: a level of each, and what rounding changes.
     """
     error_bound = 0.0
     for group in range(0, n, 4):
         total, scale, shift = 0.0, 1.0, 0
         for i in range(group, min(group + 4, n)):
             total -= negated_levels[i] * BYTE_LEVELS
-        while shift < 15 and 2.0 * scale * total <= 65535.0:
+        while shift < 15 and 2.0 * scale * total + _ROUNDED_UP <= 65535.0:
             scale *= 2.0
             shift += 1
+        half = 0.5 if shift > 0 else 0.0  # without a shift the products may fill all 16 bits
         shifts[group >> 2] = shift
         error_bound += 1.0
         for i in range(group, group + 4):
             factors[i] = 0
             if i < n:
                 level = -negated_levels[i]
-                factor = np.floor(level * scale)
+                factor = np.floor(level * scale + half)
                 factors[i] = np.uint16(factor)
-                error_bound += 1.01 * level + BYTE_LEVELS * (level - factor / scale)
+                error_bound += 1.01 * level + BYTE_LEVELS * abs(level - factor / scale)
     return error_bound
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from longtail_bench.cli.bench import bench
+from longtail_bench.cli.beyond_memory import beyond_memory
 from longtail_bench.cli.honesty import honesty
 from longtail_bench.cli.scale import scale
 from longtail_bench.cli.serving import serve
@@ -12,5 +13,7 @@ from longtail_bench.cli.workers import workers
 
 __all__ = ["bench"]
 
-for command in (speed, growth, scale, workers, cold_start, honesty, serve, stream):
+COMMANDS = (speed, growth, scale, workers, beyond_memory, cold_start, honesty, serve, stream)
+
+for command in COMMANDS:
     bench.command()(command)
