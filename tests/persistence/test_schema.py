@@ -177,6 +177,34 @@ def test_what_cannot_be_loaded_cannot_be_saved(tmp_path):
         classifier.save(tmp_path / "model")
 
 
+@pytest.mark.parametrize(
+    ("where", "refused"),
+    [
+        ([0, 1], True),  # two terms of a class
+        ([0, "same term"], True),
+        ([0, "elsewhere"], False),  # above 2^62 over all classes, but in none and of no term
+    ],
+)
+def test_sums_that_would_overflow_are_refused(tmp_path, where, refused):
+    file = open_model(GOLDEN / "format_2_long_tail.longtail")
+    indptr, indices = file.arrays["statistics/indptr"], file.arrays["statistics/indices"]
+    rows = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+    other = {
+        "same term": (rows > 0) & (indices == indices[0]),
+        "elsewhere": (rows > 0) & (indices != indices[0]),
+    }
+    entries = [np.flatnonzero(other[i])[0] if isinstance(i, str) else i for i in where]
+    counts = file.arrays["statistics/centroid_sums"].copy()
+    counts[entries] = 2**62 - 2**50
+    arrays = {**file.arrays, "statistics/centroid_sums": counts}
+    write_model(tmp_path / "m", file.kind, file.parameters, arrays)
+    if refused:
+        with pytest.raises(ModelFileError, match="add up to at most"):
+            longtail.load(tmp_path / "m")
+    else:
+        longtail.load(tmp_path / "m")
+
+
 if __name__ == "__main__":
     start, _, rest = PAGE.read_text().partition("<!-- schema -->\n")
     end = rest.partition("<!-- end of schema -->")[2]
