@@ -196,7 +196,7 @@ def test_undo_of_the_last_change_needs_no_replay(path, monkeypatch):
     teacher.teach(NEW[1:2], ["new"])
     held.partial_fit(NEW[2:4], ["other", "other"])  # the caller's own: the teacher keeps a copy
     if isinstance(before, LongTailClassifier):
-        monkeypatch.setattr("longtail.teaching.teacher.replay", None)
+        monkeypatch.setattr("longtail.teaching.teacher.rebuild", None)
     teacher.undo()
     monkeypatch.undo()
     before.partial_fit(NEW[:1], ["class 1"])

@@ -25,10 +25,13 @@ from scipy.sparse import csr_array
 import longtail
 from longtail import LongTailClassifier, ModelFileError, Teacher, load
 from longtail.store import journal_database
+from longtail.store import snapshots as stored_snapshots
 from longtail.store.changes import pack_counts
 from longtail.store.container import read_checksum
 from longtail.store.journal import Journal, journal_path, read_journal
 from longtail.store.old_journal import read_old_log
+from longtail.store.snapshots import snapshot_path
+from longtail.teaching import snapshots
 from tests.conftest import assert_same_predictions, make_problem
 from tests.estimator.test_teaching import old_record, write_old_log
 
@@ -320,12 +323,89 @@ def test_a_kill_while_converting(path, moment):
     assert not Path(f"{path}.changes").exists()
 
 
+# Killed while a snapshot is written: the thread that writes it stops there
+
+SNAPSHOT = {
+    "before the file is written": ("before", Journal, "new_file", 1),
+    "within the file": ("before", os, "fsync", 1),
+    "before the file has its first name": ("before", os, "replace", 1),
+    "before the journal is locked": ("before", snapshots, "put_snapshot", 1),
+    "before the file has its name": ("before", os, "replace", 2),
+    "before the journal says so": ("after", os, "replace", 2),
+    "before the journal has said so": ("after", stored_snapshots, "_write", 1),
+    "after all": ("after", snapshots, "put_snapshot", 1),
+}
+
+
+def snapshot_until(say, path, moment):
+    snapshots.MOST_CHANGES = 3
+    teacher = teach_two(path)
+    stop(*SNAPSHOT[moment], say)
+    teacher.teach(NEW[4:5], ["c"])
+    teacher.close()
+
+
+@pytest.mark.parametrize("before", [False, True])
+@pytest.mark.parametrize("moment", SNAPSHOT)
+def test_a_kill_while_a_snapshot_is_written(path, monkeypatch, moment, before):
+    """Also where there is an older one."""
+    expected = load(path)
+    if before:
+        monkeypatch.setattr(snapshots, "MOST_CHANGES", 1)
+        teacher = Teacher(path)
+        teacher.teach(NEW[5:6], ["d"])
+        teacher.close()
+        assert snapshot_path(path).exists()
+        expected.partial_fit(NEW[5:6], ["d"])
+    expected.partial_fit(NEW[:5], ["a", "b", "a", "b", "c"])
+    kill_at(moment, path, snapshot_until)
+    assert_same_model(load(path), expected)
+    monkeypatch.setattr(snapshots, "MOST_CHANGES", 2)
+    teacher = Teacher(path)
+    assert_same_model(teacher.model, expected)
+    teacher.teach(NEW[6:8], ["a", "e"])
+    teacher.teach(NEW[8:9], ["f"])
+    teacher._snapshots.wait()
+    contents = read_journal(journal_path(path))
+    assert contents.snapshot.change_number >= 4 + before
+    assert contents.snapshot.checksum == read_checksum(snapshot_path(path))
+    assert_same_model(load(path), teacher.model)
+    teacher.undo(2)
+    assert_same_model(load(path), expected)
+    teacher.close()
+    files = ["model", "model.journal", "model.snapshot"]
+    assert sorted(os.listdir(path.parent)) == files  # what the kill left is gone
+
+
+def fork_and_snapshot(say, path):
+    snapshots.MOST_CHANGES = 3
+    teacher = teach_two(path)
+    stop("before", snapshots, "put_snapshot", 1, say)
+    teacher.teach(NEW[4:5], ["c"])  # the thread waits, and is not in the child
+    status, lines = Child(teach_and_close, teacher).wait()
+    say(status, *lines)
+    os._exit(0)
+
+
+def teach_and_close(say, teacher):
+    say(teacher.teach(NEW[5:6], ["d"]))
+    teacher.close()
+
+
+def test_a_fork_while_a_snapshot_is_written(path):
+    expected = load(path).partial_fit(NEW[:6], ["a", "b", "a", "b", "c", "d"])
+    status, lines = Child(fork_and_snapshot, path).wait()
+    assert (status, sorted(lines)) == (0, ["0 4", "here"])
+    assert_same_model(load(path), expected)
+
+
 # A process that never stops changing the model, killed at any moment
 
 
 def work(say, path, seed):
     """Do one thing after the other; say what before, and that it is done after."""
     rng = random.Random(seed)
+    snapshots.MOST_CHANGES = rng.choice([1, 3, 1000])
     teacher = Teacher(path)
     say("ready")
     while True:

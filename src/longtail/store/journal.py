@@ -50,6 +50,7 @@ from longtail.store.journal_rows import (
     write_header,
 )
 from longtail.store.old_journal import old_log_path, read_old_log
+from longtail.store.snapshots import Snapshot, follow_mode, read_snapshot, remove_snapshot
 
 __all__ = ["Contents", "Header", "Journal", "journal_path", "read_journal", "saving"]
 
@@ -58,10 +59,11 @@ _FORKED: list[sqlite3.Connection] = []  # a child must neither use nor close wha
 
 @dataclass(frozen=True)
 class Contents:
-    """What a journal holds: its header, and changes, oldest first."""
+    """What a journal holds: its header, changes, oldest first, and what it says of a snapshot."""
 
     header: Header
     changes: list[Change]
+    snapshot: Snapshot | None = None
 
 
 def journal_path(model: str | os.PathLike[str]) -> Path:
@@ -98,7 +100,8 @@ def read_journal(path: Path) -> Contents | None:
             connection.execute("BEGIN")  # header and rows of the same moment
             header = read_header(path, connection)
             if header is not None:
-                contents = Contents(header, read_changes(path, connection, header))
+                changes = read_changes(path, connection, header)
+                contents = Contents(header, changes, read_snapshot(connection))
     old = read_old_log(old_log_path(path))
     if contents is None:
         return None if old is None else Contents(header_of(old), old.changes)
@@ -137,6 +140,7 @@ def saving(model: str | os.PathLike[str], *, discard_changes: bool = False) -> I
         with journal.locked():
             header, checksum = journal.header(), read_checksum(target)
             if header is None or not header.has_changes or header.is_folded(checksum):
+                remove_snapshot(target)
                 yield Path(model)
                 return
             if not discard_changes:
@@ -225,11 +229,12 @@ class Journal:
             If a record is damaged, or the journal is not the one that had that end.
         """
         with translate_errors(self.path):
-            header = read_header(self.path, self._connect())
+            connection = self._connect()
+            header = read_header(self.path, connection)
             if header is None:
                 return None
-            changes = read_changes(self.path, self._connect(), header, after)
-            return Contents(header, changes)
+            changes = read_changes(self.path, connection, header, after)
+            return Contents(header, changes, read_snapshot(connection))
 
     def append(
         self,
@@ -274,6 +279,7 @@ class Journal:
 
     def restart(self, header: Header | None, model: str) -> Header:
         """Delete all rows and name another model file; the caller commits, or appends."""
+        remove_snapshot(self.model)
         with translate_errors(self.path):
             if header is None:
                 database.install_schema(self._connect())
@@ -323,6 +329,7 @@ class Journal:
         if not self._is_current() or self.header() != pending:
             connection.rollback()
             return None
+        remove_snapshot(self.model)  # first: it must not have what the new file may lack
         os.replace(beside, self.model)
         sync_folder(self.model.parent)  # before the changes are given up
         fresh = self.restart(pending, str(pending.pending))
@@ -342,6 +349,7 @@ class Journal:
         mode = stat.S_IMODE(self.model.stat().st_mode) | stat.S_IRUSR | stat.S_IWUSR
         convert(self.path, mode)
         database.create(self.path, mode)
+        follow_mode(self.model, mode)
         connection = database.connect(self.path, writable=True)
         with translate_errors(self.path):
             connection.execute("PRAGMA journal_mode = WAL").fetchone()

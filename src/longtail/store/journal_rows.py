@@ -142,7 +142,7 @@ def read_changes(
 ) -> list[Change]:
     """Return the changes after what was the end of the journal, each row checked."""
     row, last = (header.start_row, header.start) if after is None else (after.end_row, after.last)
-    if after is not None and not _has_end(connection, header, after):
+    if after is not None and not has_end(connection, header, after):
         raise ModelFileError(path, "was replaced or cut short while the model was open")
     changes: list[Change] = []
     batches: list[dict[str, Any]] = []
@@ -179,7 +179,7 @@ def _set_batches(changes: list[Change], batches: list[dict[str, Any]]) -> None:
         changes[-1] = replace(changes[-1], batches=tuple(batches))
 
 
-def _has_end(connection: sqlite3.Connection, header: Header, after: Header) -> bool:
+def has_end(connection: sqlite3.Connection, header: Header, after: Header) -> bool:
     """Return whether a journal still has what was its end."""
     if after.end_row == header.start_row:
         return after.last == header.start

@@ -21,7 +21,7 @@ from longtail.retrieval.index import build_index
 from longtail.retrieval.pruning import QueryPruning
 from longtail.scoring.names import FIRST_NAME_WEIGHTS, add_names
 from longtail.store.checks import Sizes
-from longtail.store.container import write_model
+from longtail.store.container import open_model, write_model
 from longtail.store.contents import Contents, check_all, part_specs, value_specs
 from longtail.store.manifest import Array
 from longtail.store.overview import open_checked
@@ -200,6 +200,11 @@ def load_state(path: str | os.PathLike[str], *, verify: bool = True) -> SavedMod
         return _build(contents, sizes, classes)
     except FaultError as fault:
         raise file.error(str(fault)) from None
+
+
+def read_labels(path: str | os.PathLike[str]) -> NDArray[Any]:
+    """Return the labels of a file that was just written, as loading it gives them."""
+    return _unpack_labels(open_model(path, verify=False).arrays)
 
 
 def _build(contents: Contents, sizes: Sizes, classes: NDArray[Any]) -> SavedModel:

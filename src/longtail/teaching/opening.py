@@ -6,7 +6,7 @@ In: a path. Out: the model with all changes of its journal, and where the journa
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +17,10 @@ from longtail.store.container import read_checksum
 from longtail.store.journal import Journal, journal_path, read_journal
 from longtail.store.journal_rows import Header
 from longtail.store.overview import check_same_model
-from longtail.teaching.replay import copy_model, replay_journal
+from longtail.teaching.replay import copy_model, replay_journal, translate_refusals
+from longtail.teaching.snapshots import Start, Tail, open_start, replay_from
 
-__all__ = ["State", "attach", "catch_up", "load", "load_base", "open_state"]
+__all__ = ["State", "attach", "catch_up", "load", "open_state"]
 
 
 def load(path: str | os.PathLike[str], *, verify: bool = True) -> Any:
@@ -59,6 +60,7 @@ class State:
     model: Any
     checksum: str
     header: Header | None
+    tail: Tail = field(default_factory=Tail)  # what opening the model would replay
 
     @property
     def is_attached(self) -> bool:
@@ -67,28 +69,29 @@ class State:
 
 
 def open_state(path: str | os.PathLike[str], verify: bool, journal: Journal | None = None) -> State:
-    """Open a model file and replay its journal, which the caller may have locked already."""
+    """Open a model file and replay its journal, which the caller may have locked already.
+
+    Opening starts from a snapshot where there is one that can be used.
+    """
     while True:
         checksum = read_checksum(path)
-        model = load_file(path, verify=verify)
         contents = read_journal(journal_path(path)) if journal is None else journal.read()
+        changes = [] if contents is None else mark_undone(contents.changes)
+        if contents is not None and contents.header.model == checksum:
+            start = open_start(path, contents, changes, verify)
+        else:
+            start = Start(load_file(path, verify=verify), 0, 0)
         # Another process may have replaced the file meanwhile; then all is read again.
         if read_checksum(path) == checksum:
             break
     if contents is None:
-        return State(model, checksum, None)
+        return State(start.model, checksum, None)
     check_same_model(path, contents, checksum)
-    if contents.header.model == checksum:
-        model = replay_journal(journal_path(path), model, mark_undone(contents.changes))
-    return State(model, checksum, contents.header)
-
-
-def load_base(path: Path, checksum: str) -> Any:
-    """Open the model file alone, without its journal; it was verified before."""
-    model = load_file(path, verify=False)
-    if read_checksum(path) != checksum:
-        raise ModelFileError(path, "was replaced by another process meanwhile; try again")
-    return model
+    if contents.header.model != checksum:
+        return State(start.model, checksum, contents.header)
+    with translate_refusals(journal_path(path)):
+        model, tail = replay_from(start, Path(path), checksum, contents, changes)
+    return State(model, checksum, contents.header, tail)
 
 
 def catch_up(path: Path, journal: Journal, state: State) -> State:
@@ -107,7 +110,7 @@ def catch_up(path: Path, journal: Journal, state: State) -> State:
     if news is None or any(change.action == "undo" for change in news.changes):
         return open_state(path, verify=False, journal=journal)
     model = replay_journal(journal.path, copy_model(state.model), news.changes)
-    return State(model, state.checksum, news.header)
+    return State(model, state.checksum, news.header, state.tail.extend(state.model, model))
 
 
 def attach(journal: Journal, state: State) -> Header:

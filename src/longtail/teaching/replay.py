@@ -135,8 +135,15 @@ def _replay_run(model: Any, run: Sequence[Change]) -> Any:
 
 def replay_journal(path: Path, model: Any, changes: Iterable[Change]) -> Any:
     """Apply the changes of a journal, or say which one does not fit the model."""
-    try:
+    with translate_refusals(path):
         return replay(model, changes)
+
+
+@contextmanager
+def translate_refusals(path: Path) -> Iterator[None]:
+    """Turn a change of a journal that cannot be applied into an error of its file."""
+    try:
+        yield
     except ReplayError as error:
         raise ModelFileError(
             path,

@@ -22,15 +22,12 @@ from longtail.store.container import read_checksum
 from longtail.store.journal import Journal
 from longtail.store.journal_rows import Header
 from longtail.store.overview import waiting_changes
+from longtail.store.snapshots import remove_unknown
 from longtail.teaching.class_changes import Attempt, Batches, ClassChanges, attempt_change
 from longtail.teaching.documents import pack
-from longtail.teaching.opening import State, attach, catch_up, load_base, open_state
-from longtail.teaching.replay import (
-    ReplayError,
-    copy_model,
-    replay,
-    shares_segment,
-)
+from longtail.teaching.opening import State, attach, catch_up, open_state
+from longtail.teaching.replay import ReplayError, copy_model, shares_segment
+from longtail.teaching.snapshots import SnapshotWriter, Tail, rebuild
 
 __all__ = ["Teacher"]
 
@@ -79,13 +76,18 @@ class Teacher(ClassChanges):
         self._turn = threading.RLock()
         self._journal = Journal(path)
         weakref.finalize(self, self._journal.close)
+        self._snapshots = SnapshotWriter(path)
         self._state = open_state(path, verify)
         self._before: _Before | None = None
+        self._shown: tuple[State, Any] | None = None
 
     @property
     def model(self) -> Any:
-        """The model with all changes."""
-        return self._state.model
+        """The model with all changes; what the caller does to it stays with the caller."""
+        state, shown = self._state, self._shown
+        if shown is None or shown[0] is not state:
+            shown = self._shown = state, copy_model(state.model)
+        return shown[1]
 
     def teach(self, documents: Any, labels: Any, by: str | None = None) -> int:
         """Add documents of known or new classes, as `partial_fit` does; all of them or none.
@@ -169,13 +171,13 @@ class Teacher(ClassChanges):
                 self._journal.read(before.header)  # refuses a record that is damaged
                 return before.model, [{"changes": [before.header.next_number]}]
             contents = self._journal.read() if state.is_attached else None
-            changes = mark_undone(contents.changes if contents else [])
+            changes = mark_undone(contents.changes if contents is not None else [])
             next_number = state.header.next_number if state.header else 1
             content = {"changes": _choose_undone(changes, n, numbers, next_number)}
             undo = Change(changes[-1].number + 1, "", by, "undo", (content,))
             try:
-                base = load_base(self._path, state.checksum)
-                return replay(base, mark_undone([*changes, undo])), [content]
+                remaining = mark_undone([*changes, undo])
+                return rebuild(self._path, state.checksum, contents, remaining), [content]
             except ReplayError as error:
                 raise ValueError(
                     f"change {', '.join(map(str, content['changes']))} cannot be undone, because "
@@ -207,8 +209,12 @@ class Teacher(ClassChanges):
             _fold(self, None)
 
     def close(self) -> None:
-        """Close the journal, as the end of the process does; another call opens it again."""
+        """Close the journal, as the end of the process does; another call opens it again.
+
+        A snapshot that is being written is finished first.
+        """
         with self._turn:
+            self._snapshots.wait()
             self._journal.close()
 
     def _record(self, action: str, attempt: Attempt, by: str | None) -> int:
@@ -222,9 +228,13 @@ class Teacher(ClassChanges):
             header = self._journal.append(before, action, batches, by)
             self._before = None
             if action != "undo" and shares_segment(model, state.model):
-                kept = copy_model(state.model)  # the caller may change the other
-                self._before = _Before(kept, state.checksum, before)
-            self._state = State(model, state.checksum, header)
+                self._before = _Before(state.model, state.checksum, before)
+            tail = state.tail if before is state.header else Tail.at(before)
+            tail = tail.extend(state.model, model)
+            if action == "undo":
+                tail = tail.extend_by_undo(header, batches[0]["changes"])
+            tail = self._snapshots.offer(self._journal, model, header, tail)
+            self._state = State(model, state.checksum, header, tail)
             return header.next_number - 1
 
     @contextmanager
@@ -232,6 +242,7 @@ class Teacher(ClassChanges):
         """Hold the journal, alone among threads and processes, with the state up to date."""
         with self._turn, self._journal.locked():
             self._state = catch_up(self._path, self._journal, self._state)
+            remove_unknown(self._journal)
             yield self._state
 
 
@@ -240,6 +251,7 @@ def _fold(teacher: Teacher, attempt: Attempt | None) -> int:
     if attempt is not None and not teacher._journal.exists():
         attempt(teacher._state)
     with teacher._turn:
+        teacher._snapshots.wait()
         header = None
         while header is None:
             with teacher._locked() as state, teacher._journal.new_file() as beside:
@@ -252,7 +264,7 @@ def _fold(teacher: Teacher, attempt: Attempt | None) -> int:
                 n_used = int(attempt is not None)
                 header = teacher._journal.replace_model(beside, before, n_used)
                 if header is not None:
-                    teacher._state = State(model, header.model, header)
+                    teacher._state = State(model, header.model, header, Tail.at(header))
         if not teacher._journal.erase() and attempt is not None:
             raise TimeoutError(
                 "the documents are forgotten, but their text is still in the journal, which "

@@ -1,0 +1,235 @@
+"""Snapshots as a journal names them, and when one is due; nothing in a row is trusted."""
+
+import json
+import os
+import sqlite3
+
+import numpy as np
+import pytest
+
+from longtail.store import write_model
+from longtail.store.container import read_checksum
+from longtail.store.journal import Journal, journal_path, read_journal, saving
+from longtail.store.journal_rows import new_header
+from longtail.store.snapshots import (
+    Snapshot,
+    _seal,
+    find_usable,
+    put_snapshot,
+    remove_unknown,
+    snapshot_path,
+)
+from longtail.teaching import snapshots
+from longtail.teaching.snapshots import Tail
+
+
+@pytest.fixture
+def model(tmp_path):
+    write_model(tmp_path / "model", "test", {}, {"a": np.arange(3)})
+    return tmp_path / "model"
+
+
+def append(model, *actions):
+    """Append changes to the journal of a model; return its header."""
+    journal = Journal(model)
+    for action in actions:
+        with journal.locked():
+            header = journal.header() or journal.restart(None, read_checksum(model))
+            content = {"changes": [1]} if action == "undo" else {"label": 1}
+            header = journal.append(header, action, [content], None)
+    journal.close()
+    return header
+
+
+def put(model, header):
+    """Let a small file be the snapshot."""
+    journal = Journal(model)
+    with journal.new_file() as beside:
+        write_model(beside, "test", {"n": header.end_row}, {"a": np.arange(4)})
+        found = put_snapshot(journal, beside, header)
+    journal.close()
+    return found
+
+
+def edit(model, statement, *values):
+    with sqlite3.connect(journal_path(model), isolation_level=None) as connection:
+        connection.execute(statement, values)
+    connection.close()
+
+
+def listed(model):
+    return sorted(os.listdir(model.parent))
+
+
+def test_a_journal_names_its_snapshot(model):
+    assert snapshot_path(model).name == "model.snapshot"
+    header = append(model, "remove", "remove")
+    assert read_journal(journal_path(model)).snapshot is None
+    assert put(model, header)
+    append(model, "remove")
+    contents = read_journal(journal_path(model))
+    checksum = read_checksum(snapshot_path(model))
+    assert contents.snapshot == Snapshot(checksum, row=2, change_number=2)
+    assert [change.number for change in contents.changes] == [1, 2, 3]
+    journal = Journal(model)
+    assert journal.count_changes() == 3
+    journal.close()
+    assert listed(model) == ["model", "model.journal", "model.snapshot"]
+
+
+def test_the_newest_takes_the_place_of_the_one_before(model):
+    put(model, append(model, "remove"))
+    put(model, append(model, "remove"))
+    assert read_journal(journal_path(model)).snapshot.change_number == 2
+    assert listed(model) == ["model", "model.journal", "model.snapshot"]
+
+
+def test_a_journal_begun_anew_takes_no_snapshot_of_what_was(model):
+    header = append(model, "remove")
+    put(model, header)
+    journal = Journal(model)
+    with journal.locked():
+        fresh = journal.restart(journal.header(), read_checksum(model))
+        journal.append(fresh, "remove", [{"label": 1}], None)
+    journal.close()
+    assert not snapshot_path(model).exists()
+    assert not put(model, header)
+    assert not put(model, new_header("0" * 64, header))
+    assert listed(model) == ["model", "model.journal"]
+    assert read_journal(journal_path(model)).snapshot is None
+
+
+def test_saving_another_model_removes_it(model):
+    put(model, append(model, "remove"))
+    with saving(model, discard_changes=True) as beside:
+        write_model(beside, "test", {}, {"a": np.arange(5)})
+    assert listed(model) == ["model", "model.journal"]
+    snapshot_path(model).write_bytes(b"left by somebody")
+    with saving(model) as target:
+        write_model(target, "test", {}, {"a": np.arange(6)})
+    assert listed(model) == ["model", "model.journal"]
+
+
+def test_a_file_that_the_journal_does_not_know_goes(model):
+    """An older process deletes all rows and knows of no file."""
+    put(model, append(model, "remove"))
+    journal = Journal(model)
+    with journal.locked():
+        remove_unknown(journal)
+    assert snapshot_path(model).exists()
+    edit(model, "DELETE FROM records WHERE row < 0")
+    with journal.locked():
+        remove_unknown(journal)
+    journal.close()
+    assert not snapshot_path(model).exists()
+
+
+def test_a_folder_of_that_name_is_left_alone(model):
+    append(model, "remove")
+    snapshot_path(model).mkdir()
+    journal = Journal(model)
+    with journal.locked():
+        remove_unknown(journal)
+        journal.restart(journal.header(), read_checksum(model))
+    journal.close()
+    assert snapshot_path(model).is_dir()
+
+
+def test_an_undo_since_makes_it_doubtful(model):
+    put(model, append(model, "remove"))
+    journal = Journal(model)
+    assert find_usable(journal).change_number == 1
+    append(model, "undo")
+    assert find_usable(journal) is None
+    journal.close()
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o644])
+def test_it_has_the_permissions_of_the_model(model, mode):
+    header = append(model, "remove")
+    model.chmod(mode)
+    put(model, header)
+    assert snapshot_path(model).stat().st_mode & 0o777 == mode
+    model.chmod(0o600)
+    append(model, "remove")
+    assert snapshot_path(model).stat().st_mode & 0o777 == 0o600
+
+
+def forge(content):
+    return json.dumps(content).encode() if not isinstance(content, bytes) else content
+
+
+SOUND = {"file": "0" * 64, "row": 1, "last": "00"}
+ROWS = {
+    "no object": b"[]",
+    "no JSON": b"{",
+    "no text": b"\xff\xfe",
+    "deep": b"[" * 900,
+    "nothing": {},
+    "another row": {**SOUND, "row": 7},
+    "no row": {**SOUND, "row": "1"},
+    "a row below all": {**SOUND, "row": -1},
+    "a row that is true": {**SOUND, "row": True},
+    "a large row": {**SOUND, "row": 2**80},
+    "no checksum": {**SOUND, "file": "x"},
+    "a path": {**SOUND, "file": "../../etc/passwd"},
+    "another history": SOUND,
+    "no hexadecimal": {**SOUND, "last": "zz"},
+    "no last": {**SOUND, "last": None},
+    "long": {**SOUND, "more": "x" * 2000},
+}
+
+
+@pytest.mark.parametrize("content", ROWS.values(), ids=ROWS)
+def test_a_forged_row_is_no_snapshot(model, content):
+    append(model, "remove")
+    data = forge(content)
+    values = ("snapshot", data, _seal(data))
+    edit(model, "INSERT INTO records VALUES (-1, NULL, NULL, NULL, ?, ?, ?)", *values)
+    contents = read_journal(journal_path(model))
+    assert contents.snapshot is None
+    assert len(contents.changes) == 1
+
+
+@pytest.mark.parametrize("value", [None, 1, 1.5, "text", b"", b"\0" * 99_999])
+@pytest.mark.parametrize("column", ["content", "checksum", "number", "action"])
+def test_a_damaged_row_is_none_or_the_same(model, column, value):
+    put(model, append(model, "remove"))
+    expected = read_journal(journal_path(model))
+    edit(model, f"UPDATE records SET {column} = ? WHERE row = -1", value)
+    contents = read_journal(journal_path(model))
+    assert contents.changes == expected.changes
+    assert contents.snapshot == (expected.snapshot if column in ("number", "action") else None)
+
+
+# When one is due
+
+
+def at(row):
+    header = new_header("0" * 64, None)
+    return type(header)(*{**vars(header), "end_row": row, "next_number": row + 1}.values())
+
+
+@pytest.mark.parametrize(
+    ("tail", "row", "large", "due"),
+    [
+        (Tail(), 999, True, False),
+        (Tail(), 1000, False, True),
+        (Tail(500, 500), 1000, False, False),
+        (Tail(500, 500), 1500, False, True),
+        (Tail(0, 0, 1), 63, True, False),
+        (Tail(0, 0, 1), 64, True, True),
+        (Tail(0, 0, 3), 5, True, False),
+        (Tail(0, 0, 4), 5, True, True),
+        (Tail(0, 0, 9), 900, False, False),
+    ],
+)
+def test_when_one_is_due(tail, row, large, due):
+    n_bytes = snapshots.LEAST_BYTES if large else snapshots.LEAST_BYTES - 1
+    assert tail.is_due(at(row), n_bytes) == due
+
+
+def test_an_undo_that_reaches_before_a_snapshot_makes_all_of_the_journal_its_tail():
+    tail = Tail(70, 70, 1)
+    assert tail.extend_by_undo(at(75), [71, 73]) == tail
+    assert tail.extend_by_undo(at(75), [70]) == Tail(0, 0, 1)
