@@ -23,6 +23,7 @@ Arrays = Mapping[str, Array]
 Values = Mapping[str, Any]
 Sizes = dict[str, int]
 
+_CLASSES_WITH_TERM = "(classes with each term)"  # no name that a file can have
 _BLOCK = 1 << 18  # elements compared together: bounds the temporaries
 _SIZE = re.compile(r"(.*?)( \+ 1)?")
 
@@ -139,9 +140,9 @@ def is_ordered(array: Array, order: str, starts: Array | None = None) -> bool:
     return True
 
 
-def _blocks(array: Array) -> Iterator[Array]:
+def _blocks(array: Array, size: int = _BLOCK) -> Iterator[Array]:
     """Cut an array into blocks whose temporaries are small."""
-    return (array[first : first + _BLOCK] for first in range(0, len(array), _BLOCK))
+    return (array[first : first + size] for first in range(0, len(array), size))
 
 
 def check_texts(spec: TextsSpec, arrays: Arrays, errors: str = "surrogatepass") -> None:
@@ -247,6 +248,9 @@ def check_rules(arrays: Arrays, values: Values) -> None:
     FaultError
         With the first rule that is broken.
     """
+    n_terms = len(arrays["statistics/document_frequencies"])
+    classes_with_term = _count_terms(arrays["statistics/indices"], n_terms)
+    arrays = {**arrays, _CLASSES_WITH_TERM: classes_with_term}  # two rules ask for it
     for rule in RULES:
         if all(name in arrays or name in values for name in rule.names):
             with np.errstate(all="ignore"):
@@ -272,8 +276,8 @@ def _column_sums(indices: Array, array: Array, n_columns: int) -> Array:
 
 def _count_terms(indices: Array, n_terms: int) -> Array:
     """Return how often each term is listed."""
-    counts = (np.bincount(block, minlength=n_terms) for block in _blocks(indices))
-    return sum(counts, np.zeros(n_terms, np.int64))
+    blocks = _blocks(indices, max(_BLOCK, n_terms))  # not smaller than what is added up
+    return sum((np.bincount(b, minlength=n_terms) for b in blocks), np.zeros(n_terms, np.int64))
 
 
 def _sums_fit(arrays: Arrays, _: Values) -> bool:
@@ -297,7 +301,7 @@ def _empty_classes_have_no_terms(arrays: Arrays, _: Values) -> bool:
 
 def _frequencies_fit(arrays: Arrays, _: Values) -> bool:
     frequencies = arrays["statistics/document_frequencies"]
-    classes_with_term = _count_terms(arrays["statistics/indices"], len(frequencies))
+    classes_with_term = arrays[_CLASSES_WITH_TERM]
     n_documents = arrays["statistics/class_sizes"].sum(dtype=np.float64)
     return bool(
         np.all(classes_with_term <= frequencies) and frequencies.max(initial=0) <= n_documents
@@ -314,8 +318,7 @@ def _corpus_fits(arrays: Arrays, values: Values) -> bool:
 
 def _index_has_every_entry(arrays: Arrays, _: Values) -> bool:
     indptr, rows = arrays["index/indptr"], arrays["index/dense_row_ids"]
-    classes_with_term = _count_terms(arrays["statistics/indices"], len(rows))
-    n_postings = np.where(rows < 0, classes_with_term, 0)
+    n_postings = np.where(rows < 0, arrays[_CLASSES_WITH_TERM], 0)
     dense = rows[rows >= 0]
     return bool(
         np.array_equal(indptr[1:] - indptr[:-1], n_postings)
@@ -388,11 +391,7 @@ RULES = (
     Rule("every scale of the paper's scorer is above 0", ("pairwise/scales",),
          lambda arrays, _: bool(np.all(arrays["pairwise/scales"] > 0))),
     Rule("the terms are UTF-8", ("vocabulary/utf8",), _terms_are_utf8),
-    Rule(
-        "the terms of the fit are among the terms",
-        ("text/n_fitted",),
-        lambda arrays, values: (
-            values["text/n_fitted"] <= len(arrays["statistics/document_frequencies"])
-        ),
-    ),
+    Rule("the terms of the fit are among the terms", ("text/n_fitted",), lambda arrays, values: (
+        values["text/n_fitted"] <= len(arrays["statistics/document_frequencies"])
+    )),
 )  # fmt: skip
