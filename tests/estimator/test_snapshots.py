@@ -121,14 +121,39 @@ def test_two_teachers_do_not_write_the_same_twice(path, often):
     assert other._state.tail.start_number == 4
 
 
-def test_class_changes_make_one_due_sooner(path, monkeypatch):
+def test_a_large_model_has_one_whenever_its_index_was_built_anew(path, monkeypatch):
     monkeypatch.setattr(snapshots, "LEAST_BYTES", 0)
+    teacher = teach(path, 3)
+    is_long_tail = isinstance(teacher.model, LongTailClassifier)  # the other has no delta segment
+    assert snapshot_path(path).exists() == (not is_long_tail)
+    teacher.rename_class("class 3", "renamed")
+    teacher.rename_class("class 1", "class 1a")  # its rank is what it was
+    teacher._snapshots.wait()
+    assert read_journal(journal_path(path)).snapshot.change_number == 5
+    assert_same_model(load(path), without_snapshot(path))
+    teacher.teach(NEW[:1], ["another"])
+    teacher._snapshots.wait()
+    expected = 5 if is_long_tail else 6
+    assert read_journal(journal_path(path)).snapshot.change_number == expected
+
+
+def test_of_those_that_wait_the_last_is_written(path, often, monkeypatch):
+    go, real, written = threading.Event(), snapshots.write_snapshot, []
+
+    def wait_and_write(file, model, header):
+        go.wait()
+        written.append(header.next_number - 1)
+        return real(file, model, header)
+
+    monkeypatch.setattr(snapshots, "write_snapshot", wait_and_write)
+    monkeypatch.setattr(snapshots, "MOST_CHANGES", 1)
     teacher = Teacher(path)
-    for i in range(4):
-        assert not snapshot_path(path).exists()
-        teacher.rename_class(f"class {i}", f"renamed {i}")
-        teacher._snapshots.wait()
-    assert read_journal(journal_path(path)).snapshot.change_number == 4
+    for i in range(5):
+        teacher.teach(NEW[[i]], ["new"])
+    go.set()
+    teacher.close()
+    assert written[-1] == 5
+    assert len(written) <= 2
     assert_same_model(load(path), without_snapshot(path))
 
 

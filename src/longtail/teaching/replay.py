@@ -43,6 +43,16 @@ def shares_segment(model: Any, other: Any) -> bool:
     return first is second
 
 
+def shares_index(model: Any, other: Any) -> bool:
+    """Return whether two models share their postings: one was made of the other without a rebuild.
+
+    A class that is renamed may keep its sums; its index is built anew all the same.
+    """
+    states = [getattr(m, "classifier_", m)._state for m in (model, other)]
+    first, second = (state.index.quantized for state in states)
+    return first is second
+
+
 def apply(model: Any, action: str, batches: Batches) -> None:
     """Do to the model what a change says.
 

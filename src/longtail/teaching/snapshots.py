@@ -5,10 +5,10 @@ after the last change, written in a thread. A snapshot is a cache: whether there
 it can be read, changes no bit of a model, only how long opening takes.
 
 When one is due: what replaying costs is building the index anew, not the single document. So a
-snapshot is written once changes since the last one have built the index anew, but not for fewer
-than `LEAST_CHANGES` changes or `LEAST_REBUILDS` rebuilds; and after `MOST_CHANGES` in any case.
-Where the model file is smaller than `LEAST_BYTES`, building its index takes milliseconds, and only
-`MOST_CHANGES` counts. docs/teaching.md has the measurements.
+snapshot is written once a change has built the index anew since the last one, which takes longer
+than writing it; and after `MOST_CHANGES` in any case. Where the model file is smaller than
+`LEAST_BYTES`, building its index takes milliseconds, and only `MOST_CHANGES` counts.
+docs/teaching.md has the measurements.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from __future__ import annotations
 import logging
 import os
 import threading
+from collections import deque
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -29,13 +31,11 @@ from longtail.store.journal import Contents, Journal
 from longtail.store.journal_rows import Header
 from longtail.store.snapshots import Snapshot, find_usable, put_snapshot, snapshot_path
 from longtail.store.state_io import read_labels
-from longtail.teaching.replay import ReplayError, copy_model, replay, shares_segment
+from longtail.teaching.replay import ReplayError, copy_model, replay, shares_index
 
 __all__ = ["SnapshotWriter", "Start", "Tail", "open_start", "rebuild", "replay_from"]
 
-LEAST_CHANGES = 64
-LEAST_REBUILDS = 4
-MOST_CHANGES = 1000
+MOST_CHANGES = 1000  # rows of the journal
 LEAST_BYTES = 16 << 20
 
 _LOGGER = logging.getLogger("longtail")
@@ -49,13 +49,13 @@ class Tail:
     ----------
     start_row, start_number : int
         The last row, and the last change, of what it starts from.
-    n_rebuilds : int
-        How often the index was built anew since, as far as is known.
+    rebuilds : bool
+        Whether the index was built anew since.
     """
 
     start_row: int = 0
     start_number: int = 0
-    n_rebuilds: int = 0
+    rebuilds: bool = False
 
     @classmethod
     def at(cls, header: Header) -> Tail:
@@ -64,24 +64,19 @@ class Tail:
 
     def extend(self, before: Any, after: Any) -> Tail:
         """Return the tail after a change that made one model of another."""
-        rebuilt = not shares_segment(before, after)
-        return replace(self, n_rebuilds=self.n_rebuilds + rebuilt)
+        return replace(self, rebuilds=self.rebuilds or not shares_index(before, after))
 
     def extend_by_undo(self, header: Header, undone: Sequence[int]) -> Tail:
         """Return the tail after an undo: without the snapshot, where that has what was undone."""
         if min(undone) > self.start_number:
             return self
-        return Tail(header.start_row, 0, self.n_rebuilds)
+        return Tail(header.start_row, 0, self.rebuilds)
 
     def is_due(self, header: Header, n_bytes: int) -> bool:
         """Return whether replaying takes long enough for a snapshot: see the module."""
-        n_changes = header.end_row - self.start_row
-        if n_changes >= MOST_CHANGES:
+        if header.end_row - self.start_row >= MOST_CHANGES:
             return True
-        is_slow = self.n_rebuilds >= LEAST_REBUILDS or (
-            self.n_rebuilds > 0 and n_changes >= LEAST_CHANGES
-        )
-        return is_slow and n_bytes >= LEAST_BYTES
+        return self.rebuilds and n_bytes >= LEAST_BYTES
 
 
 # ---- opening
@@ -196,7 +191,7 @@ def _load_snapshot(path: str | os.PathLike[str], snapshot: Snapshot) -> Any:
 
 
 class SnapshotWriter:
-    """Writes snapshots of a model in a thread, one at a time.
+    """Writes snapshots of a model in a thread, one at a time; of those that wait, the last.
 
     Parameters
     ----------
@@ -207,6 +202,8 @@ class SnapshotWriter:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = Path(os.path.realpath(path))
         self._thread: threading.Thread | None = None
+        # No lock: a fork in the wrong moment would leave it locked for the child.
+        self._waiting: deque[tuple[Any, Header]] = deque(maxlen=1)
 
     def offer(self, journal: Journal, model: Any, header: Header, tail: Tail) -> Tail:
         """Begin to write a snapshot if one is due; return what opening will replay then.
@@ -224,13 +221,14 @@ class SnapshotWriter:
         """
         try:
             n_bytes = self._path.stat().st_size
-            if not tail.is_due(header, n_bytes) or self._is_busy():
+            if not tail.is_due(header, n_bytes):
                 return tail
             found = find_usable(journal)  # another process may have been faster
             if found is not None and found.row > tail.start_row:
                 tail = Tail(found.row, found.change_number)
             if tail.is_due(header, n_bytes):
-                self._begin(copy_model(model), header)
+                self._waiting.append((copy_model(model), header))
+                self._begin()
                 tail = Tail.at(header)
         except (OSError, ModelFileError, RuntimeError) as error:  # a process has so many threads
             _LOGGER.warning("no snapshot of %s was written: %s", self._path, error)
@@ -241,14 +239,23 @@ class SnapshotWriter:
         thread, self._thread = self._thread, None
         if thread is not None:
             thread.join()
+        self._write_waiting()  # that came when the thread was about to end
 
-    def _begin(self, model: Any, header: Header) -> None:
-        thread = threading.Thread(target=write_snapshot, args=(self._path, model, header))
-        thread.start()
-        self._thread = thread
+    def cancel(self) -> None:
+        """Let nothing more be written, and wait for what is."""
+        self._waiting.clear()
+        self.wait()
 
-    def _is_busy(self) -> bool:
-        return self._thread is not None and self._thread.is_alive()
+    def _begin(self) -> None:
+        if self._thread is None or not self._thread.is_alive():
+            thread = threading.Thread(target=self._write_waiting)
+            thread.start()
+            self._thread = thread
+
+    def _write_waiting(self) -> None:
+        with suppress(IndexError):
+            while True:
+                write_snapshot(self._path, *self._waiting.pop())
 
 
 def write_snapshot(path: Path, model: Any, header: Header) -> bool:

@@ -251,7 +251,7 @@ def _fold(teacher: Teacher, attempt: Attempt | None) -> int:
     if attempt is not None and not teacher._journal.exists():
         attempt(teacher._state)
     with teacher._turn:
-        teacher._snapshots.wait()
+        teacher._snapshots.cancel()
         header = None
         while header is None:
             with teacher._locked() as state, teacher._journal.new_file() as beside:
