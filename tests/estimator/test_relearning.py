@@ -101,10 +101,10 @@ def test_refine_learns_only_when_enough_has_changed(problem):
     n_few = int(SHARE_CHANGED * len(y)) - 1
     before = model._state
     model.partial_fit(X[:n_few], y[:n_few]).refine()
-    assert np.array_equal(model._state.term_weights, before.term_weights)
+    assert np.array_equal(model._state.feature_weights, before.feature_weights)
     assert model._state.corpus.n_documents == len(y) + n_few
     model.forget(X[:20], y[:20]).refine()
-    assert not np.array_equal(model._state.term_weights, before.term_weights)
+    assert not np.array_equal(model._state.feature_weights, before.feature_weights)
     assert model._state.memory.n_changed == 0
     assert (
         model._state.statistics
@@ -114,16 +114,42 @@ def test_refine_learns_only_when_enough_has_changed(problem):
     )
 
 
-def test_a_memory_of_few_of_the_documents_changes_no_weights(problem, monkeypatch):
+def test_a_memory_of_few_of_the_documents_changes_no_feature_weights(problem, monkeypatch):
     X, y = problem
     monkeypatch.setattr(relearning, "SHARE_KEPT", 0.9)
     few, most = (LongTailClassifier(memory=m, random_state=0).fit(X, y) for m in (11, 24))
-    before = few._state.term_weights
+    before = few._state.feature_weights
     for model in (few, most):
         model.partial_fit(X[::4], y[::4]).refine()
         assert not model._state.stale.any()
-    assert np.array_equal(few._state.term_weights, before)
-    assert not np.array_equal(most._state.term_weights, before)
+    assert np.array_equal(few._state.feature_weights, before)
+    assert not np.array_equal(most._state.feature_weights, before)
+
+
+def test_documents_of_stale_classes_teach_the_weights_of_their_terms_alone(problem, monkeypatch):
+    """As a pass of a fit over these documents would, from the weights that there are."""
+    X, y = problem
+    monkeypatch.setattr(relearning, "SHARE_KEPT", 2.0)  # nothing is learned anew
+    monkeypatch.setattr(relearning, "SHARE_STALE", 0.01)
+    model = LongTailClassifier(memory=30, random_state=0).fit(X, y)
+    before = model._state.term_weights
+    new = np.zeros((3, X.shape[1]), int)
+    terms = np.flatnonzero(X.sum(axis=0))[[3, 8, 21]]
+    new[:, terms] = [[2, 1, 0], [1, 2, 0], [1, 1, 1]]
+    model.partial_fit(new, ["new"] * 3).refine()
+    changed = np.flatnonzero(model._state.term_weights != before)
+    assert changed.tolist() == terms.tolist()
+    assert np.abs(np.log(model._state.term_weights / before)).max() < 0.1  # 3 of many documents
+
+
+def test_a_fit_that_kept_no_term_weights_learns_none(problem, monkeypatch):
+    X, y = problem
+    monkeypatch.setattr(relearning, "SHARE_KEPT", 2.0)
+    model = LongTailClassifier(memory=30, random_state=0).fit(X, y)
+    model._state = replace(model._state, term_weights=np.ones(X.shape[1]))
+    model.partial_fit(X[:40], y[:40]).refine()
+    assert np.all(model._state.term_weights == 1.0)
+    assert not model._state.stale.any()
 
 
 def test_too_few_documents_leave_what_was_learned(problem, monkeypatch):

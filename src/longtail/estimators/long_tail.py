@@ -42,7 +42,7 @@ from longtail.training.editing import ClassEdit
 from longtail.training.long_tail import LongTailState, fit_long_tail
 from longtail.training.memory import DocumentMemory
 from longtail.training.ranking import rank_documents
-from longtail.training.relearning import refine_from_memory
+from longtail.training.relearning import refine, refine_from_memory
 from longtail.training.sampling import draw_seed
 from longtail.training.segments import merged_statistics
 from longtail.training.self_check import SelfCheck
@@ -313,7 +313,8 @@ class LongTailClassifier(_LongTailChecks):
 
         Document frequencies and collection model follow from the sums, so no document is needed:
         call this after every few hundred documents taught. With documents, the residuals of the
-        classes that are stale since the last fit or refine are learned.
+        classes that are stale since the last fit or refine are learned, and what their documents
+        teach about the weights of terms.
 
         Parameters
         ----------
@@ -345,7 +346,7 @@ class LongTailClassifier(_LongTailChecks):
                 check_same_kind(flat, state.all_classes)
                 check_known(flat, state.all_classes)
             labels = find_sets(y, state.all_classes)
-            self._state = long_tail_editing.refine(state, counts, labels, self._config())
+            self._state = refine(state, counts, labels, self._config())
         return self
 
     def _check_parameters(self) -> None:

@@ -14,6 +14,9 @@ from longtail._progress import advance
 from longtail.sparse import CountMatrix, Floats, Integers
 
 FIRST_SQUARED_GRADIENT = 1e-2  # of AdaGrad: bounds the first step of a term to the learning rate
+# What a document adds to the squared gradients of its terms, in three passes: 0.66 to 0.92 each on
+# wordnet-hypernym. Terms that were learned before go on with steps as small as they had become.
+SQUARED_GRADIENT_OF_DOCUMENT = 2.0
 
 
 def fit_feature_weights(
@@ -76,6 +79,7 @@ def fit_term_weights(
     decay: float = 1e-3,
     n_epochs: int = 3,
     block: int | None = None,
+    before: tuple[Floats, Floats] | None = None,
 ) -> Floats:
     """Learn a factor for each term so that the first class of each row wins a softmax over its row.
 
@@ -97,13 +101,20 @@ def fit_term_weights(
         Of the adaptive gradient method; the penalty pulls logarithms to 0 each time a term is seen.
     block : int, optional
         Documents in a slice; as many as have 100,000 terms when left out.
+    before : tuple of two ndarrays of shape (n_terms,), optional
+        Factors to go on from, and how many documents of each term they were learned on.
 
     Returns
     -------
     ndarray of shape (n_terms,), float64
     """
     log_weights = np.zeros(rows.n_terms)
-    optimizer = AdaGrad(learning_rate, decay, np.full(rows.n_terms, FIRST_SQUARED_GRADIENT))
+    squared_gradients = np.full(rows.n_terms, FIRST_SQUARED_GRADIENT)
+    if before is not None:
+        weights, n_learned_on = before
+        log_weights = np.log(weights)
+        squared_gradients += SQUARED_GRADIENT_OF_DOCUMENT * n_learned_on
+    optimizer = AdaGrad(learning_rate, decay, squared_gradients)
     factors = np.empty(int(np.diff(rows.indptr).max(initial=0)))
     block = block or _documents_in_block(rows, documents)
 

@@ -12,14 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from longtail._labels import LabelSets
-from longtail._validation import cap_candidates, check_documents_left, look_up
+from longtail._validation import check_documents_left, look_up
 from longtail.retrieval.delta import DeltaSegment
 from longtail.retrieval.index import build_index
 from longtail.retrieval.pruning import QueryPruning
 from longtail.scoring.linear import ClassResiduals, build_scorer
 from longtail.scoring.names import ClassNames
-from longtail.scoring.weighting import Profile, estimate_collection_model, weight_documents
+from longtail.scoring.weighting import Profile, estimate_collection_model
 from longtail.sparse import (
     CountMatrix,
     Integers,
@@ -32,12 +31,9 @@ from longtail.statistics.checks import check_total
 from longtail.statistics.classes import ClassStatistics
 from longtail.statistics.corpus import Corpus
 from longtail.statistics.editing import gather_classes, with_frequencies, without_frequencies
-from longtail.training.config import FitConfig, count_candidates
 from longtail.training.editing import ClassEdit, TaughtSums, edit_documents, sum_compactly
 from longtail.training.long_tail import LongTailState
 from longtail.training.memory import DocumentMemory
-from longtail.training.negatives import mine_pairs
-from longtail.training.scored_classes import ScoredClasses, learn_residuals, sum_documents
 from longtail.training.segments import merged_statistics
 
 DELTA_CAPACITY = 256  # classes taught before the index is built anew
@@ -196,44 +192,6 @@ def refresh_corpus(state: LongTailState, n_jobs: int | None = None) -> LongTailS
         pruning=QueryPruning.of(state.statistics, state.check.postings_per_class),
     )
     return derive(refreshed, n_jobs)
-
-
-def refine(
-    state: LongTailState, counts: CountMatrix, labels: LabelSets, config: FitConfig
-) -> LongTailState:
-    """Learn the residuals of the stale classes, and bring the global quantities up to date.
-
-    The classes of the labels are those of the state.
-
-    Raises
-    ------
-    ValueError
-        If the sums show that a document was never added.
-    """
-    n_jobs = config.n_jobs
-    state = merge_learned(state)
-    # Refuses documents that the sums cannot contain.
-    _ = state.statistics - sum_documents(counts, labels, n_jobs)
-    state = refresh_corpus(state, n_jobs)
-    if len(state.classes) > 1:  # a class alone has nothing to be told from
-        documents = weight_documents(counts, state.document_weights, n_jobs)
-        candidates = count_candidates(config.candidates, state.several)
-        # As in a fit: mined by the scorer that knows nothing of the mixture.
-        ranking = ScoredClasses(state.profile(), state.ranking_weights, state.scorer)
-        scored = ranking.reweight(state.feature_weights, n_jobs)
-        mined = mine_pairs(
-            documents,
-            labels,
-            scored.scorer,
-            scored.build_index(n_jobs),
-            state.pruning,
-            cap_candidates(candidates, len(state.classes)),
-            n_jobs,
-        )
-        learned = learn_residuals(documents, mined, scored, config, class_mask=state.stale)
-        learned = state.check.kept_mixture.scale(learned, state.statistics.class_sizes)
-        state = replace(state, residuals=state.residuals.replace_classes(learned, state.stale))
-    return replace(state, stale=np.zeros_like(state.stale))
 
 
 def _change_delta(

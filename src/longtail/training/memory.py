@@ -1,7 +1,7 @@
 """Documents that a model keeps on request: the last ones of each class.
 
 In: documents as they are added and forgotten. Out: the counts and classes of those that are kept,
-from which everything that is learned can be learned anew (`long_tail_editing.relearn`). Sums never
+from which everything that is learned can be learned anew (`relearning.relearn`). Sums never
 depend on them.
 
 A class keeps at most so many documents, the last ones that were added. A document that is forgotten

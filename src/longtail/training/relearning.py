@@ -1,19 +1,29 @@
-"""What is learned, learned anew on the documents that a model keeps.
+"""What is learned, learned anew on documents that a model keeps or is given.
 
-In: a `LongTailState` with a memory. Out: the same sums with residuals of the stale classes; or with
-other weights, residuals and calibration, where the memory holds every document those of a fit.
+In: a `LongTailState`, with a memory or with documents. Out: the same sums with residuals of the
+stale classes and weights of their terms; or with other weights, residuals and calibration, where
+the memory holds every document those of a fit.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from longtail.training.config import FitConfig
+import numpy as np
+
+from longtail._labels import LabelSets
+from longtail._validation import cap_candidates
+from longtail.scoring.weighting import weight_documents
+from longtail.sparse import CountMatrix
+from longtail.training.config import FitConfig, count_candidates
 from longtail.training.long_tail import LongTailState, learn_state
-from longtail.training.long_tail_editing import merge_learned, refine, refresh_corpus
+from longtail.training.long_tail_editing import merge_learned, refresh_corpus
 from longtail.training.memory import DocumentMemory
 from longtail.training.mixture import Mixture
+from longtail.training.negatives import mine_pairs
 from longtail.training.outcomes import expect_unknown, thin_outcomes
+from longtail.training.scored_classes import ScoredClasses, learn_residuals, sum_documents
+from longtail.training.shared_weights import SampledLabels, SharedWeights, continue_term_weights
 
 # Share of the documents that must have changed since everything was learned: a model that is taught
 # n documents and refined after every few learns about ln(n) / ln(1.1) times.
@@ -94,6 +104,78 @@ def needs_residuals(state: LongTailState, config: FitConfig) -> bool:
 
 def _keeps_enough(memory: DocumentMemory, config: FitConfig) -> bool:
     return config.held_out_share * memory.n_documents >= FEWEST_HELD_OUT
+
+
+def refine(
+    state: LongTailState, counts: CountMatrix, labels: LabelSets, config: FitConfig
+) -> LongTailState:
+    """Learn what the documents of stale classes teach, and bring the global quantities up to date.
+
+    The weights of their terms go on from what they are, and the residuals of the stale classes are
+    learned on all documents given. The classes of the labels are those of the state. As for
+    `refine_from_memory`, the seed of the configuration does not count.
+
+    Raises
+    ------
+    ValueError
+        If the sums show that a document was never added.
+    """
+    n_jobs, config = config.n_jobs, replace(config, seed=0)
+    state = merge_learned(state)
+    # Refuses documents that the sums cannot contain.
+    _ = state.statistics - sum_documents(counts, labels, n_jobs)
+    state = refresh_corpus(state, n_jobs)
+    if len(state.classes) > 1:  # a class alone has nothing to be told from
+        state = _continue_terms(state, counts, labels, config)
+        state = _learn_stale(state, counts, labels, config)
+    return replace(state, stale=np.zeros_like(state.stale))
+
+
+def _continue_terms(
+    state: LongTailState, counts: CountMatrix, labels: LabelSets, config: FitConfig
+) -> LongTailState:
+    """Go on learning term weights, on the documents of stale classes; of very many the last ones.
+
+    A class taught three documents (300 of wordnet-hypernym, three draws) is recognised in 18.96 %
+    of its documents without this and in 20.64 % with it, where a fit reaches 19.89 %; the others
+    lose 0.03 points. Residuals of the classes that it competes with, learned again: nothing. A fit
+    that has kept no term weights stays without.
+    """
+    pair_ids = np.flatnonzero(state.stale[labels.class_ids])[-config.n_sampled :]
+    if not len(pair_ids) or np.all(state.term_weights == 1.0):
+        return state
+    term_weights = continue_term_weights(
+        counts.gather(labels.document_ids[pair_ids]),
+        SampledLabels.of(labels, pair_ids),
+        state.profile(),
+        SharedWeights(state.collection_model, state.term_weights, state.feature_weights),
+        config,
+    )
+    return replace(state, term_weights=term_weights)
+
+
+def _learn_stale(
+    state: LongTailState, counts: CountMatrix, labels: LabelSets, config: FitConfig
+) -> LongTailState:
+    """Learn the residuals of the stale classes."""
+    n_jobs = config.n_jobs
+    documents = weight_documents(counts, state.document_weights, n_jobs)
+    candidates = count_candidates(config.candidates, state.several)
+    # As in a fit: mined by the scorer that knows nothing of the mixture.
+    ranking = ScoredClasses(state.profile(), state.ranking_weights, state.scorer)
+    scored = ranking.reweight(state.feature_weights, n_jobs)
+    mined = mine_pairs(
+        documents,
+        labels,
+        scored.scorer,
+        scored.build_index(n_jobs),
+        state.pruning,
+        cap_candidates(candidates, len(state.classes)),
+        n_jobs,
+    )
+    learned = learn_residuals(documents, mined, scored, config, class_mask=state.stale)
+    learned = state.check.kept_mixture.scale(learned, state.statistics.class_sizes)
+    return replace(state, residuals=state.residuals.replace_classes(learned, state.stale))
 
 
 def relearn(state: LongTailState, config: FitConfig) -> LongTailState:

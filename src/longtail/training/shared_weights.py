@@ -30,7 +30,7 @@ from longtail.scoring.weighting import (
     estimate_collection_model,
     weight_documents,
 )
-from longtail.sparse import CountMatrix, Floats, Integers
+from longtail.sparse import CountMatrix, Floats, Integers, count_terms
 from longtail.statistics.classes import ClassStatistics
 from longtail.training.config import FitConfig
 from longtail.training.listwise import fit_feature_weights, fit_term_weights
@@ -126,6 +126,46 @@ def fit_shared_weights(
     lists = _draw_lists(documents, listed, profile, feature_weights, config)
     feature_weights = _fit_features(documents, lists, profile, config)
     return SharedWeights(collection_model, term_weights, feature_weights)
+
+
+def continue_term_weights(
+    counts: CountMatrix,
+    sample: SampledLabels,
+    profile: Profile,
+    learned: SharedWeights,
+    config: FitConfig,
+) -> Floats:
+    """Go on learning term weights, on pairs that they were not learned on.
+
+    Terms that were in many documents before hardly move; what a fit would have made of the others
+    takes as many steps as there.
+
+    Parameters
+    ----------
+    counts : CountMatrix
+        The document of each pair.
+    sample : SampledLabels
+        The pairs.
+    profile : Profile
+        Of all classes; has these documents.
+    learned : SharedWeights
+        As they are.
+    config : FitConfig
+        What to do.
+
+    Returns
+    -------
+    ndarray of shape (n_terms,), float64
+    """
+    statistics = profile.statistics
+    documents = weight_documents(counts, profile.corpus.idf, config.n_jobs)
+    lists = _draw_lists(documents, sample, profile, FIRST_FEATURE_WEIGHTS, config)
+    n_others = statistics.document_frequencies - count_terms(counts.indices, counts.n_terms)
+    sampled = min(1.0, config.n_sampled / max(statistics.n_documents, 1))
+    before = learned.term_weights, sampled * np.maximum(n_others, 0)
+    return _fit_terms(
+        counts, documents, lists, profile, learned.feature_weights, config, before=before
+    )
 
 
 def _draw_lists(
@@ -227,8 +267,9 @@ def _fit_terms(
     profile: Profile,
     feature_weights: Floats,
     config: FitConfig,
+    before: tuple[Floats, Floats] | None = None,
 ) -> Floats:
-    """Learn the factor of each term."""
+    """Learn the factor of each term, or go on with what was learned before."""
     if not config.term_weights:
         return np.ones(counts.n_terms)
 
@@ -246,4 +287,4 @@ def _fit_terms(
         biases = contributions.biases + listed.log_multiplicities
         return contributions._replace(biases=biases)
 
-    return fit_term_weights(counts, lists.document_ids, contributions_of)
+    return fit_term_weights(counts, lists.document_ids, contributions_of, before=before)
