@@ -123,6 +123,7 @@ def test_two_teachers_do_not_write_the_same_twice(path, often):
 
 def test_a_large_model_has_one_whenever_its_index_was_built_anew(path, monkeypatch):
     monkeypatch.setattr(snapshots, "LEAST_BYTES", 0)
+    monkeypatch.setattr(snapshots, "FEW_CHANGES", 1)
     teacher = teach(path, 3)
     is_long_tail = isinstance(teacher.model, LongTailClassifier)  # the other has no delta segment
     assert snapshot_path(path).exists() == (not is_long_tail)

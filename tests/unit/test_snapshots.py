@@ -217,8 +217,11 @@ def at(row):
         (Tail(), 1000, False, True),
         (Tail(500, 500), 1000, False, False),
         (Tail(500, 500), 1500, False, True),
-        (Tail(0, 0, True), 1, True, True),
-        (Tail(0, 0, True), 900, False, False),
+        (Tail(0, 0, 1), 199, True, False),
+        (Tail(0, 0, 1), 200, True, True),
+        (Tail(0, 0, 7), 10, True, False),
+        (Tail(0, 0, 8), 10, True, True),
+        (Tail(0, 0, 8), 900, False, False),
     ],
 )
 def test_when_one_is_due(tail, row, large, due):
@@ -227,6 +230,6 @@ def test_when_one_is_due(tail, row, large, due):
 
 
 def test_an_undo_that_reaches_before_a_snapshot_makes_all_of_the_journal_its_tail():
-    tail = Tail(70, 70, True)
+    tail = Tail(70, 70, 2)
     assert tail.extend_by_undo(at(75), [71, 73]) == tail
-    assert tail.extend_by_undo(at(75), [70]) == Tail(0, 0, True)
+    assert tail.extend_by_undo(at(75), [70]) == Tail(0, 0, 2)

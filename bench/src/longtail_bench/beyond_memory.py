@@ -141,9 +141,9 @@ def add_tasks(path: Path) -> dict[str, Stage]:
 def count_correct(predictions: Path, parts: list[Callable[[], Any]]) -> float:
     """Return the share of documents whose class was predicted."""
     n_correct = n_documents = 0
-    for file, part in zip(sorted(predictions.glob("part-*.jsonl")), parts, strict=True):
+    for file, draw in zip(sorted(predictions.glob("part-*.jsonl")), parts, strict=True):
         rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
-        _, y = part()
+        _, y = draw()
         n_correct += sum(row["classes"][0] == c for row, c in zip(rows, y.tolist(), strict=True))
         n_documents += len(rows)
     return n_correct / n_documents

@@ -25,7 +25,7 @@ from longtail_bench.stages import time_call
 
 DEFAULT = "default"
 SIMPLER: dict[str, dict[str, Any]] = {
-    "default feature weights": {"features": "default"},
+    "learned feature weights": {"features": "learned"},
     "no term weights": {"term_weights": False},
     "no residuals": {"residuals": False},
     "nearest centroid": {"features": "cosine", "term_weights": False, "residuals": False},

@@ -4,11 +4,12 @@ In: a model file with its journal. Out: the model to start replaying from; or a 
 after the last change, written in a thread. A snapshot is a cache: whether there is one, and whether
 it can be read, changes no bit of a model, only how long opening takes.
 
-When one is due: what replaying costs is building the index anew, not the single document. So a
-snapshot is written once a change has built the index anew since the last one, which takes longer
-than writing it; and after `MOST_CHANGES` in any case. Where the model file is smaller than
-`LEAST_BYTES`, building its index takes milliseconds, and only `MOST_CHANGES` counts.
-docs/teaching.md has the measurements.
+When one is due: what replaying costs is building the index anew, not the single document. Building
+it takes a little less than writing a snapshot. So one is written where the index was built anew
+since the last one, and `FEW_CHANGES` were made or `FEW_REBUILDS` of them did so (renames, all
+changes of a `DoubleSamplingClassifier`); and after `MOST_CHANGES` in any case. Where the model file
+is smaller than `LEAST_BYTES`, building its index takes milliseconds, and only `MOST_CHANGES`
+counts. docs/teaching.md has the measurements.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ from longtail.teaching.replay import ReplayError, copy_model, replay, shares_ind
 
 __all__ = ["SnapshotWriter", "Start", "Tail", "open_start", "rebuild", "replay_from"]
 
-MOST_CHANGES = 1000  # rows of the journal
+FEW_CHANGES, MOST_CHANGES = 200, 1000  # rows of the journal
+FEW_REBUILDS = 8
 LEAST_BYTES = 16 << 20
 
 _LOGGER = logging.getLogger("longtail")
@@ -49,13 +51,14 @@ class Tail:
     ----------
     start_row, start_number : int
         The last row, and the last change, of what it starts from.
-    rebuilds : bool
-        Whether the index was built anew since.
+    n_rebuilds : int
+        How many changes since have built the index anew; those that were replayed together count
+        once.
     """
 
     start_row: int = 0
     start_number: int = 0
-    rebuilds: bool = False
+    n_rebuilds: int = 0
 
     @classmethod
     def at(cls, header: Header) -> Tail:
@@ -64,19 +67,23 @@ class Tail:
 
     def extend(self, before: Any, after: Any) -> Tail:
         """Return the tail after a change that made one model of another."""
-        return replace(self, rebuilds=self.rebuilds or not shares_index(before, after))
+        return replace(self, n_rebuilds=self.n_rebuilds + (not shares_index(before, after)))
 
     def extend_by_undo(self, header: Header, undone: Sequence[int]) -> Tail:
         """Return the tail after an undo: without the snapshot, where that has what was undone."""
         if min(undone) > self.start_number:
             return self
-        return Tail(header.start_row, 0, self.rebuilds)
+        return Tail(header.start_row, 0, self.n_rebuilds)
 
     def is_due(self, header: Header, n_bytes: int) -> bool:
         """Return whether replaying takes long enough for a snapshot: see the module."""
-        if header.end_row - self.start_row >= MOST_CHANGES:
+        n_changes = header.end_row - self.start_row
+        if n_changes >= MOST_CHANGES:
             return True
-        return self.rebuilds and n_bytes >= LEAST_BYTES
+        enough = (
+            n_changes >= FEW_CHANGES and self.n_rebuilds > 0
+        ) or self.n_rebuilds >= FEW_REBUILDS
+        return enough and n_bytes >= LEAST_BYTES
 
 
 # ---- opening

@@ -163,9 +163,11 @@ def continue_term_weights(
     n_others = statistics.document_frequencies - count_terms(counts.indices, counts.n_terms)
     sampled = min(1.0, config.n_sampled / max(statistics.n_documents, 1))
     before = learned.term_weights, sampled * np.maximum(n_others, 0)
-    return _fit_terms(
+    weights = _fit_terms(
         counts, documents, lists, profile, learned.feature_weights, config, before=before
     )
+    # Weights of a file may be so large that a softmax over them is not a number.
+    return np.where(np.isfinite(weights) & (weights > 0.0), weights, learned.term_weights)
 
 
 def _draw_lists(
