@@ -121,7 +121,7 @@ def test_two_teachers_do_not_write_the_same_twice(path, often):
     assert other._state.tail.start_number == 4
 
 
-def test_a_large_model_has_one_whenever_its_index_was_built_anew(path, monkeypatch):
+def test_a_large_model_has_one_once_its_index_was_built_anew(path, monkeypatch):
     monkeypatch.setattr(snapshots, "LEAST_BYTES", 0)
     monkeypatch.setattr(snapshots, "FEW_CHANGES", 1)
     teacher = teach(path, 3)

@@ -219,9 +219,9 @@ def at(row):
         (Tail(500, 500), 1500, False, True),
         (Tail(0, 0, 1), 199, True, False),
         (Tail(0, 0, 1), 200, True, True),
-        (Tail(0, 0, 7), 10, True, False),
-        (Tail(0, 0, 8), 10, True, True),
-        (Tail(0, 0, 8), 900, False, False),
+        (Tail(0, 0, 3), 10, True, False),
+        (Tail(0, 0, 4), 10, True, True),
+        (Tail(0, 0, 4), 900, False, False),
     ],
 )
 def test_when_one_is_due(tail, row, large, due):

@@ -37,7 +37,7 @@ from longtail.teaching.replay import ReplayError, copy_model, replay, shares_ind
 __all__ = ["SnapshotWriter", "Start", "Tail", "open_start", "rebuild", "replay_from"]
 
 FEW_CHANGES, MOST_CHANGES = 200, 1000  # rows of the journal
-FEW_REBUILDS = 8
+FEW_REBUILDS = 4
 LEAST_BYTES = 16 << 20
 
 _LOGGER = logging.getLogger("longtail")
