@@ -1,4 +1,4 @@
-"""Systems that learn from a stream: ours in six ways, simple ones, and online learners.
+"""Systems that learn from a stream: ours in seven ways, simple ones, and online learners.
 
 Ours and the simple ones read words and bigrams; the online learners hash them.
 """
@@ -24,6 +24,7 @@ from longtail_bench.stream import Floats, StreamSystem
 HASH_BITS = 20  # of the columns that simple systems hash terms to
 REFINE_EVERY = 250  # documents taught before what all classes share is brought up to date
 KEPT = 200  # documents of each class that a model with a memory keeps
+GIVEN = 5_000  # last documents that a model without a memory is given to learn from
 WINDOW = 1000  # documents that the most frequent class and river's neighbours look back on
 
 Labels = NDArray[Any]
@@ -42,6 +43,8 @@ class TaughtModel:
         probabilities (`recalibrate`) before it is taught.
     memory : int
         Documents of each class that the model keeps; `refine()` then learns from them.
+    given : int
+        Last documents that `refine` is given instead.
     refit_every : int or None
         Fit again on everything after this many documents.
     refit_by_period : bool
@@ -57,6 +60,7 @@ class TaughtModel:
         teach: bool,
         refine_every: int | None = None,
         memory: int = 0,
+        given: int = 0,
         refit_every: int | None = None,
         refit_by_period: bool = False,
         batch: int = REFINE_EVERY,
@@ -64,6 +68,7 @@ class TaughtModel:
         self.teach = teach
         self.refine_every = refine_every
         self.memory = memory
+        self.given = given
         self.refit_every = refit_every
         self.refit_by_period = refit_by_period
         self.batch = batch
@@ -96,8 +101,15 @@ class TaughtModel:
             self._model.partial_fit(texts, labels)
             self._n_taught += len(texts)
             if self.refine_every is not None and self._n_taught >= self.refine_every:
-                self._model.refine()
+                self._refine()
                 self._n_taught = 0
+
+    def _refine(self) -> None:
+        if self.given:
+            last = slice(-self.given, None)
+            self._model.refine(self._texts[last], np.array(self._labels[last]))
+        else:
+            self._model.refine()
 
     def _fit(self) -> None:
         self._n_since = self._n_taught = 0
@@ -331,6 +343,9 @@ def make_systems(
         "longtail, taught and refined": lambda: TaughtModel(**refined),
         f"longtail, taught and refined, {KEPT} documents a class kept": lambda: TaughtModel(
             **refined, memory=KEPT
+        ),
+        f"longtail, taught and refined, given the last {GIVEN:,}": lambda: TaughtModel(
+            given=GIVEN, **refined
         ),
         f"longtail, taught and refined, refitted every {refit_every:,}": lambda: TaughtModel(
             **refined, refit_every=refit_every
