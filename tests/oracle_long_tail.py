@@ -87,7 +87,7 @@ def fit(
     n_held_out = min(int(settings.held_out_share * len(labels)), settings.most_held_out)
     held_out = hold_out(labels, n_held_out, seed, texts)
     sample = draw_labels(labels, settings.n_sampled, seed, without=held_out)
-    shared = learn_shared(task, sample, len(held_out))
+    shared = learn_shared(task, sample)
     check, calibrator = SelfCheck(), Calibrator()
     if held_out:
         shared, check = check_scorers(task, held_out, shared)

@@ -41,7 +41,6 @@ class Settings:
     first_candidates: int = 20
     n_uniform: int = 10
     fewest_listed: int = 10
-    fewest_corrected: int = 1_000
     held_out_share: float = 0.15
     most_held_out: int = 15_000
     most_checked: int = 2_000

@@ -36,15 +36,12 @@ class ClassList:
     log_multiplicities: list[float]
 
 
-def learn_shared(task: Task, sample: Sequence[tuple[int, int]], n_held_out: int) -> Shared:
+def learn_shared(task: Task, sample: Sequence[tuple[int, int]]) -> Shared:
     """Term weights and feature weights on lists of the sampled documents.
 
     Feature weights are learned three times: to learn term weights with, with these, and on the
-    lists that the score itself then mines. Where documents have one label each, and enough are held
-    out for the mixture to correct them, they are not learned at all.
+    lists that the score itself then mines.
     """
-    if not task.has_several and n_held_out >= task.settings.fewest_corrected:
-        task = replace(task, settings=replace(task.settings, fewest_listed=10**9))
     problem = task.problem
     everything = range(len(problem.labels))
     ones = [1.0] * problem.n_terms

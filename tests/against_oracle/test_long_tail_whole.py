@@ -40,7 +40,6 @@ IN_CONFIG = {  # the field of FitConfig for each setting
     "first_candidates": "n_negatives",
     "n_uniform": "n_uniform",
     "fewest_listed": "min_listed",
-    "fewest_corrected": "min_corrected",
     "held_out_share": "held_out_share",
     "most_held_out": "max_held_out",
     "most_checked": "max_checked",
@@ -231,14 +230,7 @@ def of_texts(seed, *shows):
     )
 
 
-def corrected(case):
-    """Enough documents are held out for the mixture to correct default feature weights."""
-    return replace(case, settings=replace(case.settings, fewest_corrected=2))
-
-
 CASES = {
-    "corrected feature weights": lambda: corrected(crowded(12, "mixture")),
-    "corrected feature weights, label sets": lambda: corrected(of_label_sets(1)),
     "label sets 1": lambda: of_label_sets(1),
     "label sets 2": lambda: of_label_sets(2, first_candidates=4, n_uniform=2),
     "label sets of nearly all": lambda: of_label_sets(3, n_classes=5, most=5, empty=False),
@@ -525,11 +517,7 @@ def test_the_cases_hold_what_they_are_for(fitted):
         assert theirs.held_out == []
         return
     is_default = theirs.shared.feature_weights == DEFAULT_WEIGHTS
-    is_corrected = (
-        not theirs.task.has_several and len(theirs.held_out) >= case.settings.fewest_corrected
-    )
-    kept_default = SCORERS[theirs.check.scorer] == "default feature weights"
-    assert is_default == (is_corrected or kept_default)
+    assert is_default == (SCORERS[theirs.check.scorer] == "default feature weights")
     if SCORERS[theirs.check.scorer] in ("learned", "default feature weights"):
         assert max(theirs.shared.term_weights) - min(theirs.shared.term_weights) > 0.1
     assert theirs.calibrator.top

@@ -27,7 +27,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "without residuals": {"residuals": False},
     "without term weights": {"term_weights": False},
     "without either": {"residuals": False, "term_weights": False},
-    "feature weights learned": {"features": "learned"},
+    "feature weights fixed": {"features": "default"},
     "cosine only": {"features": "cosine"},
     "without leave-one-out": {"leave_one_out": False},
     "random negatives": {"negatives": "random"},

@@ -25,7 +25,7 @@ from longtail_bench.stages import time_call
 
 DEFAULT = "default"
 SIMPLER: dict[str, dict[str, Any]] = {
-    "learned feature weights": {"features": "learned"},
+    "default feature weights": {"features": "default"},
     "no term weights": {"term_weights": False},
     "no residuals": {"residuals": False},
     "nearest centroid": {"features": "cosine", "term_weights": False, "residuals": False},

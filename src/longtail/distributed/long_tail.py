@@ -114,8 +114,7 @@ def fit_long_tail_blocks(
         given = {"texts": texts, "classes": classes, "statistics": statistics}
         names = stages.run_one("class texts", weigh_class_texts, "rows", **given)
     draws = stages.run_one("draws", draw, blocks=blocks, classes=classes, config=config)
-    drawn = read_result(draws).parameters
-    config = config.for_labels(drawn["several"]).for_held_out(drawn["n_held_out"])
+    config = config.for_labels(read_result(draws).parameters["several"])
     shared = stages.run_one(
         "shared weights",
         learn_shared_weights,
@@ -125,7 +124,7 @@ def fit_long_tail_blocks(
         config=config,
     )
     calibrated, others = shared, None
-    if drawn["n_held_out"]:
+    if read_result(draws).parameters["n_held_out"]:
         held: dict[str, Any] = {"blocks": blocks, "draws": draws}
         rest = stages.run_one("self-check", subtract_held_out, statistics=statistics, **held)
         held |= {"names": names, "config": config}

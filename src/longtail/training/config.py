@@ -28,9 +28,8 @@ class FitConfig:
         Whether documents are held out to calibrate probabilities.
     time_budget : float or None
         Seconds; stages that are not expected to end by then are left out.
-    features : {"auto", "learned", "default", "cosine"}
-        Feature weights of the scorer that hard negatives and residuals are learned with: learned,
-        fixed, or one feature of which only the scale is learned. "auto": see `for_held_out`.
+    features : {"learned", "default", "cosine"}
+        Feature weights: learned, fixed, or one feature of which only the scale is learned.
     term_weights, residuals, leave_one_out : bool
         Whether these ingredients are used.
     negatives : {"hard", "random"}
@@ -52,8 +51,6 @@ class FitConfig:
         Documents on which scorers and posting budgets are compared.
     min_listed : int
         With fewer documents the feature weights stay at their defaults.
-    min_corrected : int
-        With so many held-out documents the mixture corrects the default feature weights.
     held_out_share, max_held_out : float, int
         Documents held out for calibration: a share of all, and at most so many.
     """
@@ -65,7 +62,7 @@ class FitConfig:
     several: bool = False
     calibrate: bool = True
     time_budget: float | None = None
-    features: Literal["auto", "learned", "default", "cosine"] = "auto"
+    features: Literal["learned", "default", "cosine"] = "learned"
     term_weights: bool = True
     residuals: bool = True
     leave_one_out: bool = True
@@ -79,7 +76,6 @@ class FitConfig:
     by_size: bool = True
     max_checked: int = 2_000
     min_listed: int = 10
-    min_corrected: int = 1_000
     held_out_share: float = 0.15
     max_held_out: int = 15_000
 
@@ -87,20 +83,6 @@ class FitConfig:
         """Return what a fit is told where documents have several labels, or not."""
         candidates = count_candidates(self.candidates, several)
         return replace(self, candidates=candidates, several=several)
-
-    def for_held_out(self, n_held_out: int) -> FitConfig:
-        """Return the same with feature weights learned, or not, for good.
-
-        The mixture learns on held-out documents how much each feature counts by the size of the
-        class. What hard negatives, term weights and residuals are learned with before is better
-        left at the defaults: on documents held out of five sets, whole and in part, accuracy and
-        macro F1 were 0.3 / 0.5 higher in the mean. With few held-out documents (a small part of
-        linux-subsystem: 21.7 against 15.4 %) or label sets (P@5 18.9 against 18.8) they are not.
-        """
-        if self.features != "auto":
-            return self
-        corrects = self.self_check and not self.several and n_held_out >= self.min_corrected
-        return replace(self, features="default" if corrects else "learned")
 
     def within_budget(self, elapsed: float, expected: float) -> FitConfig:
         """Return the same without the stages that the time budget has no room for.

@@ -240,7 +240,6 @@ def learn_state(
         in_texts = look_up(names[0], labels.classes)
         names = ClassNames.of(names[1], corpus).gather_classes(in_texts)
     held_out, sample = draw_documents(labels, config, None if names is None else names.named)
-    config = config.for_held_out(len(held_out))
     on_stage("shared weights", 0, 0)
     shared_start = time.monotonic()
     sampled = counts.gather(labels.document_ids[sample])
