@@ -241,13 +241,32 @@ def test_recalibration_follows_what_happens():
     assert none.mean() == pytest.approx(1 - correct[2000:].any(axis=1).mean(), abs=0.06)
 
 
+def test_outcomes_one_by_one_count_like_batches():
+    """None of the fit's outcomes may stay for good, wherever its log odds are."""
+    scores, correct = draw(1, 4000)
+    correct[:, :] = False  # nothing is right any more
+    one_by_one = in_batches = fit_calibrator(*draw(0, 3000))
+    hits = one_by_one.held_out_correct.mean()
+    for row in range(4000):
+        one_by_one = recalibrate(one_by_one, scores[row : row + 1], correct[row : row + 1])
+    for rows in np.array_split(np.arange(4000), 16):
+        in_batches = recalibrate(in_batches, scores[rows], correct[rows])
+    for calibrator in (one_by_one, in_batches):
+        assert len(calibrator.held_out_correct) == 1000
+        # (1 - 1/1000)^4000 = 0.018 of them are left, (1 - 1/4)^16 = 0.010.
+        assert calibrator.held_out_correct.mean() < 0.03 * hits
+        assert calibrate(scores, calibrator)[:, 0].max() < 0.2
+
+
 def test_recalibration_by_hand():
-    """Every second of the old outcomes stays, highest and lowest among them."""
+    """Of the old outcomes two in three go, as evenly as can be."""
     scores, correct = draw(0, 1200)
     old = fit_calibrator(scores, correct)
     new_scores, new_correct = draw(1, 601)
     changed = recalibrate(old, new_scores, new_correct)
-    kept = np.round(np.arange(399) * 1199 / 398).astype(int)
+    gone = np.floor(np.arange(801) * 1200 / 801).astype(int)
+    kept = np.setdiff1d(np.arange(1200), gone)
+    assert len(kept) == 399
     expected = sorted(
         [
             *zip(old.held_out_log_odds[kept], old.held_out_correct[kept], strict=True),

@@ -28,6 +28,8 @@ from longtail.training.short_documents import find_short_length
 # model was told before the first prediction .035 (by the last 1,000 documents of the fit).
 OUTCOMES_KEPT = 1_000
 PRIOR_OUTCOMES = 10.0  # candidates that count for the probabilities of the others as they are
+# The golden ratio: its multiples, without their whole part, spread evenly however many there are.
+_GOLDEN = 0.5 * (5.0**0.5 - 1.0)
 
 
 def expect_unknown(calibrator: Calibrator, share: float) -> Calibrator:
@@ -48,17 +50,28 @@ def expect_unknown(calibrator: Calibrator, share: float) -> Calibrator:
 
 def thin_outcomes(calibrator: Calibrator, n_kept: int) -> Calibrator:
     """Let the outcomes so far make room for others; the maps stay as they are until these come."""
-    rows = _spread(len(calibrator.held_out_log_odds), n_kept)
+    stay = _make_room(calibrator, n_kept)
     return replace(
         calibrator,
-        held_out_log_odds=calibrator.held_out_log_odds[rows],
-        held_out_correct=calibrator.held_out_correct[rows],
+        held_out_log_odds=calibrator.held_out_log_odds[stay],
+        held_out_correct=calibrator.held_out_correct[stay],
     )
 
 
-def _spread(n_outcomes: int, n_kept: int) -> Integers:
-    """Return every so many outcomes, the first and the last among them."""
-    return np.linspace(0, n_outcomes - 1, min(n_outcomes, n_kept)).round().astype(np.int64)
+def _make_room(calibrator: Calibrator, n_kept: int) -> NDArray[np.bool_]:
+    """Return which outcomes stay: those that go are spread evenly over the log odds.
+
+    Where they begin moves with the number of outcomes so far. If it did not, outcomes that come one
+    by one would always displace the one in the middle, and those of the fit would stay for good
+    where log odds are high or low (calibration error on cve-stream 2018, one document at a time:
+    .081 instead of .027).
+    """
+    n_outcomes = len(calibrator.held_out_log_odds)
+    n_gone = max(n_outcomes - n_kept, 0)
+    stay = np.ones(n_outcomes, np.bool_)
+    phase = calibrator.n_outcomes * _GOLDEN % 1.0
+    stay[((np.arange(n_gone) + phase) * (n_outcomes / max(n_gone, 1))).astype(np.int64)] = False
+    return stay
 
 
 def _with_outcomes(calibrator: Calibrator, log_odds: Floats, hits: NDArray[np.bool_]) -> Calibrator:
@@ -114,9 +127,9 @@ def recalibrate(
         n_held_out = len(calibrator.held_out_log_odds)
         calibrator = thin_outcomes(expect_unknown(calibrator, share), n_held_out)
     new = candidate_log_odds(scores)
-    kept = _spread(len(calibrator.held_out_log_odds), max(OUTCOMES_KEPT - len(new), 0))
-    log_odds = np.concatenate([calibrator.held_out_log_odds[kept], new[:, 0]])
-    hits = np.concatenate([calibrator.held_out_correct[kept], correct[:, 0]])
+    stay = _make_room(calibrator, max(OUTCOMES_KEPT - len(new), 0))
+    log_odds = np.concatenate([calibrator.held_out_log_odds[stay], new[:, 0]])
+    hits = np.concatenate([calibrator.held_out_correct[stay], correct[:, 0]])
     if len(log_odds) < FEWEST_DOCUMENTS:
         return calibrator
     calibrator = _count_outcomes(calibrator, len(new), n_unknown)
