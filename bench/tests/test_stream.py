@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import json
 import lzma
+import time
+from contextlib import closing
 
 import numpy as np
 import pytest
-from longtail_bench import stream_systems
+from longtail_bench import stream_systems, stream_taught
+from longtail_bench.baselines.centroid import NearestCentroid
+from longtail_bench.environments import find_environment
 from longtail_bench.stream import ALL, Stream, read_stream, run_stream, run_systems, summarize
+from longtail_bench.stream_baselines import RefittedBaseline
+from longtail_bench.stream_learners import StochasticGradient
 from longtail_bench.stream_report import period_table, plot_stream, summary_table
+from longtail_bench.systems import SYSTEMS
+from sklearn.feature_extraction.text import CountVectorizer
 
 WORDS = ["bear", "fox", "wolf", "owl", "lynx", "hare", "mole", "stoat"]
 
@@ -86,7 +94,8 @@ def test_rows_agree_with_a_slow_count():
 def test_systems_learn_what_they_are_taught():
     stream = draw_stream()
     systems = stream_systems.make_systems(len(WORDS), 60)
-    names = [name for name in systems if not name.startswith(("vowpal", "river"))]
+    ours = [name for name in systems if name.startswith("longtail")]
+    names = [*ours, "nearest centroid", "nearest documents", *list(systems)[-2:]]
     rows = run_systems(stream, {name: systems[name] for name in names}, 2001, 20)
     accuracy = {row.system: row.accuracy for row in rows if row.period == ALL}
     assert accuracy["longtail, frozen"] < 0.6
@@ -113,7 +122,7 @@ def test_systems_learn_what_they_are_taught():
     ],
 )
 def test_share_of_new_classes(labels, batch, n_last, share):
-    assert stream_systems.share_of_new_classes(list(labels), batch, n_last) == share
+    assert stream_taught.share_of_new_classes(list(labels), batch, n_last) == share
 
 
 @pytest.mark.parametrize(
@@ -129,11 +138,52 @@ def test_online_learners(name, package):
     assert rows[-1].accuracy > 0.3
 
 
-def test_a_missing_package_is_named(monkeypatch):
+def test_one_pass_of_stochastic_gradients():
+    stream = draw_stream()
+    systems, _ = stream_systems.choose_systems(len(WORDS), 60, "scikit-learn")
+    rows = run_systems(stream, systems, 2001, 20)
+    assert rows[-1].accuracy > 0.3
+    unlearned = StochasticGradient(4)
+    unlearned.start(["a bear"], np.array(["bear"]))
+    assert unlearned.predict(["a bear", "a fox"])[0].tolist() == ["bear", "bear"]
+
+
+def test_a_baseline_learns_when_a_period_ends():
+    """Between two ends it says what nearest centroid, fitted at the first of them, says."""
+    stream = draw_stream(180)
+    with closing(RefittedBaseline("centroid")) as system:
+        predictions = run_stream(stream, system, 2001, 20)
+    for first, last in ((60, 120), (120, 180)):
+        vectorizer = CountVectorizer(ngram_range=(1, 2), min_df=2)
+        X = vectorizer.fit_transform(stream.texts[:first])
+        fitted = NearestCentroid(sublinear=True).fit(X, stream.labels[:first])
+        expected = fitted.predict(vectorizer.transform(stream.texts[first:last]))
+        assert predictions.labels[first - 60 : last - 60].tolist() == expected.tolist()
+    assert system.cpu_seconds() > time.process_time()  # what the other process did is counted
+
+
+@pytest.mark.parametrize("system", stream_systems.REFITTED)
+def test_baselines_in_environments_of_their_own(system):
+    if find_environment(SYSTEMS[system].environment) is None:
+        pytest.skip(f"no environment for {system}")
+    stream = draw_stream()
+    systems, missing = stream_systems.choose_systems(len(WORDS), 60, SYSTEMS[system].title)
+    assert not missing
+    rows = run_systems(stream, systems, 2001, 20)
+    assert rows[-1].accuracy > 0.5
+    assert rows[-1].learn_cpu_seconds > 0
+
+
+def test_what_is_missing_is_named(monkeypatch):
     monkeypatch.setattr(stream_systems, "find_spec", lambda _: None)
-    systems, missing = stream_systems.choose_systems(8, 60, "river; class of")
+    monkeypatch.setattr(stream_systems, "find_environment", lambda _: None)
+    systems, missing = stream_systems.choose_systems(8, 60, "river; class of; PECOS; omikuji, B")
     assert list(systems) == ["class of the last document"]
-    assert list(missing.values()) == ["river"]
+    assert list(missing.values()) == [
+        "pip install river",
+        "longtail bench environments pecos",
+        "longtail bench environments omikuji",
+    ]
     with pytest.raises(ValueError, match="no system begins with 'pecos'"):
         stream_systems.choose_systems(8, 60, "pecos")
 

@@ -5,10 +5,14 @@ from __future__ import annotations
 import json
 import os
 import platform
+import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 import longtail
 import longtail_bench
@@ -116,3 +120,68 @@ class Runner:
                 package = Path(module.__path__[0])
                 (folder / package.name).symlink_to(package, target_is_directory=True)
         return folder
+
+
+class FittedWorker:
+    """A system in a process of its own: fitted at once, then predicts when it is told to.
+
+    Parameters
+    ----------
+    runner : Runner
+        How it is started.
+    row : Row
+        The system and its settings.
+    parts : Path
+        File that it is fitted on, as `write_parts` writes it.
+    output : Path
+        Its files have this name.
+    top : int
+        Classes ranked for each document.
+
+    Raises
+    ------
+    RuntimeError
+        If it ends before it has answered.
+    """
+
+    def __init__(
+        self, runner: Runner, row: Row, parts: Path, output: Path, top: int = worker.TOP
+    ) -> None:
+        self._system, self._ranking = row.system, output.with_suffix(".npy")
+        self._messages = output.with_suffix(".txt")
+        command, variables = runner.prepare(row, parts, top, output)
+        with self._messages.open("w") as messages:
+            self._process = subprocess.Popen(
+                [*command, "turns"],
+                env=variables,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=messages,
+                text=True,
+            )
+        self.fit_cpu_seconds = self._read_cost()
+
+    def predict(self, parts: Path) -> tuple[NDArray[np.int64], float]:
+        """Return the first classes of the test part of a file, and the CPU seconds."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(f"{parts}\n")
+        self._process.stdin.flush()
+        cpu_seconds = self._read_cost()
+        return np.load(self._ranking), cpu_seconds
+
+    def end(self) -> None:
+        """End the process."""
+        self._process.kill()
+        self._process.communicate()
+
+    def _read_cost(self) -> float:
+        """Return the CPU seconds that it says."""
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            self.end()
+            said = self._messages.read_text(errors="replace").strip().splitlines()
+            raise RuntimeError(
+                f"{self._system} ended without an answer: {said[-1] if said else 'no message'}"
+            )
+        return float(json.loads(line)["cpu_seconds"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,10 +27,16 @@ def write_splits(data: CountDataset, path: Path) -> None:
 
     Not compressed, so that reading takes neither time nor memory that a system could be blamed for.
     """
-    arrays = {"n_terms": np.array(data.X_train.shape[1]), "train_y": data.y_train}
-    for split, X in (("train", data.X_train), ("test", data.X_test)):
-        arrays |= {f"{split}_{name}": getattr(X, name) for name in ("data", "indices", "indptr")}
-    np.savez(path, **arrays)  # type: ignore[arg-type]
+    parts = {"train": data.X_train, "test": data.X_test}
+    write_parts(path, parts, {"train_y": data.y_train})
+
+
+def write_parts(path: Path, parts: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
+    """Store the counts of parts (train, test, name) with other arrays, as a worker reads them."""
+    stored = {"n_terms": np.array(next(iter(parts.values())).shape[1]), **arrays}
+    for part, X in parts.items():
+        stored |= {f"{part}_{name}": getattr(X, name) for name in ("data", "indices", "indptr")}
+    np.savez(path, **stored)
 
 
 def hold_out(data: CountDataset) -> CountDataset:
@@ -71,7 +78,6 @@ class LabelSetSplit:
             "n_terms": n_terms,
         }
         arrays = {
-            "n_terms": np.array(n_terms),
             "n_classes": np.array(data.n_train_classes),
             "train_label_indptr": data.train.indptr.astype(np.int32),
             "train_labels": data.train.class_ids.astype(np.int32),
@@ -80,11 +86,7 @@ class LabelSetSplit:
         if data.names is not None:
             parts["name"] = data.names
             arrays |= {"texts": _pack(data.name_texts), "terms": _pack(data.terms.tolist())}
-        for split, X in parts.items():
-            arrays |= {
-                f"{split}_{name}": getattr(X, name) for name in ("data", "indices", "indptr")
-            }
-        np.savez(path, **arrays)  # type: ignore[arg-type]
+        write_parts(path, parts, arrays)
 
     def score(self, row: Row, ranking: NDArray[np.int64]) -> Row:
         """Return a row with what a ranking reached."""

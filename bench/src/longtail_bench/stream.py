@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -29,6 +30,8 @@ _CHUNK = 1 << 20  # bytes read at once
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
+Labels = NDArray[Any]
+Predicted = tuple[Labels, Floats | None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,15 +64,18 @@ class Stream:
 
 
 class StreamSystem(Protocol):
-    """What learns from a stream."""
+    """What learns from a stream.
 
-    def start(self, texts: list[str], labels: NDArray[Any]) -> None:
+    One that has processes of its own counts them in `cpu_seconds()` and ends them in `close()`.
+    """
+
+    def start(self, texts: list[str], labels: Labels) -> None:
         """Learn the documents before the first prediction."""
 
-    def predict(self, texts: list[str]) -> tuple[NDArray[Any], Floats | None]:
+    def predict(self, texts: list[str]) -> Predicted:
         """Return a label for each text, and its probability where the system has one."""
 
-    def learn(self, texts: list[str], labels: NDArray[Any], *, new_period: bool) -> None:
+    def learn(self, texts: list[str], labels: Labels, *, new_period: bool) -> None:
         """Learn a batch that was predicted; the next one may begin another period."""
 
 
@@ -210,20 +216,21 @@ def run_stream(
         raise ValueError(f"batch must be at least 1; got {batch}.")
     labels = np.empty(n_documents - first, object)
     probabilities, learn, predict = np.full((3, n_documents - first), np.nan)
-    before = time.process_time()
+    cpu_seconds = getattr(system, "cpu_seconds", time.process_time)
+    before = cpu_seconds()
     system.start(stream.texts[:first], stream.labels[:first])
-    spent = time.process_time() - before
+    spent = cpu_seconds() - before
     for begin in range(first, n_documents, batch):
         progress(name, begin - first, n_documents - first)
         end = min(begin + batch, n_documents)
         texts, rows = stream.texts[begin:end], slice(begin - first, end - first)
-        before = time.process_time()
+        before = cpu_seconds()
         labels[rows], found = system.predict(texts)
-        middle = time.process_time()
+        middle = cpu_seconds()
         following = stream.periods[min(end, n_documents - 1)]
         new_period = bool(following > stream.periods[begin])
         system.learn(texts, stream.labels[begin:end], new_period=new_period)
-        after = time.process_time()
+        after = cpu_seconds()
         predict[rows] = (middle - before) / (end - begin)
         learn[rows] = (after - middle) / (end - begin)
         if found is not None:
@@ -294,7 +301,10 @@ def run_systems(
     """Run systems one after the other, each from the beginning; see `run_stream`."""
     rows: list[StreamRow] = []
     for name, make in systems.items():
-        predictions = run_stream(stream, make(), start, batch, progress, name)
+        system = make()
+        with ExitStack() as stack:
+            stack.callback(getattr(system, "close", lambda: None))
+            predictions = run_stream(stream, system, start, batch, progress, name)
         rows += summarize(stream, predictions, batch, name)
         on_rows([row for row in rows if row.system == name])
     return rows

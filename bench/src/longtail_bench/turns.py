@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 import tempfile
 from contextlib import ExitStack
@@ -22,7 +21,7 @@ from longtail_bench.data import load_data, name_data_set
 from longtail_bench.label_set_data import has_label_sets, load_label_sets
 from longtail_bench.processes import Limits
 from longtail_bench.rows import Row
-from longtail_bench.runner import Runner
+from longtail_bench.runner import FittedWorker, Runner
 from longtail_bench.splits import LabelSetSplit, Split
 from longtail_bench.systems import LABEL_SET_SETTINGS, SYSTEMS, check_systems
 
@@ -64,51 +63,19 @@ def predict_in_turns(path: Path, systems: list[str], n_turns: int = 5) -> list[d
             settings = dict(SYSTEMS[system].settings)
             settings |= LABEL_SET_SETTINGS.get(system, {}) if sets else {}
             row = Row(system, name_data_set(path), 0, settings=settings)
-            command, variables = runner.prepare(
-                row, split.path, split.top, Path(scratch) / f"{system}.json"
-            )
-            workers.append(_Worker(system, [*command, "turns"], variables))
+            output = Path(scratch) / f"{system}.json"
+            workers.append(FittedWorker(runner, row, split.path, output, split.top))
             stack.callback(workers[-1].end)
             rows.append({"system": system, "n_test": split.sizes["n_test"]})
-            rows[-1]["fit_cpu_seconds"] = workers[-1].answer()
-        for row_of, predicted in zip(rows, _take_turns(workers, n_turns), strict=True):
+            rows[-1]["fit_cpu_seconds"] = workers[-1].fit_cpu_seconds
+        for row_of, predicted in zip(rows, _take_turns(workers, file, n_turns), strict=True):
             row_of["predict_cpu_seconds"] = predicted
     return rows
 
 
-class _Worker:
-    """A system in a process of its own that predicts when it is told to."""
-
-    def __init__(self, system: str, command: list[str], variables: dict[str, str]) -> None:
-        self.system = system
-        self.process = subprocess.Popen(
-            command, env=variables, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-
-    def end(self) -> None:
-        """End the process."""
-        self.process.kill()
-        self.process.communicate()
-
-    def ask(self) -> float:
-        """Let it predict and return the CPU seconds of that."""
-        assert self.process.stdin is not None
-        self.process.stdin.write("\n")
-        self.process.stdin.flush()
-        return self.answer()
-
-    def answer(self) -> float:
-        """Return the CPU seconds that it says."""
-        assert self.process.stdout is not None
-        line = self.process.stdout.readline()
-        if not line:
-            raise RuntimeError(f"{self.system} ended without an answer; its messages say why.")
-        return float(json.loads(line)["cpu_seconds"])
-
-
-def _take_turns(workers: list[_Worker], n_turns: int) -> list[list[float]]:
+def _take_turns(workers: list[FittedWorker], file: Path, n_turns: int) -> list[list[float]]:
     """Return the CPU seconds of each prediction, by system."""
-    turns = [[worker.ask() for worker in workers] for _ in range(n_turns)]
+    turns = [[worker.predict(file)[1] for worker in workers] for _ in range(n_turns)]
     return [list(costs) for costs in zip(*turns, strict=True)]
 
 

@@ -1,7 +1,7 @@
 """One system on one data set, in a process of its own.
 
     python worker.py JOB.json
-    python worker.py JOB.json turns    # predicts as often as it is told to
+    python worker.py JOB.json turns    # predicts as often as it is told to, and what it is told to
 
 In: a job as `run` writes it, and the arrays that `write_splits` stores; the labels of the predicted
 part are not among them. Out: what fitting and predicting cost, in OUTPUT.json, and the first
@@ -138,13 +138,9 @@ def run(job: dict[str, Any]) -> None:
     names = load_names(Path(job["data"]))
     warmup_seconds = warm_up(job, X, sp.issparse(y)) if job["warm_up"] else 0.0
     fitting, fit_conversion = _measure(estimator, lambda: fit(estimator, X, y, names))
-    X, y = load_part(Path(job["data"]), "test")
-    answer: list[NDArray[np.int64]] = []
-    predict, predict_conversion = _measure(
-        estimator, lambda: answer.append(rank(estimator, X, job["top"]))
-    )
+    ranking, predict, predict_conversion = _predict(estimator, Path(job["data"]), job["top"])
     peak = peak_megabytes()  # what follows is not the system's
-    np.save(output.with_suffix(".npy"), answer[0])
+    np.save(output.with_suffix(".npy"), ranking)
     results = {
         "fit_seconds": fitting.seconds,
         "fit_cpu_seconds": fitting.cpu_seconds,
@@ -165,7 +161,10 @@ def run(job: dict[str, Any]) -> None:
 
 
 def run_turns(job: dict[str, Any]) -> None:
-    """Fit one system, then predict once for each line that comes in; each costs a line of JSON."""
+    """Fit one system, then predict for each line that comes in; each costs a line of JSON.
+
+    A line names a file that has a test part. Its ranking is in OUTPUT.npy when the answer comes.
+    """
     # What a package prints must not get between the answers.
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
@@ -175,13 +174,21 @@ def run_turns(job: dict[str, Any]) -> None:
     if job["warm_up"]:
         warm_up(job, X, sp.issparse(y))
     cost, _ = _measure(estimator, lambda: fit(estimator, X, y, names))
-    X, y = load_part(Path(job["data"]), "test")
     answers.write(json.dumps(cost._asdict()) + "\n")
     answers.flush()
-    for _ in sys.stdin:
-        cost, _ = _measure(estimator, lambda: rank(estimator, X, job["top"]))
+    for line in sys.stdin:
+        ranking, cost, _ = _predict(estimator, Path(line.rstrip("\n")), job["top"])
+        np.save(Path(job["output"]).with_suffix(".npy"), ranking)
         answers.write(json.dumps(cost._asdict()) + "\n")
         answers.flush()
+
+
+def _predict(estimator: Any, path: Path, top: int) -> tuple[NDArray[np.int64], Cost, float]:
+    """Return the ranking of the test part of a file, and what `_measure` returns."""
+    X, _ = load_part(path, "test")
+    rankings: list[NDArray[np.int64]] = []
+    cost, conversion = _measure(estimator, lambda: rankings.append(rank(estimator, X, top)))
+    return rankings[0], cost, conversion
 
 
 def _measure(estimator: Any, step: Any) -> tuple[Cost, float]:

@@ -50,8 +50,8 @@ def stream(
         first = int(documents.periods[len(documents.texts) // 3]) if start is None else start
         n_classes = len(set(documents.labels))
         selected, missing = choose_systems(n_classes, refit_every, systems, batch)
-        for name, package in missing.items():
-            print_note(f"{name}: left out, needs pip install {package}")
+        for name, command in missing.items():
+            print_note(f"{name}: left out, needs {command}")
 
         def keep(done: Sequence[StreamRow]) -> None:
             for row in done:
