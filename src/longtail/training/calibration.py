@@ -65,7 +65,7 @@ class Calibrator:
     pair_correct : ndarray of shape (n_pairs,), bool
         Whether they were labels.
     calibration_error : float or None
-        As `estimate_calibration_error` has it; None where it is not known yet.
+        As `estimate_calibration_error` has it; None where it is estimated when it is asked for.
     n_outcomes : int
         Documents given to `recalibrate` since the fit.
     unknown_share : float

@@ -17,7 +17,6 @@ from longtail.training.calibration import (
     Calibrator,
     calibrate,
     candidate_log_odds,
-    estimate_calibration_error,
     fit_map,
 )
 from longtail.training.short_documents import find_short_length
@@ -78,15 +77,14 @@ def _with_outcomes(calibrator: Calibrator, log_odds: Floats, hits: NDArray[np.bo
     """Fit the map of the best candidate to outcomes, which take the place of the held-out ones."""
     order = np.argsort(-log_odds, kind="stable")
     knots, heights = fit_map(log_odds, hits)
-    changed = replace(
+    return replace(
         calibrator,
         top_log_odds=knots,
         top_probabilities=heights,
         held_out_log_odds=log_odds[order],
         held_out_correct=hits[order],
-        calibration_error=None,
+        calibration_error=None,  # takes two more maps, and is seldom asked for after each outcome
     )
-    return replace(changed, calibration_error=estimate_calibration_error(changed))
 
 
 def recalibrate(
