@@ -230,3 +230,21 @@ def test_the_command_writes_rows_table_and_figure(tmp_path):
     assert rows[1]["calibration_error"] is None
     assert "| nearest centroid |" in table.read_text()
     assert figure.read_text().startswith("<?xml")
+    # What the file has is not run again, but for another batch.
+    arguments[arguments.index("nearest centroid; class of the last")] = "nearest centroid; most"
+    result = CliRunner().invoke(bench, [*arguments, "--table", str(table)])
+    assert result.exit_code == 0, result.output
+    again = [json.loads(line) for line in out.read_text().splitlines()]
+    assert again[:4] == rows
+    assert [row["system"] for row in again[4:]] == ["most frequent of the last 1,000"] * 2
+    assert "| nearest centroid |" in table.read_text()
+    assert "| class of" not in table.read_text()
+    arguments[arguments.index("9")] = "10"
+    assert CliRunner().invoke(bench, arguments).exit_code == 0
+    assert len(out.read_text().splitlines()) == 10
+
+
+def test_a_whole_name_is_no_beginning():
+    for beginnings, n_systems in (("longtail, taught", 1), ("longtail, taught and", 4)):
+        systems, _ = stream_systems.choose_systems(8, 60, beginnings)
+        assert len(systems) == n_systems

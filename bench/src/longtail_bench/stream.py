@@ -6,10 +6,11 @@ predictions were, and what learning and predicting cost, period by period and in
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -125,6 +126,22 @@ class StreamRow:
     learn_cpu_seconds: float
     predict_cpu_seconds: float
     start_cpu_seconds: float
+
+
+def read_rows(path: Path, run: Mapping[str, Any]) -> dict[str, list[StreamRow]]:
+    """Return the rows of each system that JSON lines have of a run: data, batch and periods.
+
+    A number that JSON cannot hold is null there.
+    """
+    names = [field.name for field in fields(StreamRow)]
+    rows: dict[str, list[StreamRow]] = {}
+    for line in path.read_text(encoding="utf-8").splitlines():
+        values = json.loads(line)
+        if all(values.get(key) == value for key, value in run.items()):
+            found: dict[str, Any] = {name: values[name] for name in names}
+            missing = {name: float("nan") for name in names if found[name] is None}
+            rows.setdefault(values["system"], []).append(StreamRow(**found | missing))
+    return rows
 
 
 @dataclass(frozen=True, eq=False)

@@ -100,7 +100,7 @@ def choose_systems(
     n_classes, refit_every, batch : int
         As for `make_systems`.
     beginnings : str, optional
-        Beginnings of names, separated by semicolons (a name may have a comma).
+        Names or beginnings of names, separated by semicolons (a name may have a comma).
 
     Raises
     ------
@@ -115,6 +115,12 @@ def choose_systems(
                 raise ValueError(
                     f"no system begins with {beginning!r}; there are: {'; '.join(systems)}"
                 )
-        systems = {n: s for n, s in systems.items() if n.startswith(tuple(asked))}
+        # What is a name as a whole is no beginning of others.
+        names, beginnings_of = set(asked) & set(systems), tuple(set(asked) - set(systems))
+        systems = {
+            name: make
+            for name, make in systems.items()
+            if name in names or name.startswith(beginnings_of)
+        }
     missing = find_missing(systems)
     return {name: make for name, make in systems.items() if name not in missing}, missing

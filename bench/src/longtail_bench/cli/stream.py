@@ -10,7 +10,7 @@ import typer
 
 from longtail.cli.options import AsJson
 from longtail.cli.show import clear_errors, print_json, print_note, print_table, progress, say
-from longtail_bench.cli.show import DATA_FOLDER, DataFolder, Out, append_json
+from longtail_bench.cli.show import DATA_FOLDER, DataFolder, append_json
 
 if TYPE_CHECKING:
     from longtail_bench.stream import StreamRow
@@ -29,7 +29,10 @@ def stream(
     systems: Annotated[
         str | None, typer.Option(help="Beginnings of names, separated by ';'; all by default.")
     ] = None,
-    out: Out = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Append each row to this JSON lines file; what it has is not run again."),
+    ] = None,
     table: Annotated[Path | None, typer.Option(help="Write the tables as Markdown.")] = None,
     figure: Annotated[Path | None, typer.Option(help="Draw accuracy over time.")] = None,
     as_json: AsJson = False,
@@ -39,7 +42,7 @@ def stream(
 
     from longtail.cli.show import plain
     from longtail_bench import stream_report
-    from longtail_bench.stream import read_stream, run_systems
+    from longtail_bench.stream import read_rows, read_stream, run_systems
     from longtail_bench.stream_systems import choose_systems
 
     with clear_errors():
@@ -53,12 +56,19 @@ def stream(
         for name, command in missing.items():
             print_note(f"{name}: left out, needs {command}")
 
-        def keep(done: Sequence[StreamRow]) -> None:
-            for row in done:
-                append_json(out, {"data": path.name, "batch": batch, **plain(asdict(row))})
+        until = int(documents.periods[-1])
+        run = {"data": path.name, "batch": batch, "from": first, "until": until}
+        done = {} if out is None or not out.exists() else read_rows(out, run)
 
+        def keep(new: Sequence[StreamRow]) -> None:
+            for row in new:
+                append_json(out, run | plain(asdict(row)))
+                done.setdefault(row.system, []).append(row)
+
+        to_run = {name: make for name, make in selected.items() if name not in done}
         with progress() as update:
-            rows = run_systems(documents, selected, first, batch, update, keep)
+            run_systems(documents, to_run, first, batch, update, keep)
+        rows = [row for name in selected for row in done[name]]
         title = f"{path.name} from {first} on, batches of {batch}"
         tables = [stream_report.summary_table(rows, title), stream_report.period_table(rows)]
         if table is not None:
