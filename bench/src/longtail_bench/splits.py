@@ -34,8 +34,8 @@ def write_splits(data: CountDataset, path: Path) -> None:
 def write_parts(path: Path, parts: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
     """Store the counts of parts (train, test, name) with other arrays, as a worker reads them."""
     stored = {"n_terms": np.array(next(iter(parts.values())).shape[1]), **arrays}
-    for part, X in parts.items():
-        stored |= {f"{part}_{name}": getattr(X, name) for name in ("data", "indices", "indptr")}
+    for split, X in parts.items():
+        stored |= {f"{split}_{name}": getattr(X, name) for name in ("data", "indices", "indptr")}
     np.savez(path, **stored)
 
 
