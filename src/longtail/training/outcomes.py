@@ -69,7 +69,8 @@ def _make_room(calibrator: Calibrator, n_kept: int) -> NDArray[np.bool_]:
     n_gone = max(n_outcomes - n_kept, 0)
     stay = np.ones(n_outcomes, np.bool_)
     phase = calibrator.n_outcomes * _GOLDEN % 1.0
-    stay[((np.arange(n_gone) + phase) * (n_outcomes / max(n_gone, 1))).astype(np.int64)] = False
+    gone = ((np.arange(n_gone) + phase) * (n_outcomes / max(n_gone, 1))).astype(np.int64)
+    stay[np.minimum(gone, n_outcomes - 1)] = False  # whatever rounding does
     return stay
 
 
