@@ -5,7 +5,12 @@ import json
 import numpy as np
 import pytest
 from benchmark_data import write_counts
-from longtail_bench.ablation import VARIANTS, ConfiguredClassifier, run_ablation
+from longtail_bench.ablation import (
+    VARIANTS,
+    ConfiguredClassifier,
+    choose_variants,
+    run_ablation,
+)
 from longtail_bench.baselines import NearestCentroid
 from longtail_bench.data import load_counts
 from longtail_bench.honesty import (
@@ -58,6 +63,20 @@ def test_every_variant_runs(folder):
     results = [result for _, result in run_ablation(load_counts(folder), (0,))]
     assert [result.system for result in results] == list(VARIANTS)
     assert len({result.accuracy for result in results}) > 1
+
+
+def test_variants_by_name(folder, tmp_path):
+    from longtail_bench.cli.app import bench
+    from typer.testing import CliRunner
+
+    out = tmp_path / "rows.jsonl"
+    arguments = ["ablation", str(folder), "--seeds", "0", "--out", str(out), "--variants"]
+    result = CliRunner().invoke(bench, [*arguments, "nearest centroid; cosine only"])
+    assert result.exit_code == 0, result.output
+    systems = [json.loads(line)["system"] for line in out.read_text().splitlines()]
+    assert systems == ["nearest centroid", "cosine only"]
+    with pytest.raises(ValueError, match="no variant 'cosine'; there are: LongTailClassifier;"):
+        choose_variants("cosine")
 
 
 def test_rows_of_every_setting(folder):

@@ -29,6 +29,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "without either": {"residuals": False, "term_weights": False},
     "feature weights fixed": {"features": "default"},
     "cosine only": {"features": "cosine"},
+    "nearest centroid": {"features": "cosine", "term_weights": False, "residuals": False},
     "without leave-one-out": {"leave_one_out": False},
     "random negatives": {"negatives": "random"},
     "without uniform negatives": {"n_uniform": 0},
@@ -39,6 +40,23 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "C = 0.3": {"C": 0.3},
     "C = 3": {"C": 3.0},
 }
+
+
+def choose_variants(names: str | None) -> tuple[str, ...]:
+    """Return the variants that are named, separated by semicolons; all of them for None.
+
+    Examples
+    --------
+    >>> choose_variants("cosine only; C = 3")
+    ('cosine only', 'C = 3')
+    """
+    if names is None:
+        return tuple(VARIANTS)
+    selected = tuple(name.strip() for name in names.split(";"))
+    for name in selected:
+        if name not in VARIANTS:
+            raise ValueError(f"no variant {name!r}; there are: {'; '.join(VARIANTS)}")
+    return selected
 
 
 class ConfiguredClassifier:

@@ -152,13 +152,16 @@ def ablation(
     folder: DataFolder = DATA_FOLDER,
     seeds: Seeds = "0,1,2",
     threads: Threads = -1,
+    variants: Annotated[
+        str | None, typer.Option(help="Names of variants, separated by ';'; all by default.")
+    ] = None,
     out: Out = None,
 ) -> None:
     """Measure LongTailClassifier with each of its ingredients switched off."""
     from longtail_bench.cli import experiments
 
     with clear_errors():
-        experiments.run_ablation(data, folder, seeds, threads, out)
+        experiments.run_ablation(data, folder, seeds, threads, variants, out)
 
 
 @bench.command()

@@ -136,26 +136,32 @@ def run_compare(
 
 
 def run_ablation(
-    names: list[str] | None, folder: Path, seeds: str, threads: int, out: Path | None
+    names: list[str] | None,
+    folder: Path,
+    seeds: str,
+    threads: int,
+    variants: str | None,
+    out: Path | None,
 ) -> None:
-    """Measure every variant on every data set and print the means over the seeds."""
+    """Measure variants on every data set and print the means over the seeds."""
     from statistics import fmean
 
-    from longtail_bench.ablation import VARIANTS, run_ablation
+    from longtail_bench.ablation import choose_variants, run_ablation
     from longtail_bench.data import find_data_set, find_data_sets, load_counts, name_data_set
 
+    selected = choose_variants(variants)
     for name in names or list(find_data_sets(folder)):
         path = find_data_set(name, folder)
         data = load_counts(path)
         results = []
         with progress() as update:
             for seed, result in run_ablation(
-                data, parse_integers("--seeds", seeds), threads, progress=update
+                data, parse_integers("--seeds", seeds), threads, selected, progress=update
             ):
                 results.append(result)
                 append_json(out, {"data": name_data_set(path), "seed": seed, **asdict(result)})
         rows = []
-        for variant in VARIANTS:
+        for variant in selected:
             mine = [result for result in results if result.system == variant]
             means = [
                 f"{fmean(getattr(result, field) for result in mine):.1%}"
