@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 # Okabe and Ito's colours; ours are strong lines, the others thin ones.
 _COLOURS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#666666")
+_MARKERS = "sv^"  # of the others, where there are more lines than colours
 _OURS = "longtail"
 
 NOTES = (
@@ -73,7 +74,7 @@ def plot_stream(rows: Sequence[StreamRow]) -> Figure:
     -------
     matplotlib.figure.Figure
     """
-    figure = new_figure(8.0, 4.6)
+    figure = new_figure(8.0, 5.6)
     axes = figure.subplots()
     by_period = [row for row in rows if row.period != ALL]
     systems = list(dict.fromkeys(row.system for row in by_period))
@@ -83,7 +84,7 @@ def plot_stream(rows: Sequence[StreamRow]) -> Figure:
         axes.plot(
             [row.period for row in mine],
             [100 * row.accuracy for row in mine],
-            "o-" if ours else "s--",
+            "o-" if ours else f"{_MARKERS[i // len(_COLOURS) % len(_MARKERS)]}--",
             color=_COLOURS[i % len(_COLOURS)],
             linewidth=2.0 if ours else 1.0,
             markersize=4,
@@ -101,7 +102,7 @@ def plot_stream(rows: Sequence[StreamRow]) -> Figure:
     axes.set(ylabel="accuracy, %", ylim=(0, None))
     axes.grid(alpha=0.25)
     axes.spines[["top", "right"]].set_visible(False)
-    figure.legend(loc="outside right upper", frameon=False, fontsize=8)
+    figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=8)
     return figure
 
 
