@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
@@ -28,6 +29,7 @@ def parallel_for(
     function: Callable[[int, int], None],
     indptr: NDArray[np.int64],
     n_jobs: int | None,
+    n_blocks: int = 1,
 ) -> None:
     """Call `function(first, last)` on blocks of rows of about equal work.
 
@@ -39,17 +41,22 @@ def parallel_for(
         Running total of the work of the rows, such as the row pointer of a CSR matrix.
     n_jobs : int or None
         Number of threads as joblib understands it: None is one, -1 is every core.
+    n_blocks : int
+        At least so many blocks, where small ones stay in the cache.
     """
     n_rows = len(indptr) - 1
     if n_rows < 2 or indptr[-1] < SMALL_WORK:
         function(0, n_rows)
         return
     n_threads = _count_threads(n_jobs)
-    if n_threads == 1:
-        function(0, n_rows)
-        return
-    bounds = _balance(indptr, n_threads * BLOCKS_PER_THREAD)
+    if n_threads > 1:
+        n_blocks = max(n_blocks, n_threads * BLOCKS_PER_THREAD)
+    bounds = _balance(indptr, n_blocks)
     blocks = [(first, last) for first, last in pairwise(bounds) if first < last]
+    if n_threads == 1:
+        for block in blocks:
+            function(*block)
+        return
     # Plain threads: joblib's take five milliseconds to start and end.
     with ThreadPoolExecutor(n_threads) as pool:
         for _ in pool.map(lambda block: function(*block), blocks):
@@ -74,8 +81,8 @@ def release_memory() -> None:
 
 def _count_threads(n_jobs: int | None) -> int:
     """Return how many threads joblib understands by `n_jobs`."""
-    if n_jobs == 1:
-        return 1
+    if n_jobs == 1 or not threading.main_thread().is_alive():
+        return 1  # once the main thread has ended, no pool takes work: a last snapshot goes on
     if n_jobs == -1 and "joblib" not in sys.modules:  # importing it takes a tenth of a second
         return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
     import multiprocessing

@@ -25,30 +25,48 @@ def draw_documents(rng, n_terms=40):
     return X, np.array([f"c{c:02}" for c in rng.integers(0, 19, n)])
 
 
-@settings(max_examples=40, deadline=None)
-@given(st.integers(0, 10**6), st.lists(st.sampled_from("aaffss"), min_size=1, max_size=12))
-def test_any_teaching_equals_building_anew(seed, actions):
-    """a adds, f forgets something added, s settles (as reading the statistics does)."""
+def build_anew(classifier):
+    """Compute scorer and index from the sums alone, nothing copied."""
+    state = long_tail_editing.merge_learned(classifier._state)
+    classifier._state = long_tail_editing.derive(state)
+
+
+def edit(action, rng, added, classes):
+    """Return a method and its arguments: a adds, f forgets something added, r, m and x edit."""
+    if action == "f" and added:
+        return "forget", added.pop(int(rng.integers(len(added))))
+    if action in "af" or len(classes) < 4:
+        added.append(draw_documents(rng))
+        return "partial_fit", added[-1]
+    first, second = rng.choice(classes, 2, replace=False)
+    added.clear()  # their labels may be other ones now
+    if action == "x":
+        return "remove_class", (first,)
+    if action == "m":
+        return "merge_classes", (first, second)
+    return "rename_class", (first, f"c{int(rng.integers(100, 999))}")
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.integers(0, 10**6),
+    st.lists(st.sampled_from("aaaafffrmx"), min_size=1, max_size=12),
+    st.sampled_from([0, 3, 256]),
+)
+def test_any_teaching_equals_building_anew(seed, actions, capacity):
     rng = np.random.default_rng(seed)
     X, y = make_documents(seed % 3)
     quick = LongTailClassifier(candidates=6, random_state=0).fit(X, y)
     plain = LongTailClassifier(candidates=6, random_state=0).fit(X, y)
     added = []
     for action in actions:
-        if action == "s":
-            assert quick.statistics_ == plain.statistics_
-            continue
-        if action == "a" or not added:
-            documents = draw_documents(rng)
-            added.append(documents)
-            method = "partial_fit"
-        else:
-            documents = added.pop(int(rng.integers(len(added))))
-            method = "forget"
-        getattr(quick, method)(*documents)
-        getattr(plain, method)(*documents)
-        plain.statistics_  # noqa: B018 - settles
-        probe = np.vstack([X[::3], documents[0], np.zeros((1, 40))])
+        method, arguments = edit(action, rng, added, quick.classes_)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(long_tail_editing, "DELTA_CAPACITY", capacity)
+            getattr(quick, method)(*arguments)
+        getattr(plain, method)(*arguments)
+        build_anew(plain)
+        probe = np.vstack([X[::3], draw_documents(rng)[0], np.zeros((1, 40))])
         for k in (1, 6, 25):
             mine, theirs = quick.predict_topk(probe, k), plain.predict_topk(probe, k)
             assert np.array_equal(mine.classes, theirs.classes)
@@ -58,7 +76,12 @@ def test_any_teaching_equals_building_anew(seed, actions):
         assert np.array_equal(mine.scores, theirs.scores)
     assert quick.statistics_ == plain.statistics_
     quick.statistics_.validate()
-    assert np.array_equal(quick._state.stale, plain._state.stale)
+    merged = long_tail_editing.merge_segments(quick._state)
+    for part in ("scorer", "index"):
+        mine, theirs = getattr(merged, part), getattr(plain._state, part)
+        for name in vars(type(mine))["__dataclass_fields__"]:
+            assert np.array_equal(getattr(mine, name), getattr(theirs, name)), name
+    assert np.array_equal(merged.stale, plain._state.stale)
 
 
 def test_many_taught_classes_are_settled(monkeypatch):

@@ -249,13 +249,6 @@ def test_gather_classes(sources):
     assert taken.biases.tolist() == [CONSTANTS[c] if c >= 0 else 0 for c in sources]
 
 
-@pytest.mark.parametrize("keep", [[0, 1, 2, 3], [0, 3], [1], []])
-def test_select_classes(keep):
-    selected = make_weights(ROWS, CONSTANTS).select_classes(np.isin(np.arange(4), keep))
-    assert as_dicts(selected) == [ROWS[c] for c in keep]
-    assert selected.biases.tolist() == [CONSTANTS[c] for c in keep]
-
-
 @pytest.mark.parametrize("chosen", [[0, 1, 2, 3], [1, 3], [0], []])
 def test_replace_classes(chosen):
     other_rows, other_constants = [{2: 9.0}, {0: 7.0, 4: 6.0}, {}, {3: 5.0}], [1.0, 2.0, 3.0, 4.0]

@@ -31,6 +31,11 @@ from longtail.sparse import (
 # A term that more than this share of the classes has becomes a row of bytes. At one in sixteen a
 # row takes twice the memory of its postings and is added several times faster.
 DENSE_SHARE = 1 / 16
+# Blocks of terms that are filled one after the other: each passes over all classes, but its
+# postings stay in the cache. At 29,268 classes of 229 terms, CPU seconds with 1, 2, 4, 8, 16 and 32
+# blocks: .41, .32, .25, .22, .24, .35.
+MOST_BLOCKS = 8
+TERMS_PER_BLOCK = 32  # of a class in the mean, below which finding them costs what the cache saves
 
 
 @dataclass(frozen=True)
@@ -193,6 +198,7 @@ def build_index(
         ),
         work,
         n_jobs,
+        min(MOST_BLOCKS, max(1, len(scorer.indices) // (TERMS_PER_BLOCK * max(n_classes, 1)))),
     )
     return InvertedIndex(
         indptr=indptr,

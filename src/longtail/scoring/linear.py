@@ -31,7 +31,8 @@ from longtail.scoring.weighting import (
     Profile,
     WeightedDocuments,
 )
-from longtail.sparse import CountMatrix, Floats, Integers, gather_rows, offsets_from_lengths
+from longtail.sparse import CountMatrix, Floats, Integers, gather_rows
+from longtail.splicing import RowSplice
 
 SMALLEST_TABLE = 1 << 12  # slots: 16 kB, which the fastest cache holds
 PAIRS_PER_CLASS = 1 / 8  # from here on it pays to spread a class out over all terms (measured)
@@ -120,6 +121,19 @@ def build_scorer(
         n_jobs,
     )
     return LinearScorer(statistics.indptr, statistics.indices, weights, length_weights, biases)
+
+
+def splice_scorers(
+    first: LinearScorer, second: LinearScorer, splice: RowSplice, indices: NDArray[Any]
+) -> LinearScorer:
+    """Return the scorer of classes of either; `indices` are their terms, already put together."""
+    return LinearScorer(
+        splice.indptr,
+        indices,
+        splice.entries(first.weights, second.weights),
+        splice.rows(first.length_weights, second.length_weights),
+        splice.rows(first.biases, second.biases),
+    )
 
 
 def add_scorers(first: LinearScorer, second: LinearScorer) -> LinearScorer:
@@ -353,25 +367,23 @@ class ClassResiduals:
             np.append(self.biases, 0.0)[sources],
         )
 
-    def select_classes(self, keep: NDArray[np.bool_]) -> ClassResiduals:
-        """Leave out the classes that are not kept."""
-        entries = np.repeat(keep, np.diff(self.indptr))
-        return ClassResiduals(
-            offsets_from_lengths(np.diff(self.indptr)[keep]),
-            self.indices[entries],
-            self.weights[entries],
-            self.biases[keep],
-        )
-
     def replace_classes(self, others: ClassResiduals, mask: NDArray[np.bool_]) -> ClassResiduals:
         """Take the classes of the mask from `others` and the rest from here."""
-        kept, replaced = self.select_classes(~mask), others.select_classes(mask)
-        sizes = np.zeros(len(mask), np.int64)
-        sizes[~mask], sizes[mask] = np.diff(kept.indptr), np.diff(replaced.indptr)
-        indptr = offsets_from_lengths(sizes)
-        entry_mask = np.repeat(mask, sizes)
-        indices = np.empty(indptr[-1], self.indices.dtype)
-        values = np.empty(indptr[-1], np.float32)
-        for source, where in ((kept, ~entry_mask), (replaced, entry_mask)):
-            indices[where], values[where] = source.indices, source.weights
-        return ClassResiduals(indptr, indices, values, np.where(mask, others.biases, self.biases))
+        rows = np.arange(len(mask))
+        return splice_residuals(self, others, np.where(mask, -1, rows), np.where(mask, rows, -1))
+
+
+def splice_residuals(
+    first: ClassResiduals, second: ClassResiduals, in_first: Integers, in_second: Integers
+) -> ClassResiduals:
+    """Return the residuals of classes of either; a class that neither has gets none.
+
+    `in_first` and `in_second` are the row of each class in them, or -1.
+    """
+    splice = RowSplice.of((first.indptr, second.indptr), in_first, in_second)
+    return ClassResiduals(
+        splice.indptr,
+        splice.entries(first.indices, second.indices),
+        splice.entries(first.weights, second.weights),
+        splice.rows(first.biases, second.biases),
+    )

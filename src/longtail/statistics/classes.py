@@ -243,8 +243,8 @@ class ClassStatistics:
             return NotImplemented
         names = ("indptr", "indices", "counts", "centroid_sums", "class_sizes")
         mine, theirs = (
-            _with_count_bits(self, other.count_bits),
-            _with_count_bits(other, self.count_bits),
+            with_count_bits(self, other.count_bits),
+            with_count_bits(other, self.count_bits),
         )
         return (
             self.sublinear == other.sublinear
@@ -347,7 +347,7 @@ def _combine(a: ClassStatistics, b: ClassStatistics, factor: int) -> ClassStatis
     bits = max(a.count_bits, b.count_bits)
     if factor > 0:
         check_sum(a, b, bits)
-    a, b = _with_count_bits(a, bits), _with_count_bits(b, bits)
+    a, b = with_count_bits(a, bits), with_count_bits(b, bits)
     indptr = np.empty(a.n_classes + 1, np.int64)
     indptr[-1] = len(a.indices) + len(b.indices)
     merged = _allocate(indptr, a.indices.dtype)
@@ -363,7 +363,7 @@ def _combine(a: ClassStatistics, b: ClassStatistics, factor: int) -> ClassStatis
     )
 
 
-def _with_count_bits(statistics: ClassStatistics, bits: int) -> ClassStatistics:
+def with_count_bits(statistics: ClassStatistics, bits: int) -> ClassStatistics:
     """Express the counts in the finer of two units."""
     if bits <= statistics.count_bits:
         return statistics

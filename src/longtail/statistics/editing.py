@@ -17,7 +17,8 @@ from longtail.sparse import (
     index_dtype,
     offsets_from_lengths,
 )
-from longtail.statistics.classes import ClassStatistics
+from longtail.splicing import RowSplice
+from longtail.statistics.classes import ClassStatistics, with_count_bits
 
 
 def scatter_classes(
@@ -53,6 +54,22 @@ def gather_classes(statistics: ClassStatistics, sources: Integers) -> ClassStati
         counts=statistics.counts[entries],
         centroid_sums=statistics.centroid_sums[entries],
         class_sizes=np.append(statistics.class_sizes, 0)[sources],
+    )
+
+
+def splice_classes(
+    first: ClassStatistics, second: ClassStatistics, splice: RowSplice
+) -> ClassStatistics:
+    """Return classes of either statistics; the document frequencies are those of the second."""
+    bits = max(first.count_bits, second.count_bits)
+    first, second = with_count_bits(first, bits), with_count_bits(second, bits)
+    return replace(
+        second,
+        indptr=splice.indptr,
+        indices=splice.entries(first.indices, second.indices),
+        counts=splice.entries(first.counts, second.counts),
+        centroid_sums=splice.entries(first.centroid_sums, second.centroid_sums),
+        class_sizes=splice.rows(first.class_sizes, second.class_sizes),
     )
 
 
@@ -107,3 +124,13 @@ def drop_empty_classes(
     return replace(
         statistics, indptr=offsets_from_lengths(sizes), class_sizes=statistics.class_sizes[keep]
     )
+
+
+def find_classes_with(statistics: ClassStatistics, terms: Integers) -> Integers:
+    """Return the classes that have one of some terms, ascending."""
+    if not len(terms):
+        return np.zeros(0, np.int64)
+    is_one = np.zeros(max(int(statistics.indices.max(initial=0)), int(terms.max())) + 1, np.bool_)
+    is_one[terms] = True
+    entries = np.flatnonzero(is_one[statistics.indices])
+    return np.unique(np.searchsorted(statistics.indptr, entries, side="right") - 1)

@@ -46,6 +46,11 @@ class ClassEdit(NamedTuple):
     changed: NDArray[np.bool_]
     merged: tuple[int, int] | None = None
 
+    @property
+    def unchanged(self) -> Integers:
+        """Source of each class whose documents are those of its source; -1 for the others."""
+        return np.where(self.changed, -1, self.sources)
+
     def find_targets(self, n_before: int) -> Integers:
         """Return which class has the documents of each class before; -1 where it is gone."""
         targets = invert(self.sources, n_before)

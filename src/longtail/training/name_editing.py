@@ -53,4 +53,5 @@ def set_name(
             else state.memory.move_classes(invert(edit.sources[kept], len(state.classes))),
         ),
         n_jobs,
+        edit.sources[kept],
     )

@@ -26,13 +26,13 @@ from numpy.typing import NDArray
 from longtail._validation import check_documents_left, look_up
 from longtail.sparse import CountMatrix, Integers
 from longtail.statistics.editing import gather_classes
+from longtail.training.delta_editing import gather_sums
 from longtail.training.editing import edit_documents, sum_compactly
 from longtail.training.long_tail import LongTailState
 from longtail.training.long_tail_editing import (
     DELTA_CAPACITY,
     change_sums,
     derive,
-    gather_sums,
     inherit,
     merge_learned,
     settle_memory,
@@ -83,20 +83,23 @@ def change_in_order(
     is_large = n_delta + len(np.unique(y)) > DELTA_CAPACITY
     if is_large:
         state = merge_learned(state)
+    scorer_rows = np.arange(len(state.classes))
     for is_added in (True, False):
         rows = np.flatnonzero(added == is_added)
         direction = 1 if is_added else -1
         if is_large:
             named = None if state.names is None else state.names.named
             sums = state.classes, state.statistics, counts.gather(rows), y[rows]
-            state = inherit(state, edit_documents(*sums, direction, n_jobs, named))
+            edit = edit_documents(*sums, direction, n_jobs, named)
+            state = inherit(state, edit)
+            scorer_rows = np.append(scorer_rows, -1)[edit.unchanged]
         else:
             state = change_sums(state, counts.gather(rows), y[rows], direction, n_jobs)
         if is_added:  # by now it has all classes of the documents
             state = _record_in_order(state, counts, y, added)
-            if is_large:
+            if state.delta is None:
                 state = replace(state, memory=settle_memory(state, state.classes))
-    return derive(state, n_jobs) if is_large else state
+    return derive(state, n_jobs, scorer_rows) if is_large else state
 
 
 def check_order(labels: NDArray[Any], sizes: Integers, y: NDArray[Any], added: Flags) -> None:

@@ -8,8 +8,9 @@ from __future__ import annotations
 import numpy as np
 
 from longtail.sparse import Integers
+from longtail.splicing import RowSplice
 from longtail.statistics.classes import ClassStatistics
-from longtail.statistics.editing import gather_classes, with_frequencies
+from longtail.statistics.editing import gather_classes, splice_classes
 from longtail.training.long_tail import LongTailState
 
 
@@ -26,13 +27,12 @@ def gather_statistics(state: LongTailState, class_ids: Integers) -> ClassStatist
 
     The document frequencies are those of all documents.
     """
-    delta = state.delta
+    main, delta = state.statistics, state.delta
     if delta is None:
-        return gather_classes(state.statistics, class_ids)
-    nothing = np.zeros_like(delta.statistics.document_frequencies)
+        return gather_classes(main, class_ids)
     in_main, in_delta = delta.find_in_main()[class_ids], delta.find_in_delta()[class_ids]
-    statistics = with_frequencies(gather_classes(state.statistics, in_main), nothing)
-    return statistics + gather_classes(delta.statistics, in_delta)
+    splice = RowSplice.of((main.indptr, delta.statistics.indptr), in_main, in_delta)
+    return splice_classes(main, delta.statistics, splice)
 
 
 def merged_class_sizes(state: LongTailState) -> Integers:
