@@ -224,7 +224,11 @@ def add_counts(
     classifier = copy.copy(state.classifier)
     if vocabulary.n_terms > state.vocabulary.n_terms:
         classifier._grow_terms(vocabulary.n_terms)
-    classifier.partial_fit(X, y, classes)
+    if classes is None and y.dtype.kind in "iuU":
+        # The counts are our own; scikit-learn's checks take an eighth of the time of one text.
+        classifier._change_documents(X, y, 1)
+    else:
+        classifier.partial_fit(X, y, classes)
     added = state.added
     if added is not None:
         added = added.follow(state.classifier.classes_, classifier.classes_)
