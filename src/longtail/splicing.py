@@ -55,9 +55,10 @@ class RowSplice(NamedTuple):
         return cls(offsets_from_lengths(sizes), sources, list(zip(*parts, strict=True)))
 
     def entries(self, *arrays: NDArray[Any]) -> NDArray[Any]:
-        """Return the entries of an array of each matrix, put together."""
-        if not self.runs:
-            return arrays[0][:0].copy()
+        """Return the entries of an array of each matrix, put together; a single run is a view."""
+        if len(self.runs) < 2:
+            matrix, start, end = self.runs[0] if self.runs else (0, 0, 0)
+            return arrays[matrix][start:end]
         return np.concatenate([arrays[matrix][start:end] for matrix, start, end in self.runs])
 
     def rows(self, *arrays: NDArray[Any]) -> NDArray[Any]:

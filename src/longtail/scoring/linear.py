@@ -359,12 +359,12 @@ class ClassResiduals:
 
     def gather_classes(self, sources: Integers) -> ClassResiduals:
         """Return a class for each source: that class's weights, or none where it is -1."""
-        indptr, entries = gather_rows(self.indptr, sources)
+        splice = RowSplice.of((self.indptr,), sources)
         return ClassResiduals(
-            indptr,
-            self.indices[entries],
-            self.weights[entries],
-            np.append(self.biases, 0.0)[sources],
+            splice.indptr,
+            splice.entries(self.indices),
+            splice.entries(self.weights),
+            splice.rows(self.biases),
         )
 
     def replace_classes(self, others: ClassResiduals, mask: NDArray[np.bool_]) -> ClassResiduals:

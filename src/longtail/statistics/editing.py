@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from longtail.sparse import (
     Integers,
     append_constant,
-    gather_rows,
     index_dtype,
     offsets_from_lengths,
 )
@@ -25,20 +24,9 @@ def scatter_classes(
     statistics: ClassStatistics, positions: Integers, n_classes: int
 ) -> ClassStatistics:
     """Move class c to row `positions[c]` of `n_classes`; rows in between have no documents."""
-    sizes = np.zeros(n_classes, np.int64)
-    sizes[positions] = np.diff(statistics.indptr)
-    class_sizes = np.zeros(n_classes, np.int64)
-    class_sizes[positions] = statistics.class_sizes
-    if np.all(np.diff(positions) > 0):  # the order stays, so do the entries
-        return replace(statistics, indptr=offsets_from_lengths(sizes), class_sizes=class_sizes)
-    indptr = offsets_from_lengths(sizes)
-    entries = np.repeat(indptr[positions] - statistics.indptr[:-1], np.diff(statistics.indptr))
-    entries += np.arange(len(entries))
-    moved = {}
-    for name in ("indices", "counts", "centroid_sums"):
-        moved[name] = np.empty_like(getattr(statistics, name))
-        moved[name][entries] = getattr(statistics, name)
-    return replace(statistics, indptr=indptr, class_sizes=class_sizes, **moved)
+    sources = np.full(n_classes, -1)
+    sources[positions] = np.arange(len(positions))
+    return gather_classes(statistics, sources)
 
 
 def gather_classes(statistics: ClassStatistics, sources: Integers) -> ClassStatistics:
@@ -46,14 +34,14 @@ def gather_classes(statistics: ClassStatistics, sources: Integers) -> ClassStati
 
     The document frequencies stay those of all documents.
     """
-    indptr, entries = gather_rows(statistics.indptr, sources)
+    splice = RowSplice.of((statistics.indptr,), sources)
     return replace(
         statistics,
-        indptr=indptr,
-        indices=statistics.indices[entries],
-        counts=statistics.counts[entries],
-        centroid_sums=statistics.centroid_sums[entries],
-        class_sizes=np.append(statistics.class_sizes, 0)[sources],
+        indptr=splice.indptr,
+        indices=splice.entries(statistics.indices),
+        counts=splice.entries(statistics.counts),
+        centroid_sums=splice.entries(statistics.centroid_sums),
+        class_sizes=splice.rows(statistics.class_sizes),
     )
 
 
