@@ -99,6 +99,17 @@ class Task:
         """Twice as many where documents have several labels."""
         return 2 * self.candidates if self.has_several else self.candidates
 
+    @property
+    def n_mined(self) -> int:
+        """How many hard negatives a document has: with label sets 200 per class in the mean.
+
+        But no fewer than candidates, and no more than twice as many.
+        """
+        if not self.has_several:
+            return self.candidates
+        wanted = 200 * self.problem.n_classes // len(self.problem.labels)
+        return sorted([self.n_candidates, wanted, 2 * self.n_candidates])[1]
+
 
 @dataclass(frozen=True)
 class Shared:
@@ -176,7 +187,7 @@ def score_list(
 def learn_residuals(task: Task, scored: Scored, budget: int | None) -> Scorer:
     """The residual of each class on the used documents and the negatives that the scorer finds."""
     settings, labels = task.settings, task.problem.labels
-    lists = {i: mine(task.problem, scored, i, task.n_candidates, budget) for i in scored.used}
+    lists = {i: mine(task.problem, scored, i, task.n_mined, budget) for i in scored.used}
     return task.steps.fit_residuals(
         scored.weighted,
         [labels[i] if i in lists else [] for i in range(len(labels))],

@@ -114,7 +114,9 @@ def fit_long_tail_blocks(
         given = {"texts": texts, "classes": classes, "statistics": statistics}
         names = stages.run_one("class texts", weigh_class_texts, "rows", **given)
     draws = stages.run_one("draws", draw, blocks=blocks, classes=classes, config=config)
-    config = config.for_labels(read_result(draws).parameters["several"])
+    several = read_result(draws).parameters["several"]
+    n_documents = sum(block.n_documents for block in blocks)
+    config = config.for_labels(several, n_documents, read_statistics(statistics).n_classes)
     shared = stages.run_one(
         "shared weights",
         learn_shared_weights,
@@ -182,10 +184,10 @@ def _learn(
     without any, found before.
     """
     sums = read_statistics(statistics)
-    n_candidates = cap_candidates(config.candidates, sums.n_classes)
+    n_mined = cap_candidates(config.n_mined, sums.n_classes)
     given: dict[str, Any] = {"statistics": statistics, "shared": shared}
     given["scorer"] = stages.run_one("scorer", collapse, **given)
-    bounds = _divide(np.diff(sums.indptr), plan.count_index_shards(sums), n_candidates + 1)
+    bounds = _divide(np.diff(sums.indptr), plan.count_index_shards(sums), n_mined + 1)
     index = stages.run(
         [
             stages.task("index", first, index_shard, bounds=(first, last), **given)
@@ -207,7 +209,7 @@ def _learn(
     if others is not None:
         apart = stages.run_one("index", index_changed, "changed", draws=draws, **given)
     starts = offsets_from_lengths(np.array([block.n_documents for block in blocks])).tolist()
-    n_shards = plan.count_residual_shards(_count_entries(blocks), starts[-1], n_candidates)
+    n_shards = plan.count_residual_shards(_count_entries(blocks), starts[-1], n_mined)
     shards = _divide(sums.class_sizes, n_shards, 1)
     mined = stages.run(
         [

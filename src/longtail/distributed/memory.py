@@ -84,7 +84,7 @@ class Plan:
             return 1
         return max(1, int(-(-n_bytes // max(0.25 * self.worker_bytes, 1.0))))
 
-    def count_residual_shards(self, n_entries: int, n_documents: int, n_candidates: int) -> int:
+    def count_residual_shards(self, n_entries: int, n_documents: int, n_mined: int) -> int:
         """Return into how many parts the classes are divided when residuals are learned.
 
         Without a limit it does not depend on the number of workers, so that results are found again
@@ -94,8 +94,8 @@ class Plan:
         n_shards = min(max(n_entries // SHARD_ENTRIES, FEWEST_SHARDS), MOST_SHARDS)
         if self.limit is None:
             return n_shards
-        document = ENTRY_BYTES * n_entries / n_documents + PAIR_BYTES * (1 + n_candidates)
-        gathered = document * n_documents * (1 + n_candidates)
+        document = ENTRY_BYTES * n_entries / n_documents + PAIR_BYTES * (1 + n_mined)
+        gathered = document * n_documents * (1 + n_mined)
         return max(n_shards, int(-(-gathered // max(0.5 * self.worker_bytes, 1.0))))
 
     def check_class_texts(self, vocabulary: Vocabulary, texts: Sequence[str]) -> None:

@@ -234,7 +234,8 @@ def learn_state(
         When the fit began, by `time.monotonic`; now where it is left out.
     """
     start = time.monotonic() if start is None else start
-    config, n_jobs = config.for_labels(labels.has_several), config.n_jobs
+    config = config.for_labels(labels.has_several, labels.n_documents, statistics.n_classes)
+    n_jobs = config.n_jobs
     corpus = statistics.corpus
     if isinstance(names, tuple):
         in_texts = look_up(names[0], labels.classes)

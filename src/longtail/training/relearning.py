@@ -15,7 +15,7 @@ from longtail._labels import LabelSets
 from longtail._validation import cap_candidates
 from longtail.scoring.weighting import weight_documents
 from longtail.sparse import CountMatrix
-from longtail.training.config import FitConfig, count_candidates
+from longtail.training.config import FitConfig
 from longtail.training.long_tail import LongTailState, learn_state
 from longtail.training.long_tail_editing import merge_learned, refresh_corpus
 from longtail.training.memory import DocumentMemory
@@ -160,7 +160,8 @@ def _learn_stale(
     """Learn the residuals of the stale classes."""
     n_jobs = config.n_jobs
     documents = weight_documents(counts, state.document_weights, n_jobs)
-    candidates = count_candidates(config.candidates, state.several)
+    n_classes = len(state.classes)
+    n_mined = config.for_labels(state.several, labels.n_documents, n_classes).n_mined
     # As in a fit: mined by the scorer that knows nothing of the mixture.
     ranking = ScoredClasses(state.profile(), state.ranking_weights, state.scorer)
     scored = ranking.reweight(state.feature_weights, n_jobs)
@@ -170,7 +171,7 @@ def _learn_stale(
         scored.scorer,
         scored.build_index(n_jobs),
         state.pruning,
-        cap_candidates(candidates, len(state.classes)),
+        cap_candidates(n_mined, n_classes),
         n_jobs,
     )
     learned = learn_residuals(documents, mined, scored, config, class_mask=state.stale)

@@ -90,7 +90,7 @@ def mine_all(
         scored.scorer,
         index,
         pruning,
-        cap_candidates(config.candidates, scored.n_classes),
+        cap_candidates(config.n_mined, scored.n_classes),
         config.n_jobs,
     )
     if config.negatives == "random":
@@ -116,7 +116,7 @@ def find_others(
         scored.scorer,
         pass_over(index, changed),
         pruning,
-        cap_candidates(config.candidates, scored.n_classes),
+        cap_candidates(config.n_mined, scored.n_classes),
         config.n_jobs,
     )
     return BestOthers(changed, best, pruning)
