@@ -40,8 +40,8 @@ class Clock:
         """Call a function and note what it took."""
         wall, processor = time.perf_counter(), time.process_time()
         result = call(*arguments)
-        taken = time.perf_counter() - wall, time.process_time() - processor
-        self.seconds.setdefault(name, []).append(taken)
+        elapsed = time.perf_counter() - wall, time.process_time() - processor
+        self.seconds.setdefault(name, []).append(elapsed)
         return result
 
     def rows(self) -> list[tuple[str, int, list[float]]]:
@@ -49,10 +49,10 @@ class Clock:
         return [
             (
                 name,
-                len(taken),
-                (1000 * np.percentile(taken, [50, 95, 100], axis=0)).T.ravel().tolist(),
+                len(elapsed),
+                (1000 * np.percentile(elapsed, [50, 95, 100], axis=0)).T.ravel().tolist(),
             )
-            for name, taken in self.seconds.items()
+            for name, elapsed in self.seconds.items()
         ]
 
 

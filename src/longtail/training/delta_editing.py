@@ -6,14 +6,20 @@ sums, residuals and scorer. Only classes that the documents change are computed.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from longtail._validation import look_up
 from longtail.retrieval.delta import DeltaSegment
-from longtail.scoring.linear import ClassResiduals, build_scorer, splice_residuals, splice_scorers
+from longtail.scoring.linear import (
+    ClassResiduals,
+    LinearScorer,
+    build_scorer,
+    splice_residuals,
+    splice_scorers,
+)
 from longtail.scoring.names import ClassNames
 from longtail.scoring.weighting import Profile
 from longtail.sparse import CountMatrix, Integers, copy_with_capacity, gather_rows
@@ -30,6 +36,39 @@ from longtail.statistics.editing import (
 from longtail.training.editing import TaughtSums, sum_compactly
 from longtail.training.long_tail import LongTailState
 from longtail.training.segments import merged_class_sizes
+
+
+class _Classes(NamedTuple):
+    """What a delta segment holds of each of its classes; labels are sorted."""
+
+    labels: NDArray[Any]
+    statistics: ClassStatistics
+    residuals: ClassResiduals
+    scorer: LinearScorer
+
+    def put_into(self, delta: DeltaSegment) -> _Classes:
+        """Return these and the other classes of a segment, which stay as they are."""
+        labels = np.union1d(self.labels, delta.classes)
+        sources = look_up(delta.classes, labels), look_up(self.labels, labels)
+        splice = RowSplice.of((delta.statistics.indptr, self.statistics.indptr), *sources)
+        statistics = splice_classes(delta.statistics, self.statistics, splice)
+        return _Classes(
+            labels,
+            statistics,
+            splice_residuals(delta.residuals, self.residuals, *sources),
+            splice_scorers(delta.scorer, self.scorer, splice, statistics.indices),
+        )
+
+    def gather(self, rows: Integers) -> _Classes:
+        """Return some of these."""
+        if len(rows) == len(self.labels):
+            return self
+        return _Classes(
+            self.labels[rows],
+            gather_classes(self.statistics, rows),
+            self.residuals.gather_classes(rows),
+            self.scorer.gather_classes(rows),
+        )
 
 
 def change_delta(
@@ -62,39 +101,29 @@ def change_delta(
     if len(unseen):
         corpus = corpus.with_frequencies_at(unseen, frequencies[unseen])
     scorer = build_scorer(Profile(sums, corpus, shares), state.ranking_weights)
-    rows = changed
-    if before is not None:  # the other classes of the segment stay as they are
-        rows = np.union1d(changed, before.classes)
-        sources = look_up(before.classes, rows), look_up(changed, rows)
-        splice = RowSplice.of((before.statistics.indptr, sums.indptr), *sources)
-        sums = splice_classes(before.statistics, sums, splice)
-        scorer = splice_scorers(before.scorer, scorer, splice, sums.indices)
-        residuals = splice_residuals(before.residuals, residuals, *sources)
-    names = gather_names(state, rows)
-    kept = np.flatnonzero((sums.class_sizes > 0) | (False if names is None else names.named))
-    if len(kept) < len(rows):
-        rows, sums, residuals = (
-            rows[kept],
-            gather_classes(sums, kept),
-            residuals.gather_classes(kept),
-        )
-        scorer = scorer.gather_classes(kept)
-    sums = with_frequencies(sums, frequencies)
-    all_classes, main_ids, delta_ids = _merge_labels(state, tombstones, rows)
+    rows = _Classes(changed, sums, residuals, scorer)
+    if before is not None:
+        rows = rows.put_into(before)
+    names = gather_names(state, rows.labels)
+    has_documents = rows.statistics.class_sizes > 0
+    kept = np.flatnonzero(has_documents | (False if names is None else names.named))
+    rows = rows.gather(kept)
+    sums = with_frequencies(rows.statistics, frequencies)
+    all_classes, main_ids, delta_ids = _merge_labels(state, tombstones, rows.labels)
     name_scorer = late_bonus = None
     if names is not None:
         names, weights = names.gather_classes(kept), state.check.name_weights
         name_scorer = names.as_scorer(sums.class_sizes, weights)
         late_bonus = names.late_bonus(sums.class_sizes, weights)
     return DeltaSegment(
-        classes=rows,
+        classes=rows.labels,
         statistics=sums,
         n_occurrences=n_occurrences,
-        residuals=residuals,
+        residuals=rows.residuals,
         corpus=corpus,
         collection_model=shares,
         smallest_share=smallest,
-        scorer=scorer,
+        scorer=rows.scorer,
         tombstones=tombstones,
         all_classes=all_classes,
         main_ids=main_ids,

@@ -72,11 +72,11 @@ def _update_scorer(
     changed = np.flatnonzero(is_changed)
     if not len(changed) and np.array_equal(rows, np.arange(len(state.scorer.biases))):
         return state.scorer
-    part = replace(profile, statistics=gather_classes(profile.statistics, changed))
-    scorer = build_scorer(part, state.ranking_weights, n_jobs)
-    in_part = np.full(len(rows), -1)
-    in_part[changed] = np.arange(len(changed))
-    splice = RowSplice.of((state.scorer.indptr, scorer.indptr), rows, in_part)
+    of_changed = replace(profile, statistics=gather_classes(profile.statistics, changed))
+    scorer = build_scorer(of_changed, state.ranking_weights, n_jobs)
+    in_changed = np.full(len(rows), -1)
+    in_changed[changed] = np.arange(len(changed))
+    splice = RowSplice.of((state.scorer.indptr, scorer.indptr), rows, in_changed)
     return splice_scorers(state.scorer, scorer, splice, profile.statistics.indices)
 
 
