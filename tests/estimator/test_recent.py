@@ -47,7 +47,7 @@ def edit(action, rng, added, classes):
     return "rename_class", (first, f"c{int(rng.integers(100, 999))}")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     st.integers(0, 10**6),
     st.lists(st.sampled_from("aaaafffrmx"), min_size=1, max_size=12),

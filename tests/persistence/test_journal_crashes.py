@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 import traceback
 import warnings
@@ -379,9 +380,15 @@ def test_a_kill_while_a_snapshot_is_written(path, monkeypatch, moment, before):
 
 def fork_and_snapshot(say, path):
     snapshots.MOST_CHANGES = 3
-    teacher = teach_two(path)
-    stop("before", snapshots, "put_snapshot", 1, say)
+    teacher, reached = teach_two(path), threading.Event()
+
+    def say_where(*words):
+        say(*words)
+        reached.set()
+
+    stop("before", snapshots, "put_snapshot", 1, say_where)
     teacher.teach(NEW[4:5], ["c"])  # the thread waits, and is not in the child
+    assert reached.wait(60)
     status, lines = Child(teach_and_close, teacher).wait()
     say(status, *lines)
     os._exit(0)
