@@ -37,7 +37,7 @@ def test_blocks_that_are_asked_for(n_jobs):
 def test_a_thread_that_outlives_the_main_one_goes_on_alone():
     """No pool takes work then; a snapshot that is being written must not fail for that."""
     script = """
-import threading, time
+import threading
 import numpy as np
 from longtail._parallel import SMALL_WORK, parallel_for
 blocks = []

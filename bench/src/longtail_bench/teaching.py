@@ -68,7 +68,7 @@ def measure_teaching(
     texts, labels : sequence
         Documents to teach: `n_changes` one by one, the last ones together.
     n_changes : int
-        How many changes the journal has in the end.
+        How many texts are taught one by one.
 
     Returns
     -------

@@ -225,7 +225,7 @@ def add_counts(
     if vocabulary.n_terms > state.vocabulary.n_terms:
         classifier._grow_terms(vocabulary.n_terms)
     if classes is None and y.dtype.kind in "iuU":
-        # The counts are our own; scikit-learn's checks take an eighth of the time of one text.
+        # The counts are our own; scikit-learn's checks take a tenth of the time of one text.
         classifier._change_documents(X, y, 1)
     else:
         classifier.partial_fit(X, y, classes)

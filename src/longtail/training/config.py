@@ -11,7 +11,7 @@ SEVERAL_CANDIDATES = 2  # times as many where documents have several labels
 # documents of tib-subjects (60 per class otherwise), 4,000 others predicted, with 1, 2, 3 and 4
 # times as many: P@1 44.2, 44.7, 44.6 and 44.7, P@5 20.0, 20.1, 20.1 and 20.2, nDCG@5 42.6, 42.8,
 # 42.9 and 43.0, at 1, 1.15, 1.2 and 1.4 times the CPU time. All 90,452 (103 per class): twice as
-# many P@1 +0.2, P@5 and nDCG@5 +0.1, four times as many no more. yso-finna-en (930 per class): four
+# many P@1 and nDCG@5 +0.2, P@5 +0.1, four times as many no more. yso-finna-en (930 per class): four
 # times as many bring nothing, for three times the CPU time and 2.8 instead of 1.6 GB.
 NEGATIVES_PER_CLASS = 200
 MOST_NEGATIVES = 2
