@@ -7,10 +7,11 @@ import sqlite3
 import numpy as np
 import pytest
 
+from longtail.exceptions import ModelFileError
 from longtail.store import write_model
 from longtail.store.container import read_checksum
 from longtail.store.journal import Journal, journal_path, read_journal, saving
-from longtail.store.journal_rows import new_header
+from longtail.store.journal_rows import StoredBatches, new_header
 from longtail.store.snapshots import (
     Snapshot,
     _seal,
@@ -200,6 +201,83 @@ def test_a_damaged_row_is_none_or_the_same(model, column, value):
     contents = read_journal(journal_path(model))
     assert contents.changes == expected.changes
     assert contents.snapshot == (expected.snapshot if column in ("number", "action") else None)
+
+
+# What a snapshot has is decoded when it is asked for
+
+
+def remove_labels(model, *labels):
+    """Append removals of classes; return the header."""
+    journal = Journal(model)
+    for label in labels:
+        with journal.locked():
+            header = journal.header() or journal.restart(None, read_checksum(model))
+            header = journal.append(header, "remove", [{"label": label}], None)
+    journal.close()
+    return header
+
+
+def read_lazily(model):
+    """Return the journal as a process that opens the model reads it."""
+    journal = Journal(model)
+    with journal.locked():
+        locked = journal.read(lazily=True)
+    journal.close()
+    contents = read_journal(journal_path(model), lazily=True)
+    assert [change.number for change in contents.changes] == [c.number for c in locked.changes]
+    return contents
+
+
+def test_what_is_read_lazily_is_the_same_once_it_is_asked_for(model):
+    put(model, remove_labels(model, "a", "b"))
+    remove_labels(model, "c")
+    eagerly = read_journal(journal_path(model)).changes
+    assert [type(change.batches) for change in eagerly] == [tuple] * 3
+    lazily = read_lazily(model).changes
+    assert [type(change.batches) for change in lazily] == [StoredBatches] * 2 + [tuple]
+    assert [len(change.batches) for change in lazily] == [1, 1, 1]
+    assert [change.content for change in lazily] == [{"label": label} for label in "abc"]
+    assert [tuple(change.batches) for change in lazily] == [change.batches for change in eagerly]
+
+
+def test_a_journal_without_a_snapshot_is_decoded_at_once(model):
+    remove_labels(model, "a", "b")
+    assert [type(change.batches) for change in read_lazily(model).changes] == [tuple] * 2
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        'UPDATE records SET content = CAST(\'{"label":"x"}\' AS BLOB) WHERE row = 1',
+        "UPDATE records SET time = 'x' WHERE row = 1",
+        "DELETE FROM records WHERE row = 1",
+        "DELETE FROM records WHERE row = 3",
+    ],
+)
+def test_damage_to_what_a_snapshot_has_is_noticed_all_the_same(model, statement):
+    put(model, remove_labels(model, "a", "b"))
+    remove_labels(model, "c")
+    edit(model, statement)
+    for lazily in (False, True):
+        with pytest.raises(ModelFileError, match=r"damaged|missing|cut off"):
+            read_journal(journal_path(model), lazily=lazily)
+
+
+@pytest.mark.parametrize("content", [b"{", b"[]", b"{}", b'{"label": null}', b"\x78\x00"])
+def test_what_checksums_cannot_tell_is_refused_when_it_is_asked_for(model, monkeypatch, content):
+    """A hand that forges rows computes right checksums for them."""
+    monkeypatch.setattr("longtail.store.journal.encode_row", lambda _: content)
+    put(model, remove_labels(model, "a"))
+    monkeypatch.undo()
+    remove_labels(model, "b")
+    with pytest.raises(ModelFileError, match="record 1 "):
+        read_journal(journal_path(model))
+    first, last = read_lazily(model).changes
+    assert last.content == {"label": "b"}
+    for _ in range(2):
+        with pytest.raises(ModelFileError, match="record 1 ") as caught:
+            _ = first.content
+        assert caught.value.path == str(journal_path(model))
 
 
 # When one is due

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 __all__ = [
+    "ACTIONS",
     "LARGEST_ROW",
     "Change",
     "check_content",
@@ -41,7 +42,7 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 _COUNTS = {"n_documents", "n_terms", "indptr", "indices", "data"}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Change:
     """One change in a journal.
 
@@ -55,7 +56,7 @@ class Change:
         Who made it, if that was said.
     action : str
         teach, forget, recalibrate, rename, merge, remove, describe, refine or undo.
-    batches : tuple of dict
+    batches : sequence of dict
         The action's own fields, plain JSON; of a change of many documents, some in each.
     in_effect : bool
         False where a later undo takes it back.
@@ -65,7 +66,7 @@ class Change:
     time: str
     by: str | None
     action: str
-    batches: tuple[dict[str, Any], ...]
+    batches: Sequence[dict[str, Any]]
     in_effect: bool = True
 
     @property
@@ -148,7 +149,7 @@ def decode_row(data: bytes) -> dict[str, Any]:
 
 def check_content(action: str, content: dict[str, Any], change_number: int) -> bool:
     """Return whether a batch holds what its action needs, and nothing else."""
-    accepts = _ACTIONS.get(action)
+    accepts = ACTIONS.get(action)
     return accepts is not None and accepts(content, change_number)
 
 
@@ -241,7 +242,7 @@ def _holds_earlier_changes(content: dict[str, Any], change_number: int) -> bool:
     return all(is_counter(change) and change < change_number for change in changes)
 
 
-_ACTIONS: dict[str, Callable[[dict[str, Any], int], bool]] = {
+ACTIONS: dict[str, Callable[[dict[str, Any], int], bool]] = {
     "teach": _holds_documents,
     "forget": _holds_documents,
     "recalibrate": _holds_documents,

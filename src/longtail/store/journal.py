@@ -71,13 +71,15 @@ def journal_path(model: str | os.PathLike[str]) -> Path:
     return Path(os.path.realpath(model) + ".journal")
 
 
-def read_journal(path: Path) -> Contents | None:
+def read_journal(path: Path, *, lazily: bool = False) -> Contents | None:
     """Read a whole journal and check it; that of an earlier version, where there is one instead.
 
     Parameters
     ----------
     path : Path
         The journal, from `journal_path`.
+    lazily : bool, default=False
+        Leave what the changes that a snapshot has hold until it is asked for.
 
     Returns
     -------
@@ -100,13 +102,27 @@ def read_journal(path: Path) -> Contents | None:
             connection.execute("BEGIN")  # header and rows of the same moment
             header = read_header(path, connection)
             if header is not None:
-                changes = read_changes(path, connection, header)
-                contents = Contents(header, changes, read_snapshot(connection))
+                contents = _read_contents(path, connection, header, lazily=lazily)
     old = read_old_log(old_log_path(path))
     if contents is None:
         return None if old is None else Contents(header_of(old), old.changes)
     refuse_two_journals(path, contents.header, old)
     return contents
+
+
+def _read_contents(
+    path: Path,
+    connection: sqlite3.Connection,
+    header: Header,
+    after: Header | None = None,
+    *,
+    lazily: bool,
+) -> Contents:
+    """Read the rows after what was the end of a journal."""
+    snapshot = read_snapshot(connection)
+    undecoded = snapshot.change_number if lazily and snapshot is not None else 0
+    changes = read_changes(path, connection, header, after, undecoded)
+    return Contents(header, changes, snapshot)
 
 
 @contextmanager
@@ -220,7 +236,7 @@ class Journal:
         with translate_errors(self.path):
             return int(self._connect().execute(query).fetchone()[0])
 
-    def read(self, after: Header | None = None) -> Contents | None:
+    def read(self, after: Header | None = None, *, lazily: bool = False) -> Contents | None:
         """Read and check all changes, or those after what was the end of the journal.
 
         Raises
@@ -233,8 +249,7 @@ class Journal:
             header = read_header(self.path, connection)
             if header is None:
                 return None
-            changes = read_changes(self.path, connection, header, after)
-            return Contents(header, changes, read_snapshot(connection))
+            return _read_contents(self.path, connection, header, after, lazily=lazily)
 
     def append(
         self,

@@ -14,11 +14,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from json.encoder import encode_basestring_ascii as quote
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 from longtail.exceptions import ModelFileError
 from longtail.store import journal_database as database
-from longtail.store.changes import Change, check_content, decode_row, is_checksum, is_counter
+from longtail.store.changes import (
+    ACTIONS,
+    Change,
+    check_content,
+    decode_row,
+    is_checksum,
+    is_counter,
+)
 
 
 @dataclass(frozen=True)
@@ -137,46 +144,83 @@ def read_header(path: Path, connection: sqlite3.Connection) -> Header | None:
     return header
 
 
+class StoredBatches(Sequence[dict[str, Any]]):
+    """The content of a change as rows of a journal have it, decoded when some of it is asked for.
+
+    Raises `ModelFileError`, then, where a row does not hold what its action needs.
+
+    Parameters
+    ----------
+    path : Path
+        The journal.
+    action : str
+        Of the change.
+    change_number : int
+        Its number.
+    rows : list of bytes
+        Their checksums were right.
+    """
+
+    __slots__ = ("_change", "_decoded", "rows")  # there are many, and the collector sees each
+
+    def __init__(self, path: Path, action: str, change_number: int, rows: list[bytes]) -> None:
+        self.rows = rows
+        self._change = path, action, change_number
+        self._decoded: tuple[dict[str, Any], ...] | None = None
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return len(self.rows)
+
+    @overload
+    def __getitem__(self, i: int) -> dict[str, Any]: ...
+    @overload
+    def __getitem__(self, i: slice) -> Sequence[dict[str, Any]]: ...
+    def __getitem__(self, i: int | slice) -> dict[str, Any] | Sequence[dict[str, Any]]:
+        """Return the content of a row, or of some."""
+        if self._decoded is None:
+            self._decoded = tuple([_decode(*self._change, data) for data in self.rows])
+        return self._decoded[i]
+
+
 def read_changes(
-    path: Path, connection: sqlite3.Connection, header: Header, after: Header | None = None
+    path: Path,
+    connection: sqlite3.Connection,
+    header: Header,
+    after: Header | None = None,
+    undecoded: int = 0,
 ) -> list[Change]:
-    """Return the changes after what was the end of the journal, each row checked."""
+    """Return the changes after what was the end of the journal, each row checked.
+
+    The content of changes up to the number `undecoded` is checked when it is asked for.
+    """
     row, last = (header.start_row, header.start) if after is None else (after.end_row, after.last)
     if after is not None and not has_end(connection, header, after):
         raise ModelFileError(path, "was replaced or cut short while the model was open")
     changes: list[Change] = []
-    batches: list[dict[str, Any]] = []
-    change_number = 0
+    before: tuple[Any, ...] = (0, None, None, None)
+    stored = StoredBatches(path, "", 0, [])
     query = "SELECT * FROM records WHERE row > ? ORDER BY row"
     for found in connection.execute(query, (row,)):
-        change, last = _check_row(path, found, row + 1, last)
-        row += 1
-        if change.number == change_number and _continues(change, changes[-1]):
-            batches.extend(change.batches)
-            continue
-        if change.number <= change_number:
-            raise ModelFileError(path, f"record {change.number} comes after record {change_number}")
-        _set_batches(changes, batches)
-        changes.append(change)
-        change_number, batches = change.number, list(change.batches)
-    _set_batches(changes, batches)
-    if (row, last) != (header.end_row, header.last) or change_number >= header.next_number:
+        _check_row(path, found, row + 1, last)
+        row, change_number, moment, by, action, data, last = found
+        head = change_number, moment, by, action
+        if head == before and action in ("teach", "forget"):  # more documents of the same change
+            stored.rows.append(data)
+        elif change_number <= before[0]:
+            raise ModelFileError(path, f"record {change_number} comes after record {before[0]}")
+        else:
+            stored = StoredBatches(path, action, change_number, [data])
+            changes.append(Change(change_number, moment, by, action, stored))
+            before = head
+    if (row, last) != (header.end_row, header.last) or before[0] >= header.next_number:
         raise ModelFileError(
             path, f"is cut off: its last record should be row {header.end_row}; it is row {row}"
         )
-    return changes
-
-
-def _continues(change: Change, before: Change) -> bool:
-    """Return whether a row has more documents of the change in the row before."""
-    same = (change.action, change.time, change.by) == (before.action, before.time, before.by)
-    return same and change.action in ("teach", "forget")
-
-
-def _set_batches(changes: list[Change], batches: list[dict[str, Any]]) -> None:
-    """Give the last change the content of all its rows."""
-    if len(batches) > 1:
-        changes[-1] = replace(changes[-1], batches=tuple(batches))
+    return [
+        change if change.number <= undecoded else replace(change, batches=tuple(change.batches))
+        for change in changes
+    ]
 
 
 def has_end(connection: sqlite3.Connection, header: Header, after: Header) -> bool:
@@ -188,12 +232,9 @@ def has_end(connection: sqlite3.Connection, header: Header, after: Header) -> bo
     return after.end_row > header.start_row and found == (after.last,)
 
 
-def _check_row(
-    path: Path, found: tuple[Any, ...], expected: int, last: bytes
-) -> tuple[Change, bytes]:
-    """Return what a row holds and its checksum, once all of it is right."""
+def _check_row(path: Path, found: tuple[Any, ...], expected: int, last: bytes) -> None:
+    """Refuse a row of which anything but the content is wrong."""
     row, change_number, moment, by, action, data, checksum = found
-    what = f"record {change_number}" if is_counter(change_number) else f"row {expected}"
     typed = (
         is_counter(change_number)
         and isinstance(moment, str)
@@ -202,17 +243,26 @@ def _check_row(
         and isinstance(data, bytes)
     )
     if row != expected or not typed:
+        what = f"record {change_number}" if is_counter(change_number) else f"row {expected}"
         raise ModelFileError(path, f"{what} is missing, or lacks its time, author or action")
     if _chain(last, row, change_number, moment, by, action, data) != checksum:
         raise ModelFileError(
             path,
-            f"{what} is damaged, or not the one that was written there: "
+            f"record {change_number} is damaged, or not the one that was written there: "
             "its SHA-256 is not the recorded one",
         )
+    if action not in ACTIONS:
+        raise ModelFileError(path, f"record {change_number} has an unknown action")
+
+
+def _decode(path: Path, action: str, change_number: int, data: bytes) -> dict[str, Any]:
+    """Return what a row holds, once that is what its action needs."""
     try:
         content = decode_row(data)
     except ValueError as error:
-        raise ModelFileError(path, f"{what} {error}") from None
+        raise ModelFileError(path, f"record {change_number} {error}") from None
     if not check_content(action, content, change_number):
-        raise ModelFileError(path, f"{what} has an unknown action, or what it needs is missing")
-    return Change(change_number, moment, by, action, (content,)), checksum
+        raise ModelFileError(
+            path, f"record {change_number} has the action {action}, but what it needs is missing"
+        )
+    return content

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +76,8 @@ def open_state(path: str | os.PathLike[str], verify: bool, journal: Journal | No
     """
     while True:
         checksum = read_checksum(path)
-        contents = read_journal(journal_path(path)) if journal is None else journal.read()
+        read = partial(read_journal, journal_path(path)) if journal is None else journal.read
+        contents = read(lazily=True)
         changes = [] if contents is None else mark_undone(contents.changes)
         if contents is not None and contents.header.model == checksum:
             start = open_start(path, contents, changes, verify)
