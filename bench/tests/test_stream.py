@@ -9,15 +9,15 @@ from contextlib import closing
 
 import numpy as np
 import pytest
-from longtail_bench import stream_systems, stream_taught
+from longtail_bench import stream_learners, stream_systems, stream_taught
 from longtail_bench.baselines.centroid import NearestCentroid
 from longtail_bench.environments import find_environment
 from longtail_bench.stream import ALL, Stream, read_stream, run_stream, run_systems, summarize
 from longtail_bench.stream_baselines import RefittedBaseline
-from longtail_bench.stream_learners import StochasticGradient
+from longtail_bench.stream_learners import RowsSeen, StochasticGradient
 from longtail_bench.stream_report import period_table, plot_stream, summary_table
 from longtail_bench.systems import SYSTEMS
-from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer
 
 WORDS = ["bear", "fox", "wolf", "owl", "lynx", "hare", "mole", "stoat"]
 
@@ -109,6 +109,42 @@ def test_systems_learn_what_they_are_taught():
     assert len(period_table(rows).rows) == len(names)
     axes = plot_stream(rows).axes[0]
     assert len(axes.lines) == len(names) + 1
+
+
+def slow_cosines(texts, owners, n_stored, queries):
+    """Cosines of queries with documents or classes; document frequencies are of the first texts."""
+    hashing = HashingVectorizer(n_features=1 << 20, ngram_range=(1, 2), alternate_sign=False)
+    used = np.unique(hashing.transform([*texts, *queries]).indices)
+    X, Q = (hashing.transform(some).tocsc()[:, used].toarray() for some in (texts, queries))
+    idf = np.log((1 + n_stored) / (1 + (X[:n_stored] > 0).sum(axis=0))) + 1
+    names = list(dict.fromkeys(owners))
+    rows = [sum(x for x, owner in zip(X, owners, strict=True) if owner == name) for name in names]
+    rows, Q = (M * idf / np.linalg.norm(M * idf, axis=1, keepdims=True) for M in (rows, Q))
+    return Q @ rows.T
+
+
+@pytest.mark.parametrize("by_class", [True, False])
+@pytest.mark.parametrize("batch", [1, 7, 40])
+def test_rows_seen_are_compared_exactly(monkeypatch, by_class, batch):
+    monkeypatch.setattr(stream_learners, "INDEX_EVERY", 30)
+    stream = draw_stream(120)
+    texts, labels = stream.texts, stream.labels
+    system = RowsSeen(by_class=by_class)
+    system.start(texts[:20], labels[:20])
+    n_stored = 20
+    for begin in range(20, 120, batch):
+        queries = texts[begin : begin + batch]
+        found = system._cosines(system._documents.weigh(system._documents.count(queries)))
+        owners = labels[:begin] if by_class else np.arange(begin)
+        expected = slow_cosines(texts[:begin], owners, n_stored, queries)
+        np.testing.assert_allclose(found, expected, atol=1e-12)
+        nearest = expected.argmax(axis=1)
+        if by_class:
+            classes = np.array(list(dict.fromkeys(labels[:begin])))
+            assert system.predict(queries)[0].tolist() == classes[nearest].tolist()
+        system.learn(queries, labels[begin : begin + batch], new_period=False)
+        n_learned = begin + len(queries)
+        n_stored = n_learned if n_learned - n_stored >= 30 else n_stored
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,12 @@ from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.linear_model import SGDClassifier
 
 from longtail_bench.baselines.neighbours import count_votes
-from longtail_bench.stream import Labels, Predicted
+from longtail_bench.baselines.postings import sum_classes
+from longtail_bench.stream import Floats, Integers, Labels, Predicted
 
 HASH_BITS = 20  # of the columns that terms are hashed to
 SGD_BITS = 12  # of those whose weights are dense
+INDEX_EVERY = 250  # documents learned before rows are stored by term again
 WINDOW = 1000  # documents that the most frequent class and river's neighbours look back on
 
 
@@ -38,11 +40,12 @@ class HashedDocuments:
         """Let documents count in the document frequencies."""
         self._frequencies += np.bincount(X.indices, minlength=len(self._frequencies))
         self._n_documents += X.shape[0]
+        self._idf = np.log((1 + self._n_documents) / (1 + self._frequencies)) + 1
 
     def weigh(self, X: sp.csr_array) -> sp.csr_array:
         """Return rows weighted by idf, of length 1."""
-        idf = np.log((1 + self._n_documents) / (1 + self._frequencies)) + 1
-        weighted = sp.csr_array((X.data * idf[X.indices], X.indices, X.indptr), shape=X.shape)
+        weighted = X.copy()  # indices too: whoever sorts those of one must not sort the other's
+        weighted.data *= self._idf[weighted.indices]
         norms = np.sqrt(np.asarray(weighted.power(2).sum(axis=1)).ravel())
         weighted.data /= np.repeat(np.where(norms > 0, norms, 1.0), np.diff(weighted.indptr))
         return weighted
@@ -50,6 +53,9 @@ class HashedDocuments:
 
 class RowsSeen:
     """Documents or classes seen so far as rows; the nearest by cosine are found exactly.
+
+    Rows are stored by term. That is done anew, with the document frequencies by then, once
+    `INDEX_EVERY` documents were learned; those learned since are compared one by one.
 
     Parameters
     ----------
@@ -65,44 +71,72 @@ class RowsSeen:
         self.n_votes = n_votes
         self._documents = HashedDocuments()
         self._ids: dict[Any, int] = {}
-        self._classes: list[Any] = []
-        self._rows = sp.csr_array((0, 1 << HASH_BITS))
         self._owners = np.zeros(0, np.int64)
+        self._nothing = sp.csr_array((0, 1 << HASH_BITS))
+        self._rows = self._nothing.copy()
+        self._learned = [self._nothing]  # documents that are not stored by term yet
 
     def start(self, texts: list[str], labels: Labels) -> None:
         """Learn the documents before the first prediction."""
         self.learn(texts, labels, new_period=False)
+        self._store_by_term()
 
     def learn(self, texts: list[str], labels: Labels, *, new_period: bool) -> None:
         """Add rows, or add to them."""
-        X = self._documents.count(texts)
-        self._documents.add(X)
-        for label in labels.tolist():
-            if label not in self._ids:
-                self._ids[label] = len(self._classes)
-                self._classes.append(label)
-        ids = np.array([self._ids[label] for label in labels.tolist()])
-        self._owners = np.concatenate([self._owners, ids])
-        if not self.by_class:
-            self._rows = sp.csr_array(sp.vstack([self._rows, X]))
-            return
-        shape = (len(self._classes), len(ids))
-        members = sp.csr_array((np.ones(len(ids)), (ids, np.arange(len(ids)))), shape=shape)
-        new = sp.csr_array((shape[0] - self._rows.shape[0], X.shape[1]))
-        self._rows = sp.csr_array(sp.vstack([self._rows, new])) + members @ X
+        ids = [self._ids.setdefault(label, len(self._ids)) for label in labels.tolist()]
+        self._owners = np.concatenate([self._owners, np.array(ids, np.int64)])
+        self._learned.append(self._documents.count(texts))
+        if sum(X.shape[0] for X in self._learned) >= INDEX_EVERY:
+            self._store_by_term()
 
     def predict(self, texts: list[str]) -> Predicted:
         """Return the class of the nearest row, or the one that the nearest rows vote for."""
         queries = self._documents.weigh(self._documents.count(texts))
-        cosines = (queries @ self._documents.weigh(self._rows).T).toarray()
+        cosines = self._cosines(queries)
+        classes = np.array([*self._ids], object)
         n_nearest = 1 if self.by_class else min(self.n_votes, cosines.shape[1])
         nearest = np.argpartition(-cosines, n_nearest - 1, axis=1)[:, :n_nearest]
         if self.by_class:
-            winners = nearest[:, 0]
+            return classes[nearest[:, 0]], None
+        weights = np.take_along_axis(cosines, nearest, axis=1)
+        return classes[count_votes(self._owners[nearest], weights, 1)[0][:, 0]], None
+
+    def _store_by_term(self) -> None:
+        """Add what was learned to the rows, and store all of them by term."""
+        row_ids, X = self._documents_learned()
+        self._documents.add(X)
+        if self.by_class:
+            self._add_empty_rows()
+            self._rows = self._rows + sum_classes(X, row_ids, len(self._ids))
         else:
-            weights = np.take_along_axis(cosines, nearest, axis=1)
-            winners = count_votes(self._owners[nearest], weights, 1)[0][:, 0]
-        return np.array(self._classes, object)[winners], None
+            self._rows = sp.csr_array(sp.vstack([self._rows, X]))
+        self._by_term = sp.csr_array(self._documents.weigh(self._rows).T)
+        self._learned = [self._nothing]
+
+    def _add_empty_rows(self) -> None:
+        """Give each class a row."""
+        rows, n_classes = self._rows, len(self._ids)
+        indptr = np.pad(rows.indptr, (0, n_classes - rows.shape[0]), mode="edge")
+        self._rows = sp.csr_array((rows.data, rows.indices, indptr), (n_classes, rows.shape[1]))
+
+    def _documents_learned(self) -> tuple[Integers, sp.csr_array]:
+        """Return the documents that are not stored by term, and the row that each is part of."""
+        X = sp.csr_array(sp.vstack(self._learned))
+        first = len(self._owners) - X.shape[0]
+        return (self._owners if self.by_class else np.arange(len(self._owners)))[first:], X
+
+    def _cosines(self, queries: sp.csr_array) -> Floats:
+        """Return the cosines of queries with all rows."""
+        row_ids, X = self._documents_learned()
+        if self.by_class:
+            row_ids, members = np.unique(row_ids, return_inverse=True)
+            self._add_empty_rows()
+            X = sp.csr_array(self._rows[row_ids] + sum_classes(X, members, len(row_ids)))
+        n_stored = self._by_term.shape[1]
+        cosines = np.zeros((queries.shape[0], len(self._ids if self.by_class else self._owners)))
+        cosines[:, :n_stored] = (queries @ self._by_term).toarray()
+        cosines[:, row_ids] = (queries @ self._documents.weigh(X).T).toarray()
+        return cosines
 
 
 class LastClasses:
