@@ -157,15 +157,18 @@ class StoredBatches(Sequence[dict[str, Any]]):
         Of the change.
     change_number : int
         Its number.
-    rows : list of bytes
+    rows : tuple of bytes
         Their checksums were right.
     """
 
-    __slots__ = ("_change", "_decoded", "rows")  # there are many, and the collector sees each
+    # There are many, and the collector of garbage looks at each; at tuples of bytes it does not.
+    __slots__ = ("_action", "_change_number", "_decoded", "_path", "rows")
 
-    def __init__(self, path: Path, action: str, change_number: int, rows: list[bytes]) -> None:
+    def __init__(
+        self, path: Path, action: str, change_number: int, rows: tuple[bytes, ...]
+    ) -> None:
         self.rows = rows
-        self._change = path, action, change_number
+        self._path, self._action, self._change_number = path, action, change_number
         self._decoded: tuple[dict[str, Any], ...] | None = None
 
     def __len__(self) -> int:
@@ -179,7 +182,8 @@ class StoredBatches(Sequence[dict[str, Any]]):
     def __getitem__(self, i: int | slice) -> dict[str, Any] | Sequence[dict[str, Any]]:
         """Return the content of a row, or of some."""
         if self._decoded is None:
-            self._decoded = tuple([_decode(*self._change, data) for data in self.rows])
+            change = self._path, self._action, self._change_number
+            self._decoded = tuple([_decode(*change, data) for data in self.rows])
         return self._decoded[i]
 
 
@@ -199,18 +203,18 @@ def read_changes(
         raise ModelFileError(path, "was replaced or cut short while the model was open")
     changes: list[Change] = []
     before: tuple[Any, ...] = (0, None, None, None)
-    stored = StoredBatches(path, "", 0, [])
+    stored = StoredBatches(path, "", 0, ())
     query = "SELECT * FROM records WHERE row > ? ORDER BY row"
     for found in connection.execute(query, (row,)):
         _check_row(path, found, row + 1, last)
         row, change_number, moment, by, action, data, last = found
         head = change_number, moment, by, action
         if head == before and action in ("teach", "forget"):  # more documents of the same change
-            stored.rows.append(data)
+            stored.rows += (data,)
         elif change_number <= before[0]:
             raise ModelFileError(path, f"record {change_number} comes after record {before[0]}")
         else:
-            stored = StoredBatches(path, action, change_number, [data])
+            stored = StoredBatches(path, action, change_number, (data,))
             changes.append(Change(change_number, moment, by, action, stored))
             before = head
     if (row, last) != (header.end_row, header.last) or before[0] >= header.next_number:
