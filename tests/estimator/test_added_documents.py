@@ -79,6 +79,20 @@ def test_the_register_follows_the_classes(tmp_path):
     assert len(model._state.added.class_ids) == 0
 
 
+@given(
+    st.sets(st.text("abc", max_size=3), min_size=1), st.sets(st.text("abc", max_size=5)), st.data()
+)
+@settings(deadline=None)
+def test_new_classes_move_the_others(before, after, data):
+    """Whatever the labels, they are followed to where they are by name."""
+    before, after = np.array(sorted(before)), np.array(sorted(before | after))
+    ids = np.array(data.draw(st.lists(st.integers(0, len(before) - 1), max_size=6)), np.int64)
+    register = AddedDocuments(np.zeros((len(ids), 2), np.uint64), ids, False)
+    moved = register.follow_new(before, np.setdiff1d(after, before))
+    assert after[moved.class_ids].tolist() == before[ids].tolist()
+    assert moved.class_ids.tolist() == register.follow(before, after).class_ids.tolist()
+
+
 words = st.sampled_from(["bear", "fox", "owl", "red", "eats"])
 texts = st.lists(words, min_size=1, max_size=4).map(" ".join)
 documents = st.tuples(texts, st.sampled_from(["bear", "fox", "wolf"]))

@@ -21,6 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from longtail._validation import shift_ids
+
 Integers = NDArray[np.int64]
 Hashes = NDArray[np.uint64]
 
@@ -85,6 +87,19 @@ class AddedDocuments:
         kept = np.ones(len(self.class_ids), np.bool_)
         kept[entries[entries >= 0]] = False
         return AddedDocuments(self.hashes[kept], self.class_ids[kept], self.complete)
+
+    def follow_new(self, before: NDArray[Any], labels: NDArray[Any]) -> AddedDocuments:
+        """Return the register after classes were added; `follow` would say the same, later.
+
+        Parameters
+        ----------
+        before : ndarray
+            Labels of the classes until then, sorted.
+        labels : ndarray
+            Labels of the new ones, sorted.
+        """
+        ids = shift_ids(self.class_ids, np.searchsorted(before, labels))
+        return AddedDocuments(self.hashes, ids, self.complete)
 
     def follow(
         self, before: NDArray[Any], after: NDArray[Any], renamed: tuple[Any, Any] | None = None

@@ -25,7 +25,7 @@ from longtail._labels import (
     replicate,
 )
 from longtail._progress import OnStage, StageReporter
-from longtail._validation import check_known, check_same_kind, repeat_by_weight
+from longtail._validation import check_known, check_same_kind, look_up, repeat_by_weight
 from longtail.estimators._added_documents import (
     AddedDocuments,
     count_as_added,
@@ -231,8 +231,14 @@ def add_counts(
         classifier.partial_fit(X, y, classes)
     added = state.added
     if added is not None:
-        added = added.follow(state.classifier.classes_, classifier.classes_)
-        added = added.add(X, np.searchsorted(classifier.classes_, y), state.n_fitted)
+        before, after = state.classifier.classes_, classifier.classes_
+        labels = np.unique(y)
+        new = labels[look_up(before, labels) < 0]
+        if len(after) == len(before) + len(new):
+            added = added.follow_new(before, new)
+        else:  # `classes` named others
+            added = added.follow(before, after)
+        added = added.add(X, np.searchsorted(after, y), state.n_fitted)
     return replace(state, vocabulary=vocabulary, classifier=classifier, added=added)
 
 

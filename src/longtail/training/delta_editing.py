@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from longtail._validation import look_up
+from longtail._validation import look_up, shift_ids
 from longtail.retrieval.delta import DeltaSegment
 from longtail.scoring.linear import (
     ClassResiduals,
@@ -226,9 +226,18 @@ def _merge_labels(
     main, before = state.classes, state.all_classes
     n_alive = len(main) - int(np.count_nonzero(tombstones))
     class_ids = look_up(before, labels)
-    if n_alive + len(labels) == len(before) and np.all(class_ids >= 0):  # no label comes or goes
+    is_new = class_ids < 0
+    if n_alive + len(labels) == len(before) + np.count_nonzero(is_new):  # no label goes
         main_ids = np.arange(len(main)) if state.delta is None else state.delta.main_ids
-        return before, np.where(tombstones, -1, main_ids), class_ids
+        main_ids = np.where(tombstones, -1, main_ids)
+        if not is_new.any():
+            return before, main_ids, class_ids
+        places = np.searchsorted(before, labels[is_new])
+        class_ids = shift_ids(class_ids, places)
+        class_ids[is_new] = places + np.arange(len(places))
+        widened = before.astype(np.result_type(before, labels), copy=False)
+        all_classes = np.insert(widened, places, labels[is_new])
+        return all_classes, shift_ids(main_ids, places), class_ids
     alive = main[~tombstones]
     delta_ids = np.searchsorted(alive, labels) + np.arange(len(labels))
     is_delta = np.zeros(len(alive) + len(labels), np.bool_)
