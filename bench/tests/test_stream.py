@@ -12,7 +12,15 @@ import pytest
 from longtail_bench import stream_learners, stream_systems, stream_taught
 from longtail_bench.baselines.centroid import NearestCentroid
 from longtail_bench.environments import find_environment
-from longtail_bench.stream import ALL, Stream, read_stream, run_stream, run_systems, summarize
+from longtail_bench.stream import (
+    ALL,
+    Stream,
+    read_rows,
+    read_stream,
+    run_stream,
+    run_systems,
+    summarize,
+)
 from longtail_bench.stream_baselines import RefittedBaseline
 from longtail_bench.stream_learners import RowsSeen, StochasticGradient
 from longtail_bench.stream_report import period_table, plot_stream, summary_table
@@ -89,6 +97,34 @@ def test_rows_agree_with_a_slow_count():
         assert row.accuracy_seen == pytest.approx(np.mean(known))
         assert row.n_recent == len(recent.get(key, []))
         assert row.calibration_error == pytest.approx(abs(0.25 - np.mean(hits[key])))
+
+
+@pytest.mark.parametrize("batch", [1, 7, 90])
+def test_rows_are_reported_when_their_period_ends(batch):
+    stream, reported = draw_stream(), []
+    system = Recorder()
+
+    def note(rows):
+        reported.append((system.n_learned, rows))
+
+    rows = run_systems(stream, {"it": lambda: system}, 2001, batch, on_rows=note)
+    assert repr([row for _, some in reported for row in some]) == repr(rows)  # NaN is not NaN
+    assert [row.period for row in rows] == ["2001", "2002", "2003", ALL]
+    for n_learned, some in reported:
+        for row in some:
+            end = 240 if row.period == ALL else (int(row.period) - 1999) * 60
+            assert end <= n_learned <= min(end + batch, 240)
+
+
+def test_a_system_that_did_not_come_to_its_end_is_run_again(tmp_path):
+    stream, out = draw_stream(), tmp_path / "rows.jsonl"
+    rows = run_systems(stream, {"it": Recorder}, 2001, 20)
+    lines = [json.dumps({"batch": 20} | vars(row)) for row in rows]
+    out.write_text("\n".join(lines[:2]), "utf-8")
+    assert read_rows(out, {"batch": 20}) == {}
+    out.write_text("\n".join(lines[:2] + lines), "utf-8")
+    assert repr(read_rows(out, {"batch": 20})) == repr({"it": rows})
+    assert read_rows(out, {"batch": 21}) == {}
 
 
 def test_systems_learn_what_they_are_taught():

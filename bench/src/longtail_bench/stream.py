@@ -131,17 +131,19 @@ class StreamRow:
 def read_rows(path: Path, run: Mapping[str, Any]) -> dict[str, list[StreamRow]]:
     """Return the rows of each system that JSON lines have of a run: data, batch and periods.
 
-    A number that JSON cannot hold is null there.
+    A number that JSON cannot hold is null there. Of a system that did not come to its end there is
+    nothing; what it has in the file is for a reader.
     """
     names = [field.name for field in fields(StreamRow)]
-    rows: dict[str, list[StreamRow]] = {}
+    rows: dict[str, dict[str, StreamRow]] = {}
     for line in path.read_text(encoding="utf-8").splitlines():
         values = json.loads(line)
         if all(values.get(key) == value for key, value in run.items()):
             found: dict[str, Any] = {name: values[name] for name in names}
             missing = {name: float("nan") for name in names if found[name] is None}
-            rows.setdefault(values["system"], []).append(StreamRow(**found | missing))
-    return rows
+            row = StreamRow(**found | missing)
+            rows.setdefault(row.system, {})[row.period] = row
+    return {system: list(found.values()) for system, found in rows.items() if ALL in found}
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,6 +202,7 @@ def run_stream(
     batch: int,
     progress: Progress = lambda *_: None,
     name: str = "",
+    on_period: Callable[[int, Predictions], None] = lambda *_: None,
 ) -> Predictions:
     """Learn all periods before one, then predict and learn the rest in batches.
 
@@ -217,6 +220,8 @@ def run_stream(
         Called with the name, how many documents are done, and how many there are.
     name : str, optional
         Of the system.
+    on_period : callable, optional
+        Called with a period that has ended and all predictions until then.
 
     Raises
     ------
@@ -252,6 +257,15 @@ def run_stream(
         learn[rows] = (after - middle) / (end - begin)
         if found is not None:
             probabilities[rows] = found
+        if new_period:
+            ended = int(stream.periods[stream.periods < following][-1])
+            until = slice(int(np.searchsorted(stream.periods, ended, side="right")) - first)
+            on_period(
+                ended,
+                Predictions(
+                    labels[until], probabilities[until], learn[until], predict[until], spent
+                ),
+            )
     return Predictions(labels, probabilities, learn, predict, spent)
 
 
@@ -315,15 +329,41 @@ def run_systems(
     progress: Progress = lambda *_: None,
     on_rows: Callable[[Sequence[StreamRow]], None] = lambda _: None,
 ) -> list[StreamRow]:
-    """Run systems one after the other, each from the beginning; see `run_stream`."""
+    """Run systems one after the other, each from the beginning; see `run_stream`.
+
+    `on_rows` is called with the row of each period when it ends, and at the end with that of all.
+    """
     rows: list[StreamRow] = []
     for name, make in systems.items():
         system = make()
         with ExitStack() as stack:
             stack.callback(getattr(system, "close", lambda: None))
-            predictions = run_stream(stream, system, start, batch, progress, name)
-        rows += summarize(stream, predictions, batch, name)
-        on_rows([row for row in rows if row.system == name])
+            rows += _run_system(stream, name, system, start, batch, progress, on_rows)
+    return rows
+
+
+def _run_system(
+    stream: Stream,
+    name: str,
+    system: StreamSystem,
+    start: int,
+    batch: int,
+    progress: Progress,
+    on_rows: Callable[[Sequence[StreamRow]], None],
+) -> list[StreamRow]:
+    """Return the rows of one system; a run takes hours, so each is reported when it is known."""
+    reported: set[str] = set()
+
+    def report(rows: Sequence[StreamRow]) -> None:
+        on_rows([row for row in rows if row.period not in reported])
+        reported.update(row.period for row in rows)
+
+    def end_period(period: int, predictions: Predictions) -> None:
+        report(summarize(stream.until(period), predictions, batch, name)[:-1])
+
+    predictions = run_stream(stream, system, start, batch, progress, name, end_period)
+    rows = summarize(stream, predictions, batch, name)
+    report(rows)
     return rows
 
 
