@@ -232,12 +232,12 @@ def _merge_labels(
         main_ids = np.where(tombstones, -1, main_ids)
         if not is_new.any():
             return before, main_ids, class_ids
-        places = np.searchsorted(before, labels[is_new])
-        class_ids = shift_ids(class_ids, places)
-        class_ids[is_new] = places + np.arange(len(places))
+        positions = np.searchsorted(before, labels[is_new])
+        class_ids = shift_ids(class_ids, positions)
+        class_ids[is_new] = positions + np.arange(len(positions))
         widened = before.astype(np.result_type(before, labels), copy=False)
-        all_classes = np.insert(widened, places, labels[is_new])
-        return all_classes, shift_ids(main_ids, places), class_ids
+        all_classes = np.insert(widened, positions, labels[is_new])
+        return all_classes, shift_ids(main_ids, positions), class_ids
     alive = main[~tombstones]
     delta_ids = np.searchsorted(alive, labels) + np.arange(len(labels))
     is_delta = np.zeros(len(alive) + len(labels), np.bool_)
