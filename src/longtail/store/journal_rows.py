@@ -157,16 +157,14 @@ class StoredBatches(Sequence[dict[str, Any]]):
         Of the change.
     change_number : int
         Its number.
-    rows : tuple of bytes
+    rows : list of bytes
         Their checksums were right.
     """
 
-    # There are many, and the collector of garbage looks at each; at tuples of bytes it does not.
+    # There are many, and the collector of garbage looks at each.
     __slots__ = ("_action", "_change_number", "_decoded", "_path", "rows")
 
-    def __init__(
-        self, path: Path, action: str, change_number: int, rows: tuple[bytes, ...]
-    ) -> None:
+    def __init__(self, path: Path, action: str, change_number: int, rows: list[bytes]) -> None:
         self.rows = rows
         self._path, self._action, self._change_number = path, action, change_number
         self._decoded: tuple[dict[str, Any], ...] | None = None
@@ -203,18 +201,18 @@ def read_changes(
         raise ModelFileError(path, "was replaced or cut short while the model was open")
     changes: list[Change] = []
     before: tuple[Any, ...] = (0, None, None, None)
-    stored = StoredBatches(path, "", 0, ())
+    stored = StoredBatches(path, "", 0, [])
     query = "SELECT * FROM records WHERE row > ? ORDER BY row"
     for found in connection.execute(query, (row,)):
         _check_row(path, found, row + 1, last)
         row, change_number, moment, by, action, data, last = found
         head = change_number, moment, by, action
         if head == before and action in ("teach", "forget"):  # more documents of the same change
-            stored.rows += (data,)
+            stored.rows.append(data)
         elif change_number <= before[0]:
             raise ModelFileError(path, f"record {change_number} comes after record {before[0]}")
         else:
-            stored = StoredBatches(path, action, change_number, (data,))
+            stored = StoredBatches(path, action, change_number, [data])
             changes.append(Change(change_number, moment, by, action, stored))
             before = head
     if (row, last) != (header.end_row, header.last) or before[0] >= header.next_number:
