@@ -89,7 +89,7 @@ class AddedDocuments:
         return AddedDocuments(self.hashes[kept], self.class_ids[kept], self.complete)
 
     def follow_new(self, before: NDArray[Any], labels: NDArray[Any]) -> AddedDocuments:
-        """Return the register after classes were added; `follow` would say the same, later.
+        """Return the register after classes were added; `follow` says the same more slowly.
 
         Parameters
         ----------
