@@ -25,7 +25,7 @@ print(f"  {why.rest:+.2f}  all other terms")
 print(f"  {why.constant:+.2f}  the class itself")
 print("by feature:", ", ".join(f"{name} {part:+.2f}" for name, part in why.features.items()))
 
-[other] = classifier.explain([text], classes=[why.runner_up], top_terms=4)
+other = why.against
 print(f"the runner-up is {other.label}, score {other.score:.2f}")
 for term, part in other.terms.items():
     print(f"  {part:+.2f}  {term}")

@@ -92,3 +92,41 @@ def test_run_takes_any_table(tmp_path):
     result = bench(*arguments, "--text", "body", "--label", "label", "--json")
     (row,) = json.loads(result.stdout)
     assert (row["data"], row["n_classes"], row["accuracy"]) == ("animals", 6, 1.0)
+
+
+def test_run_takes_label_sets_and_a_table_to_test(tmp_path):
+    sets = [[f"c{i % 6}", f"c{(i + 1) % 6}"] for i in range(90)]
+    rows = [f"{'; '.join(labels)}\t{' '.join(f't{c}' for c in labels)}" for labels in sets]
+    train, test = tmp_path / "train.tsv", tmp_path / "test.tsv"
+    train.write_text("\n".join(["label\tbody", *rows[:72]]) + "\n")
+    test.write_text("\n".join(["label\tbody", *rows[72:]]) + "\n")
+    arguments = ("run", "--data", train, "--systems", "text,centroid", "--threads", 1)
+    columns = ("--text", "body", "--label", "label", "--label-separator", ";")
+    results = bench(*arguments, *columns, "--test", test, "--out", tmp_path / "a", "--json")
+    rows = json.loads(results.stdout)
+    assert [(row["system"], row["n_test"], row["error"]) for row in rows] == [
+        ("text", 18, None),
+        ("centroid", 18, None),
+    ]
+    for row in rows:
+        assert (row["measures"]["P@1"], row["n_classes"]) == (1.0, 6)
+    # Tests of the table itself are another run, which a file of results knows.
+    again = bench(*arguments, *columns, "--out", tmp_path / "a", "--json")
+    assert [row["n_test"] for row in json.loads(again.stdout)] == [14, 14]
+    assert len(read_rows(tmp_path / "a")) == 4
+
+
+def test_texts_are_a_system_of_tables(letters, tmp_path):
+    lines = [f"class {i % 6}\tterm{i % 6} word{i % 7} common" for i in range(60)]
+    table = tmp_path / "animals.tsv"
+    table.write_text("\n".join(["label\tbody", *lines]) + "\n")
+    arguments = ("run", "--systems", "text", "--threads", 1, "--json")
+    columns = ("--text", "body", "--label", "label")
+    (row,) = json.loads(
+        bench(*arguments, "--data", table, *columns, "--out", tmp_path / "a").stdout
+    )
+    assert (row["accuracy"], row["error"]) == (1.0, None)
+    (row,) = json.loads(bench(*arguments, "--data", letters, "--out", tmp_path / "b").stdout)
+    assert "the data set has counts only" in row["error"]
+    line = bench(*arguments, "--data", letters, "--test", table, code=1).stderr
+    assert "--test goes with a table" in line

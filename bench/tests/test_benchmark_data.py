@@ -1,5 +1,6 @@
 """Folders of counts, as benchmarks read them."""
 
+import json
 import lzma
 
 import numpy as np
@@ -7,13 +8,13 @@ import pytest
 from benchmark_data import write_counts
 from hypothesis import given
 from hypothesis import strategies as st
-from longtail_bench.data import (
+from longtail_bench.data import find_data_set, find_data_sets, load_counts, name_data_set
+from longtail_bench.label_set_data import LabelSetDataset
+from longtail_bench.table_data import (
+    TableColumns,
     draw_test_documents,
-    find_data_set,
-    find_data_sets,
-    load_counts,
     load_data,
-    name_data_set,
+    load_single_labels,
 )
 
 from longtail.datasets import DataFormatError
@@ -111,8 +112,8 @@ def test_a_table_is_split_and_counted(tmp_path):
     path = write_table(tmp_path / "animals.csv")
     assert find_data_set(path, None) == path
     assert name_data_set(path) == "animals"
-    data = load_data(path, ["body"], "label")
-    again = load_data(path, ["body"], "label")
+    data = load_data(path, TableColumns(["body"], "label"))
+    again = load_data(path, TableColumns(["body"], "label"))
     assert (data.X_test != again.X_test).nnz == 0
     assert data.X_train.shape[0] + data.X_test.shape[0] == 61
     assert data.X_test.shape[0] == 12
@@ -129,12 +130,55 @@ def test_a_table_needs_its_columns(tmp_path):
     with pytest.raises(ValueError, match=r"--text is missing: animals\.csv is a table"):
         load_data(path)
     with pytest.raises(ValueError, match="--label is missing"):
-        load_data(path, ["body"])
+        load_data(path, TableColumns(["body"]))
     with pytest.raises(DataFormatError, match="no column"):
-        load_data(path, ["text"], "label")
+        load_data(path, TableColumns(["text"], "label"))
     path.write_text("label,body\na,one\nb,two\n")
     with pytest.raises(DataFormatError, match="every class has a single document"):
-        load_data(path, ["body"], "label")
+        load_data(path, TableColumns(["body"], "label"))
+
+
+def test_documents_to_test_come_from_a_second_table(tmp_path):
+    path = write_table(tmp_path / "animals.csv")
+    test = tmp_path / "test.csv"
+    test.write_text("label,body\nclass 2,term2 word1\nnew,term1 unheard\nclass 0,term0\n")
+    data = load_data(path, TableColumns(["body"], "label", test=test))
+    assert data.X_train.shape[0] == 61
+    assert data.classes[data.y_test].tolist() == ["class 2", "new", "class 0"]
+    assert (data.n_train_classes, data.n_unseen) == (7, 1)
+    assert "unheard" not in data.terms
+    assert data.test_texts == ["term2 word1", "term1 unheard", "term0"]
+    assert len(data.train_texts) == 61
+    for text, row in zip(data.train_texts, data.X_train.toarray(), strict=True):
+        assert set(data.terms[row > 0].tolist()) <= set(text.split())
+
+
+def test_tables_of_label_sets(tmp_path):
+    path = tmp_path / "animals.jsonl"
+    sets = [[f"c{i % 5}", f"c{(i + i % 3) % 5}"][: 1 + (i % 3 > 0)] for i in range(60)]
+    rows = [{"body": " ".join(f"t{c}" for c in labels), "y": labels} for labels in sets]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    data = load_data(path, TableColumns(["body"], "y"))
+    assert isinstance(data, LabelSetDataset)
+    assert (data.X_train.shape[0], data.X_test.shape[0], data.n_train_classes) == (48, 12, 5)
+    for texts, labels in ((data.train_texts, data.train), (data.test_texts, data.test)):
+        found = [sorted(f"tc{c}" for c in row) for row in labels.to_lists()]
+        assert found == [sorted(text.split()) for text in texts]
+    with pytest.raises(ValueError, match="documents have label sets"):
+        load_single_labels(path, TableColumns(["body"], "y"))
+    joined = tmp_path / "animals.csv"
+    lines = [f"{row['body']},{'; '.join(row['y'])}\n" for row in rows]
+    joined.write_text("".join(["body,y\n", *lines]))
+    separated = load_data(joined, TableColumns(["body"], "y", ";"))
+    assert separated.test.to_lists() == data.test.to_lists()
+    assert (separated.X_train != data.X_train).nnz == 0
+    test = tmp_path / "test.jsonl"
+    test.write_text('{"body": "tc1 tc0", "y": ["a new one", "c1", "c0"]}\n')
+    data = load_data(path, TableColumns(["body"], "y", test=test))
+    assert (data.n_train_classes, data.test.to_lists()) == (5, [[0, 1, 5]])
+    test.write_text('{"body": "tc1 tc0", "y": "c1"}\n')
+    with pytest.raises(DataFormatError, match="'y' holds one label each, but lists in animals"):
+        load_data(path, TableColumns(["body"], "y", test=test))
 
 
 def test_a_file_of_counts_is_a_data_set(letters):

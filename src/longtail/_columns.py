@@ -7,13 +7,48 @@ categorical or not. None of these libraries is imported: each has a method that 
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 _LONGEST_SHOWN = 200  # characters of a label in a message
+_MOST_WIDENED = 1 << 24  # bytes of classes that a longer label makes as wide as itself
 _MOST_PADDING = 1 << 26  # bytes; strings of unequal length in an array of a fixed width
+
+
+@dataclass(frozen=True)
+class TableFormat:
+    """What a model was told about the tables that it is fitted on; a file keeps it.
+
+    Attributes
+    ----------
+    text, label : tuple of str
+        Columns that hold the text, joined by a blank, and the labels.
+    label_separator : str or None
+        What separates the labels in a column; empty where labels are whole, None where nothing
+        was said.
+    format : str or None
+        Format of the files that the rest is about; None where nothing was said.
+    header : bool
+        Whether the first row of CSV and TSV names the columns.
+    delimiter : str or None
+        What separates fields; None is the format's own.
+    quotes : bool or None
+        Whether fields may stand in double quotes; None is as the format has it.
+    encoding : str
+        Of CSV, TSV and JSON lines.
+    """
+
+    text: tuple[str, ...] = ()
+    label: tuple[str, ...] = ()
+    label_separator: str | None = None
+    format: str | None = None
+    header: bool = True
+    delimiter: str | None = None
+    quotes: bool | None = None
+    encoding: str = "utf-8"
 
 
 def as_texts(texts: Any) -> list[str]:
@@ -46,13 +81,15 @@ def as_texts(texts: Any) -> list[str]:
     return values
 
 
-def as_labels(y: Any) -> NDArray[Any]:
+def as_labels(y: Any, *, most_padding: int = _MOST_PADDING) -> NDArray[Any]:
     """Return labels as an array in which no two of them are confused, or say why there is none.
 
     Parameters
     ----------
     y : array-like of shape (n_documents,)
         A column of strings, integers, booleans or floats, all of one type.
+    most_padding : int
+        Bytes that strings of unequal length may take in an array of a fixed width.
 
     Returns
     -------
@@ -86,7 +123,8 @@ def as_labels(y: Any) -> NDArray[Any]:
     if len(found) > 1 and found != {"int", "float"}:
         raise _mixed_labels(values, kinds)
     if "str" in found:
-        return _to_strings(values, keep_objects=getattr(y, "dtype", None) == np.dtype(object))
+        is_object = getattr(y, "dtype", None) == np.dtype(object)
+        return _to_strings(values, -1 if is_object else most_padding)
     if "float" in found:
         return _to_floats(values)
     return _to_integers(values) if "int" in found else np.array(values, np.bool_)
@@ -94,10 +132,32 @@ def as_labels(y: Any) -> NDArray[Any]:
 
 def join_labels(chunks: list[NDArray[Any]]) -> NDArray[Any]:
     """Return the labels of several chunks as one array, as if they had come at once."""
-    kinds = {labels.dtype.kind for labels in chunks if len(labels)}
+    chunks = [labels for labels in chunks if len(labels)]
+    kinds = {labels.dtype.kind for labels in chunks}
+    if kinds == {"U"}:
+        longest = max(labels.dtype.itemsize for labels in chunks)
+        padding = sum(longest * len(labels) - labels.nbytes for labels in chunks)
+        if padding > _MOST_PADDING:
+            chunks = [labels.astype(object) for labels in chunks]
     if len(kinds) == 1 or kinds == {"U", "O"}:
-        return np.concatenate([labels for labels in chunks if len(labels)])
+        return np.concatenate(chunks)
     return as_labels([label for labels in chunks for label in labels.tolist()])
+
+
+def align_labels(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[Any]:
+    """Return labels as they can be joined with classes: objects where these would become long.
+
+    numpy makes one array of strings as wide as the longest of them: a label of 40,000 characters
+    among 20,000 classes takes 3 GB. The classes may take `_MOST_WIDENED` bytes, or three times
+    what they hold, so labels that grow one after the other take no more than one that is long.
+    """
+    widened = len(classes) * labels.dtype.itemsize
+    if labels.dtype.kind == classes.dtype.kind == "U" and widened > max(
+        classes.nbytes, _MOST_WIDENED
+    ):
+        held = 4 * int(np.strings.str_len(classes).sum())
+        return labels.astype(object) if widened > 3 * held else labels
+    return labels
 
 
 def is_missing(value: Any) -> bool:
@@ -185,7 +245,7 @@ def _mixed_labels(values: list[Any], kinds: dict[type, str | None]) -> ValueErro
     )
 
 
-def _to_strings(values: list[str], *, keep_objects: bool) -> NDArray[Any]:
+def _to_strings(values: list[str], most_padding: int) -> NDArray[Any]:
     """Return strings as an array; numpy drops NUL characters at the end of a string."""
     for document, label in enumerate(values):
         if label.endswith("\0"):
@@ -195,7 +255,7 @@ def _to_strings(values: list[str], *, keep_objects: bool) -> NDArray[Any]:
             )
     lengths = np.fromiter(map(len, values), np.int64, len(values))
     padding = 4 * (lengths.max() * len(values) - lengths.sum())
-    return np.array(values, object if keep_objects or padding > _MOST_PADDING else np.str_)
+    return np.array(values, object if padding > most_padding else np.str_)
 
 
 def _to_integers(values: list[Any]) -> NDArray[Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 FRACTION_BITS = 32
 WHOLE_QUERY = 1 << 30  # postings per class: more than the terms of any document
 LABEL_FORMS = ("labels", "lists", "sparse indicator", "dense indicator")
+MAX_LABEL = 10_000  # characters of a label in a journal, which is small beside what it may cost
 MAX_COLUMNS = 1 << 24  # of an indicator matrix; classes without documents take memory as well
 
 # Bands of class size in training: name, smallest size, largest size.
@@ -24,4 +25,22 @@ FREQUENCY_BANDS: tuple[tuple[str, int, int | None], ...] = (
 SCORERS = ("nearest centroid", "default feature weights", "no term weights", "learned")
 RESIDUALS = ("none", "as learned", "mixture")
 FIGURES = ("accuracy", "macro_f1", "recall", *(name for name, _, _ in FREQUENCY_BANDS))
+
+# What `evaluate` measures and a fit expects of new documents: key and name, one label first.
+MEASURES = {
+    "accuracy": "accuracy",
+    "macro_f1": "macro F1, mean of the per-class F1",
+    **{f"top_{k}": f"true class in the top {k}" for k in (3, 5, 10, 20)},
+    "mean_f1": "mean F1 of the documents' label sets",
+    "micro_f1": "micro F1 of the label sets",
+    "precision": "precision of the predicted labels",
+    "recall": "recall of the true labels",
+    "exact": "documents whose set is exactly right",
+    "r_precision": "R-precision",
+    **{f"P@{k}": f"P@{k}" for k in (1, 3, 5)},
+    **{f"nDCG@{k}": f"nDCG@{k}" for k in (1, 3, 5)},
+    "calibration_error": "calibration error",
+    "label_calibration_error": "calibration error of labels",
+}
+EXPECTED = (*MEASURES, *(name for name, _, _ in FREQUENCY_BANDS))  # rows of what to expect
 LARGEST_SLOPE = 4.0  # of the doubt about short documents

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from longtail._columns import as_labels, show_label
+from longtail._columns import align_labels, as_labels, show_label
 from longtail._constants import MAX_COLUMNS
 from longtail._labels import LabelForm, Labels, LabelSets
 from longtail.sparse import Integers
@@ -194,7 +194,8 @@ def check_columns(form: LabelForm, labels: NDArray[Any]) -> None:
 
 def check_among(y: ArrayLike, classes: ArrayLike) -> None:
     """Refuse labels that are not among the classes."""
-    unknown = np.setdiff1d(as_labels(y), as_labels(classes))
+    known = as_labels(classes)
+    unknown = np.setdiff1d(align_labels(as_labels(y), known), known)
     if len(unknown):
         raise ValueError(
             f"y has {len(unknown)} label(s) that are not among the classes, such as "
@@ -206,6 +207,7 @@ def look_up(classes: NDArray[Any], labels: NDArray[Any]) -> Integers:
     """Return the number of each label among sorted classes, or -1."""
     if not len(classes):
         return np.full(len(labels), -1)
+    labels = align_labels(labels, classes)
     positions = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
     return np.where(classes[positions] == labels, positions, -1)
 

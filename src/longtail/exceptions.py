@@ -92,6 +92,10 @@ class UncalibratedWarning(UserWarning):
     """Probabilities were asked of a model that had too few documents to calibrate them."""
 
 
+class NoKnownTermWarning(UserWarning):
+    """Labels were asked for documents in which no term is known, so the largest class was given."""
+
+
 class PartitionError(ValueError):
     """A partition of the data cannot be read; what other tasks have done is kept.
 

@@ -27,6 +27,12 @@ from longtail.training.long_tail import LongTailState
 
 NAME = "name"  # the last feature of an explanation where classes have names: what its name adds
 
+# A term is common where more than this share of the classes has it, and more than this share of the
+# documents. The second keeps the topics of a few large classes apart from function words: each of
+# twenty newsgroups mentions every topic somewhere. On WordNet both hold for: a, of, the, in.
+COMMON_IN_CLASSES = 1 / 2
+COMMON_IN_DOCUMENTS = 1 / 10
+
 
 @dataclass(frozen=True)
 class ScoreParts:
@@ -36,6 +42,7 @@ class ScoreParts:
     terms: NDArray[Any]
     contributions: Floats
     constant: float
+    common: NDArray[np.bool_]
 
 
 def split_paper_score(
@@ -66,7 +73,27 @@ def split_paper_score(
         terms=terms,
         contributions=term_scores[in_class] - weights[CENTROID_DISTANCE] * cosines,
         constant=float(weights[CENTROID_DISTANCE]),
+        common=find_common_terms(terms, statistics, corpus),
     )
+
+
+def find_common_terms(
+    terms: NDArray[Any],
+    statistics: ClassStatistics,
+    corpus: Corpus,
+    delta: DeltaSegment | None = None,
+) -> NDArray[np.bool_]:
+    """Return which terms most classes share: function words, and what all documents speak of."""
+    segments = [(1, statistics)]
+    if delta is not None:
+        dead = gather_classes(statistics, np.flatnonzero(delta.tombstones))
+        segments += [(-1, dead), (1, delta.statistics)]
+    n_classes, frequencies = 0, np.zeros(len(terms), np.int64)
+    for sign, segment in segments:
+        n_classes += sign * int(np.count_nonzero(segment.class_sizes))
+        frequencies += sign * segment.class_frequencies[terms]
+    in_documents = corpus.document_frequencies[terms] > COMMON_IN_DOCUMENTS * corpus.n_documents
+    return np.asarray(in_documents & (frequencies > COMMON_IN_CLASSES * n_classes))
 
 
 def split_linear_scores(
@@ -77,9 +104,13 @@ def split_linear_scores(
 ) -> list[ScoreParts]:
     """Split the score and residual of each document for one class, whichever segment has it."""
     delta = state.delta
+    common = np.zeros(documents.rows.n_terms, np.bool_)
+    terms = np.unique(documents.rows.indices)
+    corpus = state.current_corpus if delta is None else delta.corpus
+    common[terms] = find_common_terms(terms, state.statistics, corpus, delta)
     if delta is None:
         return _split_in_segment(
-            documents, class_ids, state.profile(), state.ranking_weights, state, n_jobs
+            documents, class_ids, state.profile(), state.ranking_weights, state, common, n_jobs
         )
     parts: list[ScoreParts | None] = [None] * len(class_ids)
     profile = Profile(delta.statistics, delta.corpus, delta.collection_model)
@@ -95,6 +126,7 @@ def split_linear_scores(
             segment_profile,
             state.ranking_weights,
             segment,
+            common,
             n_jobs,
         )
         for document_id, split in zip(document_ids, found, strict=True):
@@ -108,6 +140,7 @@ def _split_in_segment(
     profile: Profile,
     feature_weights: Floats,
     segment: LongTailState | DeltaSegment,
+    common: NDArray[np.bool_],
     n_jobs: int | None,
 ) -> list[ScoreParts]:
     """Split the scores of documents for one class of a segment each."""
@@ -132,7 +165,7 @@ def _split_in_segment(
         late_bonus = segment.ranking_residuals.biases - segment.residuals.biases
         learned.append(replace(names, biases=names.biases + late_bonus))
     return [
-        _split_one(documents, document, int(row), parts[document], segment.scorer, learned)
+        _split_one(documents, document, int(row), parts[document], segment.scorer, learned, common)
         for document, row in enumerate(class_rows)
     ]
 
@@ -144,6 +177,7 @@ def _split_one(
     features: Floats,
     scorer: LinearScorer,
     learned: Sequence[LinearScorer],
+    common: NDArray[np.bool_],
 ) -> ScoreParts:
     """Split one score term by term.
 
@@ -168,7 +202,7 @@ def _split_one(
         added, bias = add_shared(linear, np.zeros(len(terms))), float(linear.biases[class_row])
         features = np.append(features, added.sum() + bias)
         contributions, constant = contributions + added, bias + constant
-    return ScoreParts(features, terms, contributions, constant)
+    return ScoreParts(features, terms, contributions, constant, common[terms])
 
 
 def shared_terms(
@@ -187,50 +221,63 @@ def shared_terms(
 
 
 def name_parts(
-    parts: Sequence[ScoreParts],
+    pairs: Sequence[tuple[ScoreParts, ScoreParts | None]],
     labels: NDArray[Any],
     explained: Integers,
-    ranked: Integers,
-    scores: Floats,
+    runners_up: Integers,
     top_terms: int,
     term_names: NDArray[Any] | None,
     feature_names: tuple[str, ...],
 ) -> list[Explanation]:
-    """Give the parts of each document's score their names, beside its best other candidate."""
+    """Give the parts of each document's score their names, beside those of its runner-up.
+
+    A runner-up is the class id of the best other candidate, -1 for none, whose parts are None.
+    """
     explanations = []
-    for split, class_id, row, row_scores in zip(parts, explained, ranked, scores, strict=True):
-        others = np.flatnonzero(row != class_id)
-        runner_up = (labels[row[others[0]]], row_scores[others[0]]) if len(others) else None
-        explanations.append(
-            _name_part(split, labels[class_id], runner_up, top_terms, term_names, feature_names)
+    for (split, other), class_id, runner_up in zip(pairs, explained, runners_up, strict=True):
+        sides = [side for side in (split, other) if side is not None]
+        terms = split.terms if other is None else np.union1d(split.terms, other.terms)
+        contributions, common = np.zeros((2, len(terms))), np.zeros(len(terms), np.bool_)
+        for side, row in zip(sides, contributions, strict=False):
+            where = np.searchsorted(terms, side.terms)
+            row[where], common[where] = side.contributions, side.common
+        order = np.lexsort((terms, -np.abs(contributions[0] - contributions[1])))
+        shown, folded = order[~common[order]][:top_terms], order[common[order]]
+        names = terms if term_names is None else term_names[terms]
+        found, *against = (
+            _name_part(side, labels[label], row, shown, folded, names, feature_names)
+            for side, label, row in zip(sides, (class_id, runner_up), contributions, strict=False)
         )
+        explanations.append(found.beside(*against))
     return explanations
 
 
 def _name_part(
     split: ScoreParts,
     label: Any,
-    runner_up: tuple[Any, float] | None,
-    top_terms: int,
-    term_names: NDArray[Any] | None,
+    contributions: Floats,
+    shown: Integers,
+    folded: Integers,
+    names: NDArray[Any],
     feature_names: tuple[str, ...],
 ) -> Explanation:
-    """Name one document's parts, the largest terms apart from the rest."""
-    order = np.lexsort((split.terms, -np.abs(split.contributions)))
-    top, others = order[:top_terms], order[top_terms:]
-    names = split.terms[top] if term_names is None else term_names[split.terms[top]]
-    runner_up_label, runner_up_score = (None, -np.inf) if runner_up is None else runner_up
+    """Name one score's parts: the terms that are shown, those that are folded, the features."""
+
+    def named(ids: Integers) -> dict[Any, float]:
+        return dict(zip(names[ids].tolist(), contributions[ids].tolist(), strict=True))
+
     return Explanation(
         label=label,
         score=float(split.contributions.sum() + split.constant),
         features=dict(
             zip([*feature_names, NAME][: len(split.features)], split.features.tolist(), strict=True)
         ),
-        terms=dict(zip(names.tolist(), split.contributions[top].tolist(), strict=True)),
-        rest=float(split.contributions[others].sum()),
+        terms=named(shown),
+        rest=float(np.delete(contributions, shown).sum()),
         constant=split.constant,
-        runner_up=runner_up_label,
-        runner_up_score=float(runner_up_score),
+        runner_up=None,
+        runner_up_score=-np.inf,
+        common=named(folded),
     )
 
 

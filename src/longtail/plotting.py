@@ -64,14 +64,14 @@ def plot_explanation(
     matplotlib.figure.Figure
     """
     terms = rank_terms(explanation, runner_up)[:n_terms]
-    features = list(explanation.features)
+    features = [name for name, _ in explanation.feature_lines()]
     height = 1.3 + 0.3 * (len(terms) + len(features))
     figure = new_figure(8.0, height)
     ratios = (max(len(terms), 1), len(features))
     above, below = figure.subplots(2, 1, height_ratios=ratios)
     both = [explanation] if runner_up is None else [explanation, runner_up]
     _draw_bars(above, terms, [side.terms for side in both], "terms")
-    _draw_bars(below, features, [side.features for side in both], "features")
+    _draw_bars(below, features, [dict(side.feature_lines()) for side in both], "features")
     below.set_xlabel("adds to the score")
     handles = above.containers
     names = [f"{_shorten(str(side.label))}: {side.score:.2f}" for side in both]

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Hashable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from longtail.sparse import Floats
+
+_MAX_NAMED = 3  # terms that the line of those that most classes share names
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +56,7 @@ class Threshold:
     ----------
     threshold : float
         Abstain where the top-1 probability is lower; NaN where the precision cannot be reached.
+        Never less than half the precision asked for.
     expected_precision : float
         What the held-out documents at or above the threshold reached; NaN likewise.
     coverage : float
@@ -68,6 +71,36 @@ class Threshold:
     expected_precision: float
     coverage: float
     n_documents: int
+
+    def keeps(self, top: TopK) -> NDArray[np.bool_]:
+        """Return which predictions to keep.
+
+        Parameters
+        ----------
+        top : TopK
+            From `predict_proba_topk`.
+
+        Returns
+        -------
+        ndarray of shape (n_documents, k), bool
+            Whether each class reaches the threshold. With one label per document only the first
+            class can, and only where "none of these" is not likelier.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from longtail.results import Threshold, TopK
+        >>> classes = np.array([["a", "b"], ["b", "a"]])
+        >>> probabilities = np.array([[0.9, 0.1], [0.45, 0.0]])
+        >>> top = TopK(classes, probabilities, none=np.array([0.0, 0.55]))
+        >>> Threshold(0.4, 0.8, 0.9, 1_000).keeps(top)[:, 0].tolist()
+        [True, False]
+        """
+        kept = top.valid & (top.scores >= self.threshold)
+        if top.none is not None:
+            kept[:, 1:] = False
+            kept &= top.scores >= top.none[:, None]
+        return kept
 
     def __float__(self) -> float:
         """Return the threshold."""
@@ -84,11 +117,12 @@ class Health:
 
     Attributes
     ----------
-    n_documents, n_classes : int
-        Of the model as it is now.
+    n_documents, n_labels, n_classes : int
+        Of the model as it is now; where documents have several labels, those of the last fit and
+        the labels of all.
     n_unrefined : int
-        Documents by which what all classes share (number of documents, document frequencies,
-        collection model) is behind the sums; `refine` brings it up to date.
+        Labels of documents by which what all classes share (number of documents, document
+        frequencies, collection model) is behind the sums; `refine` brings it up to date.
     n_stale : int
         Classes whose documents changed since their residuals were learned.
     unseen_terms : float
@@ -110,6 +144,7 @@ class Health:
     """
 
     n_documents: int
+    n_labels: int
     n_classes: int
     n_unrefined: int
     n_stale: int
@@ -129,8 +164,9 @@ class Health:
             return "-" if math.isnan(value) else f"{value:.1%}"
 
         of_outcomes = f"of the last {self.n_outcomes:,} outcomes"
+        counted = "documents" if self.n_labels == self.n_documents else "labels"
         return [
-            ("documents since the last refine", f"{self.n_unrefined:,} of {self.n_documents:,}"),
+            (f"{counted} since the last refine", f"{self.n_unrefined:,} of {self.n_labels:,}"),
             ("stale classes", f"{self.n_stale:,} of {self.n_classes:,}"),
             ("occurrences of terms without a learned weight", share(self.unseen_terms)),
             (f"correct {of_outcomes}", share(self.accuracy)),
@@ -139,7 +175,7 @@ class Health:
                 "-" if math.isnan(self.calibration_error) else f"{self.calibration_error:.3f}",
             ),
             (f"below the threshold of 90 % precision {of_outcomes}", share(self.abstention)),
-            ("documents kept to learn from", f"{self.n_kept:,}"),
+            (f"{counted} kept to learn from", f"{self.n_kept:,}"),
             *(("advice", sentence) for sentence in self.advice),
         ]
 
@@ -158,7 +194,7 @@ class Health:
 
 @dataclass(frozen=True)
 class Explanation:
-    """Why a document scores as it does for one class; prints as a table.
+    """Why a document scores as it does for one class; prints as a table, what decides first.
 
     Attributes
     ----------
@@ -169,9 +205,10 @@ class Explanation:
     features : mapping of str to float
         What each feature contributes; they add up to the score.
     terms : mapping of term to float
-        What the most important terms contribute, largest absolute contribution first.
+        What the most important terms contribute: those first whose contribution differs most from
+        that to the runner-up. Terms that most classes share are not among them.
     rest : float
-        What all other terms contribute together.
+        What all other terms contribute together, `common` among them.
     constant : float
         The share of the class, that no term contributes. Terms + rest + constant add up to the
         score.
@@ -179,6 +216,11 @@ class Explanation:
         The best other candidate.
     runner_up_score : float
         Its score; -inf where there is none.
+    common : mapping of term to float
+        What terms contribute that most classes share: more than half of the classes and a tenth of
+        the documents have them. Tables show their sum as one line.
+    against : Explanation or None
+        The runner-up's score, in the same terms.
     """
 
     label: Any
@@ -189,16 +231,74 @@ class Explanation:
     constant: float
     runner_up: Any
     runner_up_score: float
+    common: Mapping[Hashable, float] = field(default_factory=dict)
+    against: Explanation | None = None
 
-    def _rows(self) -> list[tuple[str, float]]:
-        """Return the lines of the table."""
-        rows = [(str(term), value) for term, value in self.terms.items()]
-        return [*rows, ("(other terms)", self.rest), ("(class)", self.constant)]
+    def beside(self, against: Explanation | None = None) -> Explanation:
+        """Return the explanation beside that of its runner-up, if there is one."""
+        if against is None:
+            return self
+        return replace(
+            self, runner_up=against.label, runner_up_score=against.score, against=against
+        )
+
+    def rename_terms(self, rename: Callable[[Any], Hashable]) -> Explanation:
+        """Return the explanation with other names of its terms."""
+        return replace(
+            self,
+            terms={rename(term): value for term, value in self.terms.items()},
+            common={rename(term): value for term, value in self.common.items()},
+            against=self.against and self.against.rename_terms(rename),
+        )
+
+    def term_lines(self) -> list[tuple[str, float]]:
+        """Return the lines of a table of terms; they add up to the score.
+
+        Terms that most classes share are one line, which names the first of them.
+        """
+        lines = [(str(term), value) for term, value in self.terms.items()]
+        folded = sum(self.common.values())
+        if self.common:
+            first = ", ".join(map(str, list(self.common)[:_MAX_NAMED]))
+            more = ", ..." if len(self.common) > _MAX_NAMED else ""
+            lines.append((f"(shared by most classes: {first}{more})", folded))
+        return [*lines, ("(other terms)", self.rest - folded), ("(class)", self.constant)]
+
+    def feature_lines(self) -> list[tuple[str, float]]:
+        """Return the lines of a table of features; they add up to the score.
+
+        The cosine and the dampened cosine measure the same and often cancel: they are one line.
+        """
+        lines = dict(self.features)
+        if "dampened_cosine" in lines:
+            lines["cosine"] += lines.pop("dampened_cosine")
+        return list(lines.items())
+
+    def _rows(self) -> list[tuple[str, ...]]:
+        """Return the cells of the table: the parts of the score, beside the runner-up's."""
+        mine = [*self.term_lines(), ("score", self.score)]
+        if self.against is None:
+            return [(name, f"{value:+.4f}") for name, value in mine]
+        others = [*self.against.term_lines(), ("score", self.against.score)]
+        return [
+            (name, f"{value:+.4f}", f"{other:+.4f}", f"{value - other:+.4f}")
+            for (name, value), (_, other) in zip(mine, others, strict=True)
+        ]
+
+    def _header(self) -> tuple[str, ...]:
+        """Return the heads of the columns of numbers."""
+        if self.against is None:
+            return ("contribution",)
+        return ("contribution", "to the runner-up", "difference")
 
     def __str__(self) -> str:
-        rows = [*self._rows(), ("score", self.score)]
-        n_columns = max(len(_printable(name)) for name, _ in rows)
-        lines = [f"{_printable(name):<{n_columns}}  {value:+10.4f}" for name, value in rows]
+        rows = [("", *self._header()), *self._rows()]
+        rows = [(_printable(name), *cells) for name, *cells in rows]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = [
+            "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])])
+            for row in rows
+        ]
         title = f"class {_printable(str(self.label))}"
         if self.features.get("name", 0.0) > 0.0:
             title += f", {self.features['name']:+.4f} because of its name"
@@ -207,11 +307,16 @@ class Explanation:
         return "\n".join([title, *lines])
 
     def _repr_html_(self) -> str:
-        cells = "".join(
-            f"<tr><td>{html.escape(name)}</td><td>{value:+.4f}</td></tr>"
-            for name, value in [*self._rows(), ("score", self.score)]
+        def row(cells: Iterable[str], tag: str) -> str:
+            return f"<tr>{''.join(f'<{tag}>{html.escape(cell)}</{tag}>' for cell in cells)}</tr>"
+
+        caption = html.escape(str(self.label))
+        if self.runner_up is not None:
+            caption += f", runner-up {html.escape(str(self.runner_up))}"
+        body = "".join(row(cells, "td") for cells in self._rows())
+        return (
+            f"<table><caption>{caption}</caption>{row(('', *self._header()), 'th')}{body}</table>"
         )
-        return f"<table><caption>{html.escape(str(self.label))}</caption>{cells}</table>"
 
 
 def _printable(text: str) -> str:

@@ -39,6 +39,32 @@ def test_help():
     assert "paper" in run("bench", "--help").stdout
 
 
+def test_bench_without_its_package():
+    bare = "import importlib.metadata as m; m.entry_points = lambda **_: []; "
+    code = f"{bare}from longtail.cli.app import app; app()"
+    for more in (["run", "--data", "x.csv"], ["--help"], []):
+        command = [sys.executable, "-c", code, "bench", *more]
+        result = subprocess.run(command, capture_output=True, text=True)
+        said = "longtail: bench is in a package of its own: pip install longtail-bench\n"
+        assert (result.returncode, result.stdout, result.stderr) == (1, "", said)
+    assert (
+        "bench"
+        not in subprocess.run(
+            [sys.executable, "-c", code, "--help"], capture_output=True, text=True
+        ).stdout
+    )
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"), [("predcit", "'predict'"), ("teahc", ""), ("mrege", ""), ("udno", "")]
+)
+def test_a_misspelt_command_is_not_taken_for_one_that_changes_a_model(typed, meant):
+    said = run(typed, "model", code=2).stderr
+    assert f"No such command '{typed}'" in said
+    assert ("Did you mean" in said) == bool(meant)
+    assert meant in said
+
+
 def test_demo():
     report = json.loads(run("demo", "--json").stdout)
     paper, longtail = report["results"]

@@ -96,6 +96,28 @@ def test_predicted_sets(files, tmp_path):
     assert one["labels"] == rows[0]["labels"]
 
 
+def test_documents_are_counted_once(files, tmp_path):
+    n_labels = sum(len(labels) for labels, _ in files.train)
+    model, out = tmp_path / "model", tmp_path / "r.html"
+    said = run("fit", *files.source, "-o", model, "--threads", 1).stdout
+    assert f"500 documents with {n_labels:,} labels of 12 classes" in said
+    sizes = {"documents": 500, "labels": n_labels, "classes": 12}
+    for command in (("info", model), ("fit", *files.source, "-o", model, "--threads", 1)):
+        found = json.loads(run(*command, "--json").stdout)
+        assert {name: found[name] for name in sizes} == sizes
+    fitted = longtail.load(model)
+    assert fitted.n_documents_ == fitted.health().n_documents == 500
+    assert fitted.health().n_labels == fitted.statistics_.n_documents == n_labels
+    assert "labels since the last refine" in str(fitted.health())
+    run("evaluate", model, files.folder / "test.jsonl", "--report", out)
+    assert f"500 documents with {n_labels:,} labels of 12 classes" in out.read_text()
+    taught = ("teach", model, "w1x1 w2x2 the", "--class", CLASSES[1], "--class", CLASSES[2])
+    found = json.loads(run(*taught, "--json").stdout)
+    assert (found["labels"], "documents" in found) == (n_labels + 2, False)
+    found = json.loads(run("info", model, "--json").stdout)
+    assert (found["documents"], found["labels"]) == (500, n_labels + 2)
+
+
 def test_evaluation(files, tmp_path):
     test = files.folder / "test.jsonl"
     out = run("evaluate", files.model, test, "--json", "--report", tmp_path / "r.html").stdout
@@ -192,9 +214,184 @@ def test_classes_can_be_known_by_name(files, tmp_path):
     model = longtail.load(tmp_path / "model")
     assert model.class_texts_ == {"class 1": "w1x0", "never seen": "w2x1; w5x1"}
     assert "never seen" in model.predict_topk(["w2x1 w5x1"], k=5).classes
-    for text, message in (("no tab", "line 1: no tab"), ("a\tb\na\tc", "line 2: label 'a' is")):
+    for text, message in (("no tab", "label, tab, text"), ("a\tb\na\tc", "line 2: label 'a' is")):
         names.write_text(text)
         for more in ((), ("--workers", 1)):
             words = ("fit", *files.source, "-o", tmp_path / "m", "--class-texts", names, *more)
             assert message in fails(*words)
         assert not (tmp_path / "m").exists()
+
+
+def test_class_texts_come_in_every_format(files, tmp_path):
+    expected = {"class 1": "w1x0", "never seen": "w2x1; w5x1"}
+    rows = list(expected.items())
+    lines = "".join(f"{label}\t{text}\n" for label, text in rows)
+    objects = "".join(json.dumps({"id": a, "a": b[:2], "b": b[2:]}) + "\n" for a, b in rows)
+    (tmp_path / "header.tsv").write_text(f"label\ttext\n{lines}")
+    turned = "".join(f"{text}\t{label}\n" for label, text in rows)
+    (tmp_path / "turned.tsv").write_text(f"text\tlabel\n{turned}")
+    (tmp_path / "names.csv").write_text("text,label\n" + "".join(f"{b},{a}\n" for a, b in rows))
+    (tmp_path / "parts.jsonl").write_text(objects)
+    (tmp_path / "other.tsv").write_text(f"key\tname\n{lines}")
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    table = pa.table({"label": list(expected), "text": list(expected.values())})
+    parquet.write_table(table, tmp_path / "names.parquet")
+    for name, *columns in (
+        ("header.tsv",),
+        ("turned.tsv",),
+        ("names.csv",),
+        ("names.parquet",),
+        ("other.tsv", "--class-texts-label", "key", "--class-texts-text", "name"),
+    ):
+        given = ("--class-texts", tmp_path / name, *columns, "--no-calibrate", "--quiet")
+        run("fit", *files.source, "-o", tmp_path / "model", *given)
+        assert (name, longtail.load(tmp_path / "model").class_texts_) == (name, expected)
+    columns = ("--class-texts-label", "id", "--class-texts-text", "a", "--class-texts-text", "b")
+    given = ("--class-texts", tmp_path / "parts.jsonl", "--no-calibrate", "--quiet")
+    run("fit", *files.source, "-o", tmp_path / "model", *given, *columns)
+    assert longtail.load(tmp_path / "model").class_texts_["class 1"] == "w1 x0"
+    message = fails("fit", *files.source, "-o", tmp_path / "model", *given)
+    assert "there is no column 'text'" in message or "there is no column 'label'" in message
+    assert "--class-texts-label" in message
+    (tmp_path / "three.tsv").write_text("id\tlabel\tname\n1\tclass 1\tw1x0\n")
+    given = ("--class-texts", tmp_path / "three.tsv", "-o", tmp_path / "model")
+    assert "there is no column 'text'" in fails("fit", *files.source, *given)
+
+
+def test_class_texts_stand_beside_their_classes(files, tmp_path):
+    names = tmp_path / "names.csv"
+    names.write_text("label,text\n" + "".join(f"{c},the {c.split()[1]}th\n" for c in CLASSES[:6]))
+    model, test = tmp_path / "model", files.folder / "test.jsonl"
+    run("fit", *files.source, "-o", model, "--class-texts", names, "--threads", 1, "--quiet")
+    texts = longtail.load(model).class_texts_
+    assert texts["class 3"] == "the 3th"
+    for row in predictions(model, files, "--top", 4):
+        assert row["class_texts"] == [texts.get(label) for label in row["classes"]]
+    out = tmp_path / "out.csv"
+    run("predict", model, test, "-o", out, "--top", 2, "--quiet")
+    with out.open(newline="") as file:
+        for row in csv.DictReader(file):
+            labels = row["labels"].split(";") if row["labels"] else []
+            assert row["label_texts"] == " | ".join(texts.get(label, "") for label in labels)
+            assert row["class_text_2"] == texts.get(row["class_2"], "")
+    pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    run("predict", model, test, "-o", tmp_path / "out.parquet", "--quiet")
+    for row in parquet.read_table(tmp_path / "out.parquet").to_pylist():
+        assert row["label_texts"] == [texts.get(label) for label in row["labels"]]
+    folder = tmp_path / "folder"
+    run("predict", model, test, "-o", folder, "--workers", 1, "--quiet")
+    [written] = folder.iterdir()
+    for row in map(json.loads, written.read_text().splitlines()):
+        assert row["class_texts"] == [texts.get(label) for label in row["classes"]]
+    assert "the 1th" in run("predict", model, "w1x0 w1x1 w1x2").stdout
+    [first, *_] = json.loads(run("predict", model, "w1x0 w1x1", "--json").stdout)["ranking"]
+    assert first["text"] == texts.get(first["class"])
+    assert "class 1: the 1th" in run("explain", model, "w1x0 w1x1 w1x2").stdout
+    assert json.loads(run("explain", model, "w1x0", "--json").stdout)["text"] == "the 1th"
+
+
+# ---- what a model was told about its tables
+
+
+@pytest.fixture(scope="module")
+def told(files):
+    """A model of labels joined in a column, and a table for testing."""
+    folder = files.folder
+    for name, rows in (("told.csv", files.train), ("test.csv", files.test)):
+        with (folder / name).open("w", newline="") as file:
+            joined = (("; ".join(labels), text) for labels, text in rows)
+            csv.writer(file).writerows([("tags", "body"), *joined])
+    columns = ("--text", "body", "--label", "tags", "--label-separator", "; ")
+    run("fit", folder / "told.csv", *columns, "-o", folder / "told", "--threads", 1)
+    return SimpleNamespace(model=folder / "told", test=folder / "test.csv")
+
+
+def test_the_label_separator_is_remembered(told, tmp_path):
+    explicit = run("evaluate", told.model, told.test, "--label-separator", "; ", "--json")
+    remembered = run("evaluate", told.model, told.test, "--json")
+    assert json.loads(remembered.stdout) == json.loads(explicit.stdout)
+    assert json.loads(remembered.stdout)["n_unknown"] == 0
+    assert json.loads(run("info", told.model, "--json").stdout)["label_separator"] == "; "
+    model = shutil.copy(told.model, tmp_path / "model")
+    run("teach", model, told.test, "--quiet")
+    assert longtail.load(model).classes_.tolist() == sorted(CLASSES)
+    run("forget", model, told.test, "--quiet")
+    out = tmp_path / "out.csv"
+    run("predict", model, told.test, "-o", out, "--quiet")
+    with out.open(newline="") as file:
+        predicted = [row["labels"] for row in csv.DictReader(file)]
+    with told.test.open(newline="") as file:
+        sets = longtail.load(told.model).predict([row["body"] for row in csv.DictReader(file)])
+    assert predicted == ["; ".join(labels) for labels in sets]
+
+
+def test_options_that_differ_from_what_the_model_was_told_are_named(told, tmp_path):
+    said = run("evaluate", told.model, told.test, "--label-separator", "|", "--json").stderr
+    assert "--label-separator '|': the model was fitted with '; '." in said
+    other = tmp_path / "other.csv"
+    other.write_text(told.test.read_text().replace("tags,body", "subjects,text", 1))
+    given = ("--text", "text", "--label", "subjects")
+    said = run("evaluate", told.model, other, *given).stderr
+    assert "--text 'text': the model was fitted with 'body'." in said
+    assert "--label 'subjects': the model was fitted with 'tags'." in said
+    quiet = run("evaluate", told.model, other, *given, "--quiet").stderr
+    assert "fitted with" not in quiet
+    same = run("evaluate", told.model, told.test, "--text", "body", "--label-separator", "; ")
+    assert "fitted with" not in same.stderr
+
+
+def test_a_separator_that_was_not_given_is_asked_for(files, told, tmp_path, monkeypatch):
+    joined, columns = files.folder / "joined.csv", ("--text", "body", "--label", "tags")
+    out = tmp_path / "model"
+    for command in (("fit", joined, *columns, "-o", out), ("check", joined, *columns)):
+        message = fails(*command)
+        assert "most labels in column 'tags' contain ';', such as 'class" in message
+        assert "--label-separator ';' to split them" in message
+        assert "--label-separator '' to keep them whole" in message
+    assert "--label-separator" in fails("fit", joined, *columns, "-o", out, "--workers", 1)
+    assert not out.exists()
+    # A model of label sets that was told nothing about tables.
+    labels, texts = zip(*files.train, strict=True)
+    longtail.TextClassifier(random_state=0).fit(texts, list(labels)).save(out)
+    for command in ("evaluate", "teach", "forget"):
+        assert "--label-separator ';'" in fails(command, out, told.test, *columns)
+
+    whole = tmp_path / "whole"
+    run("fit", joined, *columns, "--label-separator", "", "-o", whole, "--no-calibrate", "--quiet")
+    assert not longtail.load(whole).classifier_.multilabel_
+    run("evaluate", whole, joined, "--quiet")  # it was told once
+
+    monkeypatch.setattr("longtail.cli.inputs._in_terminal", lambda: True)
+    asked = run("fit", joined, *columns, "-o", tmp_path / "asked", "--threads", 1, input="y\n")
+    assert "Split them at ';'?" in asked.stderr
+    assert longtail.load(tmp_path / "asked").columns_.label_separator == ";"
+    assert predictions(tmp_path / "asked", files) == predictions(files.model, files)
+    asked = run("check", joined, *columns, "--json", input="n\n")
+    assert json.loads(asked.stdout[asked.stdout.index("{") :])["n_classes"] > len(CLASSES)
+
+
+def test_how_files_are_written_is_remembered(files, tmp_path):
+    rows = [(text, f"ö {labels[0]}") for labels, text in files.train[:120]]
+    table = tmp_path / "table.csv"
+    table.write_bytes("".join(f"{text}|{label}\n" for text, label in rows).encode("latin-1"))
+    reading = ("--no-header", "--delimiter", "|", "--encoding", "latin-1")
+    columns = ("--text", "1", "--label", "2")
+    run("fit", table, *columns, *reading, "-o", tmp_path / "model", "--threads", 1)
+    run("evaluate", tmp_path / "model", table, *columns, *reading, "--json")
+    measured = json.loads(run("evaluate", tmp_path / "model", table, "--json").stdout)
+    assert measured["n_documents"] == 120
+    assert measured["n_unknown"] == 0
+    # A file of another format is read as that format is.
+    lines = (json.dumps({"1": text, "2": label}) + "\n" for text, label in rows)
+    (tmp_path / "table.jsonl").write_text("".join(lines))
+    other = json.loads(
+        run("evaluate", tmp_path / "model", tmp_path / "table.jsonl", "--json").stdout
+    )
+    assert other["accuracy"] == measured["accuracy"]
+    # One whose name says nothing is of the format that the model was told.
+    shutil.copy(table, tmp_path / "table")
+    assert "120 documents" in run("evaluate", tmp_path / "model", tmp_path / "table").stdout

@@ -171,18 +171,20 @@ def test_what_to_expect_is_said(files):
     fitted = longtail.load(files.model)
     figures = fitted.self_check_.summary()
     expected = files.summary["expected"]
-    assert expected["accuracy"] == figures["accuracy"]
-    assert expected["macro_f1"] == figures["macro_f1"]
-    assert expected["candidate_recall"] == figures["recall"]
+    for name in ("accuracy", "macro_f1", "top_3", "top_20"):
+        low, high = expected["intervals"][name]
+        assert low <= expected[name] == figures[name] <= high
     assert expected["calibration_error"] == fitted.calibration_error_
+    assert len(expected["intervals"]["calibration_error"]) == 2
     assert expected["by_class_frequency"]["1"] is None
     assert expected["by_class_frequency"]["more"] == figures["more"]
+    assert len(expected["intervals"]["by_class_frequency"]["more"]) == 2
     assert json.loads(run("info", files.model, "--json").stdout)["expected"] == expected
     table = run("info", files.model).stdout
     assert f"{figures['accuracy']:.1%}" in table
     assert "accuracy, classes of more than 100 documents" in table
     said = run("evaluate", files.model, files.test).stdout
-    assert f"Documents held out in fit had: accuracy {figures['accuracy']:.1%};" in said
+    assert f"Expected by documents held out in fit: accuracy {figures['accuracy']:.1%} (" in said
 
 
 def test_stages_off_a_terminal(files, tmp_path, monkeypatch):
@@ -414,6 +416,34 @@ def test_predict_abstains(files, tmp_path):
     assert rows[0] == "line\tclass\tprobability"
     assert [bool(row.split("\t")[1]) for row in rows[1:]] == (chances >= threshold).tolist()
     assert "between 0 and 1" in fails(*arguments[:-1], 1.5)
+
+
+def test_predict_each_and_texts_without_a_known_word(files, tmp_path):
+    fitted, out = longtail.load(files.model), tmp_path / "out.csv"
+    texts = [text for _, text in files.held[:50]]
+    table = tmp_path / "table.csv"
+    write_csv(table, [("", text) for text in [*texts, "zzzqq", "0x0"]])
+    arguments = ("predict", files.model, table, "--text", "body", "-o", out, "--top", 2)
+    result = run(*arguments, "--precision", 0.8, "--each")
+    top = fitted.predict_proba_topk(texts, 1)
+    kept = (top.scores[:, 0] >= 0.8) & (top.scores[:, 0] >= top.none)
+    rows = read_csv(out)
+    assert [bool(row["class"]) for row in rows] == [*kept.tolist(), False, False]
+    assert [set(row.values()) - {row["line"]} for row in rows[-2:]] == [{""}, {""}]
+    held = 52 - int(kept.sum())
+    assert f"52 documents predicted, {held} of them without a class" in result.stderr
+    assert "2 documents have no known word." in result.stderr
+    write_csv(table, [("", "zzzqq")])
+    to_output = run("predict", files.model, table, "--text", "body")
+    assert to_output.stdout == "line,class,probability\n2,,\n"
+    assert "1 document has no known word." in to_output.stderr
+    alone = run("predict", files.model, "zzzqq qqzz")
+    assert "no known word" in alone.stdout
+    assert json.loads(run("predict", files.model, "zzzqq qqzz", "--json").stdout) == {
+        "class": None,
+        "ranking": [],
+    }
+    assert "--each goes with --precision" in fails(*arguments, "--each")
 
 
 def test_predict_from_standard_input_to_standard_output(files):
@@ -833,3 +863,22 @@ def test_nothing_is_printed_of_a_table_that_cannot_be_read(files, model, tmp_pat
         assert result.stdout == ""
         assert problem in result.stderr
     assert run("predict", model, latin, "--encoding", "latin-1").stdout.count("\n") == 2
+
+
+def test_a_column_of_ids_is_not_taken_for_labels(files, tmp_path):
+    out = tmp_path / "model"
+    rows = [(f"T-{i}", text) for i, (_, text) in enumerate(files.rows[:50])]
+    table = write_csv(tmp_path / "tickets.csv", rows)
+    for more in ((), ("--workers", 1)):
+        message = fails("fit", table, *COLUMNS, "-o", out, *more)
+        assert "every class has one document: is genus the label?" in message
+        assert "--unique-labels" in message
+    counts = tmp_path / "counts.svm"
+    counts.write_text("".join(f"{i} {i + 1}:1 {i + 2}:1\n" for i in range(1, 20)))
+    assert "the first number of a row the label?" in fails("fit", counts, "-o", out)
+    assert not out.exists()
+    assert "is this column the label?" in run("check", table, *COLUMNS).stdout
+    run("fit", table, *COLUMNS, "-o", out, "--unique-labels", "--quiet")
+    assert len(longtail.load(out).classes_) == 50
+    twice = write_csv(tmp_path / "twice.csv", [*rows, rows[0]])
+    run("fit", twice, *COLUMNS, "-o", tmp_path / "other", "--quiet")

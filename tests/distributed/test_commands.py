@@ -61,7 +61,7 @@ def test_class_texts(folder):
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)["classes"] == len(names)
     assert (folder / "parts").read_bytes() == (folder / "whole").read_bytes()
-    for texts, message in (("no tab\n", "line 1: no tab"), ("a\tb\na\tc\n", "line 2: label 'a'")):
+    for texts, message in (("no tab\n", "label, tab, text"), ("a\tb\na\tc\n", "line 2: label 'a'")):
         (folder / "names.tsv").write_text(texts)
         for more in ([], ["--workers", 2], ["--scratch", "s"]):
             done = run("fit", *words, "-o", "model", *more)

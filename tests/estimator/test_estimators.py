@@ -93,9 +93,9 @@ def test_empty_and_foreign_documents(Classifier, problem):
     stranger = np.zeros((2, 26), dtype=int)
     stranger[1, 25] = 4
     top = classifier.predict_topk(stranger, 3)
-    assert np.isfinite(top.scores).all()
-    if Classifier is DoubleSamplingClassifier:
-        assert top.classes.tolist() == [[0, 1, 2]] * 2  # nothing known: ties, in class order
+    assert not top.valid.any()  # nothing known, no candidates
+    assert np.isneginf(top.scores).all()
+    assert classifier.predict_topk(X[3:4], 3).valid.tolist() == [[False] * 3]
 
 
 def test_duplicated_documents(Classifier, problem):
@@ -262,9 +262,14 @@ def test_an_explanation_adds_up(Classifier, problem, top_terms):
         assert sum(e.features.values()) == pytest.approx(e.score, abs=1e-5)
         assert sum(e.terms.values()) + e.rest + e.constant == pytest.approx(e.score, abs=1e-5)
         assert len(e.terms) <= top_terms
-        sizes = [abs(v) for v in e.terms.values()]
-        assert sizes == sorted(sizes, reverse=True)
+        assert list(e.terms) == list(e.against.terms)
+        decisive = [abs(value - e.against.terms[term]) for term, value in e.terms.items()]
+        assert decisive == sorted(decisive, reverse=True)
         assert set(e.terms) <= set(np.flatnonzero(problem.X[i]))
+        assert e.runner_up_score == pytest.approx(top.scores[i, 1], abs=1e-5)
+        for side in (e, e.against):
+            for lines in (side.term_lines(), side.feature_lines()):
+                assert sum(value for _, value in lines) == pytest.approx(side.score, abs=1e-5)
 
 
 def test_any_class_can_be_explained(Classifier, problem):

@@ -186,7 +186,8 @@ def test_what_to_expect_is_said(large, caplog):
     figures = classifier.self_check_.summary()
     assert caplog.messages[-1] == (
         f"on held-out documents: accuracy {figures['accuracy']:.1%}, "
-        f"macro F1 {figures['macro_f1']:.1%}, true class in reach {figures['recall']:.1%}, "
+        f"macro F1, mean of the per-class F1 {figures['macro_f1']:.1%}, "
+        f"true class in the top 20 {figures['top_20']:.1%}, "
         f"calibration error {classifier.calibration_error_:.3f}"
     )
     accuracy = classifier.score(large.X[1200:], large.y[1200:])

@@ -363,7 +363,7 @@ def test_a_forged_snapshot_is_checked_as_any_model(path, often):
 
 def test_a_label_that_makes_strings_objects(path, often):
     teacher = teach(path, 3)
-    teacher.teach(NEW[:1], ["x" * 100_000])
+    teacher.teach(NEW[:1], ["x" * 10_000])
     teacher._snapshots.wait()
     assert not snapshot_path(path).exists()
     assert load(path).classes_.dtype.kind == teacher.model.classes_.dtype.kind == "U"

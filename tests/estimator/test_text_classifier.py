@@ -48,6 +48,44 @@ def model(fitted):
     return pickle.loads(pickle.dumps(fitted))
 
 
+def test_an_explanation_shows_first_what_decides():
+    topics = ["owl beak night", "bear honey den", "fox tail hole", "elk antler moss"]
+    texts = [f"the {topic} in a wood {i}" for topic in topics for i in range(8)]
+    labels = [topic.split()[0] for topic in topics for _ in range(8)]
+    fitted = TextClassifier(random_state=0).fit(texts, labels)
+    [why] = fitted.explain(["in the the the wood honey and a beak"], classes=["bear"])
+    everywhere = {"the", "in", "a", "wood", "in a", "a wood"}
+    assert {"the", "in", "a", "wood"} <= set(why.common) <= everywhere
+    assert set(list(why.terms)[:2]) == {"honey", "beak"}
+    assert not everywhere & set(why.terms)
+    assert why.against.common.keys() == why.common.keys()
+    for side in (why, why.against):
+        lines = dict(side.term_lines())
+        [folded] = [name for name in lines if name.startswith("(shared by most classes: ")]
+        assert lines[folded] == pytest.approx(sum(side.common.values()))
+        assert sum(lines.values()) == pytest.approx(side.score)
+        features = dict(side.feature_lines())
+        both = side.features["cosine"] + side.features["dampened_cosine"]
+        assert features["cosine"] == pytest.approx(both)
+        assert "dampened_cosine" not in features
+        assert sum(features.values()) == pytest.approx(side.score, rel=1e-5)
+    shown = str(why)
+    assert shown.index("honey") < shown.index("(shared by most") < shown.index("(other terms)")
+    assert "difference" in shown.splitlines()[1]
+    assert "<th>difference</th>" in why._repr_html_()
+
+
+def test_topics_of_a_few_large_classes_are_not_common_terms():
+    topics = ["owl", "bear", "fox"]
+    texts = [f"about {topic} {i}" for topic in topics for i in range(60)]
+    texts += [f"about {topic} beside bear" for topic in topics]
+    labels = [*np.repeat(topics, 60).tolist(), *topics]
+    fitted = TextClassifier(random_state=0).fit(texts, labels)
+    [why] = fitted.explain(["about a bear beside"])
+    assert "about" in why.common
+    assert "beside" in why.terms  # every class has it, hardly a document does
+
+
 def test_is_the_vectorizer_and_the_classifier(fitted):
     vectorizer = TextVectorizer()
     inner = LongTailClassifier(random_state=0).fit(vectorizer.fit_transform(TEXTS), LABELS)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from longtail._constants import FIGURES, LABEL_FORMS, RESIDUALS, SCORERS
+from longtail._constants import EXPECTED, FIGURES, LABEL_FORMS, RESIDUALS, SCORERS
 from longtail._kernels.sizes import N_BENDS, N_SCORE_FEATURES
 from longtail.store import open_model, pack_texts, write_model
 from longtail.store.format_1 import split_text_parameters
@@ -102,9 +102,16 @@ def _with_names(seed: Content) -> Content:
     estimators["TextVectorizer"] |= {"stop_words": ["the"], "char_ngram_range": [3, 4]}
     values = header["values"] | {
         "columns/text": ["title", "body"],
-        "columns/label": "class",
+        "columns/label": ["class"],
+        "columns/label_separator": ";",
+        "columns/format": "csv",
+        "columns/header": False,
+        "columns/delimiter": "|",
+        "columns/quotes": True,
+        "columns/encoding": "latin-1",
         "label_form/form": LABEL_FORMS.index("lists"),
         "label_form/n_columns": 0,
+        "n_fitted_documents": 12,
         "memory/per_class": 2,
         "memory/n_changed": 3,
     }
@@ -133,6 +140,7 @@ def _with_sets(seed: Content) -> Content:
         "check/scorer_figures": random.random((len(SCORERS), len(FIGURES))),
         "check/recalls": np.array([0.4, 0.5, 0.6, 0.7]),
         "check/residual_figures": random.random((len(RESIDUALS), len(FIGURES))),
+        "check/expected": random.random((len(EXPECTED), 3)),
         "check/mixture": np.array([1.1, 0.9]),
         "check/mixture_slopes": np.array([0.1, -0.2]),
         "check/feature_shifts": random.normal(size=(2, N_SCORE_FEATURES)) / 9,
@@ -151,6 +159,7 @@ def _with_sets(seed: Content) -> Content:
         "calibrator/short_slope": 1.5,
         "label_form/form": LABEL_FORMS.index("dense indicator"),
         "label_form/n_columns": 30,
+        "n_fitted_documents": 12,
         "check/scorer": 3,
         "check/residuals": 2,
         "check/postings_per_class": 4,

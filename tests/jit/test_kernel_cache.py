@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import hashlib
 import json
 import os
 import shutil
@@ -119,7 +120,7 @@ def test_folders_are_read_in_order_and_need_not_be_writable(installation):
     cache.chmod(0o555)
     compiled, [warning] = installation.run()
     assert compiled == KERNELS
-    assert "none of these folders can be written" in warning
+    assert "none of these folders can be written, by this user alone" in warning
     assert "NUMBA_CACHE_DIR" in warning
     home.chmod(0o755)
     assert installation.run() == (KERNELS, [])
@@ -140,6 +141,42 @@ def test_other_sources_and_damaged_files_are_compiled_again(installation):
     types = installation.kernels / "types.py"  # named tuples, which both kernels could take
     types.write_text(types.read_text() + "\n# another version\n")
     assert installation.run(NUMBA_CACHE_DIR=given) == (KERNELS, [])
+
+
+@pytest.mark.parametrize("hole", ["folder", "file", "link", "owner of the folder", "owner"])
+def test_what_others_may_write_is_not_read(installation, hole):
+    if hole.startswith("owner") and os.geteuid() != 0:
+        pytest.skip("only root may give files away")
+    given = str(installation.given)
+    installation.run(NUMBA_CACHE_DIR=given)
+    kept = installation.kept_in(installation.given)
+    folder, marker = kept[0].parent, installation.home / "ran"
+    content = b"cos\nsystem\n(S'touch " + os.fsencode(marker) + b"'\ntR."
+    poison = hashlib.sha256(content).digest() + content
+    for path in kept:
+        path.write_bytes(poison)
+    if hole == "folder":
+        folder.chmod(0o777)
+    elif hole == "link":
+        folder.rename(folder.with_name("elsewhere"))
+        folder.symlink_to(folder.with_name("elsewhere"))
+    elif hole == "owner of the folder":
+        os.chown(folder, 54_321, 54_321)
+    for path in kept if hole in ("file", "owner") else ():
+        path.chmod(0o666) if hole == "file" else os.chown(path, 54_321, 54_321)
+    assert installation.run(NUMBA_CACHE_DIR=given) == (KERNELS, [])
+    assert not marker.exists()
+
+
+def test_others_may_read_but_not_write_what_is_kept(installation):
+    before = os.umask(0)
+    try:
+        installation.run(NUMBA_CACHE_DIR=str(installation.given))
+    finally:
+        os.umask(before)
+    for path in installation.kept_in(installation.given):
+        assert path.stat().st_mode & 0o777 == 0o644
+        assert path.parent.stat().st_mode & 0o777 == 0o755
 
 
 def test_processes_may_start_together_on_an_empty_cache(installation):

@@ -9,6 +9,7 @@ import os
 import random
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import textwrap
@@ -17,6 +18,7 @@ import time
 import traceback
 import warnings
 from collections import Counter
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -629,3 +631,65 @@ def test_a_teacher_used_on_both_sides_of_a_fork(path):
     assert Child(teach_inherited, teacher).wait() == (0, ["2"])
     assert teacher.teach(NEW[:1], ["after"]) == 3
     assert {"before", "child", "after"} <= set(load(path).classes_)
+
+
+# Ctrl-C
+
+
+class Interruption:
+    """Raises KeyboardInterrupt before the n-th line that a call runs in what holds a journal."""
+
+    FILES = ("teacher.py", "journal.py", "journal_database.py", "contextlib.py")
+
+    def __init__(self, at):
+        self.left = at
+
+    def __call__(self, frame, event, _):
+        if Path(frame.f_code.co_filename).name not in self.FILES:
+            return None
+        if event == "line":
+            self.left -= 1
+            if self.left == 0:
+                raise KeyboardInterrupt
+        return self
+
+    def of(self, call):
+        """Return the interrupt, with the frames that it holds, or None where the call ended."""
+        before = sys.gettrace()
+        sys.settrace(self)
+        try:
+            call()
+        except KeyboardInterrupt as interrupt:
+            return interrupt
+        finally:
+            sys.settrace(before)
+        return None
+
+
+@pytest.mark.parametrize("action", ["teach", "undo", "refresh", "compact"])
+def test_an_interrupt_anywhere_leaves_no_transaction_open(path, action):
+    teacher = Teacher(path)
+    teacher.teach(NEW[:1], ["first"])
+    actions = {
+        "teach": lambda: teacher.teach(NEW[1:2], ["again"]),
+        "undo": teacher.undo,
+        "refresh": teacher.refresh,
+        "compact": teacher.compact,
+    }
+    line, interrupted = 0, 0
+    while True:
+        line += 1
+        if action in ("undo", "compact"):
+            teacher.teach(NEW[1:2], ["again"])
+        interrupt = Interruption(line).of(actions[action])
+        if interrupt is None:
+            break
+        interrupted += 1
+        with closing(sqlite3.connect(journal_path(path), 0)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            other.execute("ROLLBACK")
+        del interrupt
+    assert interrupted > 20
+    teacher.teach(NEW[2:3], ["last"])
+    assert_same_model(load(path), teacher.model)
+    teacher.close()

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from starlette.testclient import TestClient
 
-from longtail import TextClassifier
+from longtail import TextClassifier, load
 from longtail.serve.app import create_app
 from longtail.serve.settings import Settings, Token
 
@@ -79,6 +79,14 @@ def sets_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def model_file(fitted_file: Path, tmp_path: Path) -> Path:
     path = tmp_path / "animals.longtail"
     shutil.copy(fitted_file, path)
+    return path
+
+
+@pytest.fixture(scope="session")
+def columns_file(fitted_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The model, with what it was told about its tables: texts stand in two columns."""
+    path = tmp_path_factory.mktemp("serve") / "columns.longtail"
+    load(fitted_file).set_columns(["subject", "body"], "animal", "; ").save(path)
     return path
 
 

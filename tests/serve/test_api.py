@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+import re
+import shutil
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +18,14 @@ import pytest
 from starlette.testclient import TestClient
 
 import longtail
+from longtail.serve.access import Caller
 from longtail.serve.app import create_app
+from longtail.serve.audit import MOST_REFUSALS, AuditTrail
 from longtail.serve.class_details import encode_id
+from longtail.serve.class_names import ClassNames
+from longtail.serve.metrics import Metrics
+from longtail.serve.monitoring import Monitor
+from longtail.serve.predictions import predict
 from longtail.serve.served_model import Snapshot
 from longtail.serve.settings import Limits, Settings
 from tests.serve.conftest import BEARER, READ, TOKENS, make_documents, version_of
@@ -20,15 +33,16 @@ from tests.serve.conftest import BEARER, READ, TOKENS, make_documents, version_o
 TEXT = "a large animal eats honey in its den"
 
 
-def teach(client: TestClient, text: str, label: Any, **more: Any) -> Any:
+def teach(client: TestClient, text: Any, label: Any, **more: Any) -> Any:
     document = {"text": text, "label": label}
     body = {"documents": [document], "version": "*"} | more
     return client.post("/v1/teach", json=body, headers=BEARER)
 
 
-def best(client: TestClient, text: str) -> Any:
+def best(client: TestClient, text: Any) -> Any:
     body = {"documents": [text], "k": 1}
-    return client.post("/v1/predict", json=body).json()["results"][0]["labels"][0]
+    labels = client.post("/v1/predict", json=body).json()["results"][0]["labels"]
+    return labels[0] if labels else None
 
 
 def problem(response: Any, status: int) -> dict[str, Any]:
@@ -38,6 +52,44 @@ def problem(response: Any, status: int) -> dict[str, Any]:
     assert body["status"] == status
     assert {"type", "title", "detail"} <= body.keys()
     return body
+
+
+def test_a_text_without_a_known_word_has_no_class(client: TestClient) -> None:
+    for more in ({}, {"precision": 0.9}, {"precision": 0.9, "each": True}):
+        body = {"documents": ["", "zzzqq", TEXT], **more}
+        *unknown, known = client.post("/v1/predict", json=body).json()["results"]
+        for result in unknown:
+            assert result["labels"] == result["classes"] == []
+            assert (result["abstained"], result["none"]) == (True, 1.0)
+        assert known["classes"]
+    lines = client.post(
+        "/v1/predict", content='"zzzqq"\n', headers={"Content-Type": "application/x-ndjson"}
+    )
+    assert json.loads(lines.text)["abstained"] is True
+
+
+def test_each_label_can_be_asked_to_be_that_probable(client: TestClient, model_file: Path) -> None:
+    model, (texts, _) = longtail.load(model_file), make_documents(8, seed=5)
+    top = model.predict_proba_topk(texts, 1)
+    answers = {}
+    for each in (False, True):
+        threshold = model.threshold_for(0.8, each=each)
+        query: dict[str, Any] = {"precision": 0.8, "each": each}
+        shown = client.get("/v1/threshold", params=query).json()
+        assert shown["threshold"] == threshold.threshold
+        answer = client.post("/v1/predict", json={"documents": texts, **query}).json()
+        assert answer["threshold"]["threshold"] == threshold.threshold
+        kept = [not result["abstained"] for result in answer["results"]]
+        assert kept == threshold.keeps(top)[:, 0].tolist()
+        lines = client.post(
+            "/v1/predict",
+            params={"k": 1, **query},
+            content="\n".join(json.dumps(text) for text in texts),
+            headers={"Content-Type": "application/x-ndjson"},
+        ).text.splitlines()
+        assert [not json.loads(line)["abstained"] for line in lines] == kept
+        answers[each] = sum(kept)
+    assert 0 < answers[True] < answers[False]
 
 
 def test_predictions_are_those_of_the_model(client: TestClient, model_file: Path) -> None:
@@ -50,8 +102,9 @@ def test_predictions_are_those_of_the_model(client: TestClient, model_file: Path
     for row, result in enumerate(answer["results"]):
         found = [entry["label"] for entry in result["classes"]]
         probabilities = [entry["probability"] for entry in result["classes"]]
-        assert found == top.classes[row, :4].tolist()
-        assert probabilities == top.scores[row, :4].tolist()
+        n_found = 0 if texts[row] == "" or "script" in texts[row] else 4
+        assert found == top.classes[row, :n_found].tolist()
+        assert probabilities == top.scores[row, :n_found].tolist()
         assert result["none"] == pytest.approx(max(0, 1 - top.scores[row].sum()), abs=1e-12)
         is_sure = top.scores[row, 0] >= threshold.threshold
         assert result["labels"] == (found[:1] if is_sure else [])
@@ -81,6 +134,10 @@ def test_an_explanation_adds_up_and_finds_its_terms(client: TestClient) -> None:
         terms = sum(term["contribution"] for term in part["terms"])
         assert terms + part["rest"] + part["constant"] == pytest.approx(part["score"])
         assert sum(part["features"].values()) == pytest.approx(part["score"])
+        for lines in (part["term_lines"], part["feature_lines"]):
+            assert sum(value for _, value in lines) == pytest.approx(part["score"])
+        assert [name for name, _ in part["feature_lines"]].count("cosine") == 1
+        assert "dampened_cosine" not in dict(part["feature_lines"])
     named = [
         [term["term"] for term in answer[key]["terms"]] for key in ("explanation", "runner_up")
     ]
@@ -208,6 +265,71 @@ def test_changes_need_a_token_that_teaches(client: TestClient, model_file: Path)
     assert "secret" not in json.dumps(trail)
 
 
+def test_no_change_without_its_record(model_file: Path) -> None:
+    settings = Settings(tokens=TOKENS, audit=Path("/dev/full"))
+    body = {"documents": [{"text": "x", "label": "bear"}], "version": "*"}
+    with TestClient(create_app(model_file, settings), "http://127.0.0.1") as client:
+        answer = teach(client, "x", "bear")
+        assert "nothing was changed" in problem(answer, 503)["detail"]
+        assert (
+            "nothing was changed"
+            in problem(client.post("/v1/reload", headers=BEARER), 503)["detail"]
+        )
+        problem(client.post("/v1/teach", json=body), 401)
+        assert client.get("/v1/changes").json()["total"] == 0
+        assert 'longtail_audit_lost_total{reason="failed"} 3.0' in client.get("/metrics").text
+
+
+def test_a_change_that_was_made_is_acknowledged(client: TestClient, monkeypatch: Any) -> None:
+    """Whatever becomes of its second record: who repeats it would teach twice."""
+    write, n_written = os.write, []
+
+    def fail(file: int, line: bytes) -> int:
+        n_written.append(line)
+        if b'"done"' in line:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write(file, line)
+
+    monkeypatch.setattr("longtail.serve.audit.os.write", fail)
+    assert teach(client, "x", "bear").json()["change"] == 1
+    assert b'"begun"' in n_written[0]
+    assert 'longtail_audit_lost_total{reason="failed"} 1.0' in client.get("/metrics").text
+
+
+def test_refusals_do_not_fill_the_disk(tmp_path: Path, monkeypatch: Any) -> None:
+    lost: list[str] = []
+    now = 1_000_000.0
+    monkeypatch.setattr("longtail.serve.audit.time.monotonic", lambda: now)
+    trail = AuditTrail(tmp_path / "trail", lost.append)
+    caller = Caller("", "192.0.2.1", False)
+    for _ in range(1_000):
+        trail.record_refusal(caller, "POST /v1/teach", "This needs a token")
+    trail.record(Caller("ann", "192.0.2.2", True), "teach", "done")
+    now += 60
+    trail.record_refusal(caller, "POST /v1/undo", "This needs a token")
+    trail.close()
+    entries = [json.loads(line) for line in (tmp_path / "trail").read_text().splitlines()]
+    assert len(entries) == MOST_REFUSALS + 3
+    assert [entry["action"] for entry in entries[-3:]] == ["teach", "refusals", "POST /v1/undo"]
+    assert entries[-2]["outcome"].startswith(f"{1_000 - MOST_REFUSALS} more")
+    assert lost == ["too many"] * (1_000 - MOST_REFUSALS)
+
+
+def test_a_line_that_was_cut_short_spoils_no_other(tmp_path: Path, monkeypatch: Any) -> None:
+    write = os.write
+    trail = AuditTrail(tmp_path / "trail")
+    caller = Caller("ann", "192.0.2.1", True)
+    monkeypatch.setattr("longtail.serve.audit.os.write", lambda f, line: write(f, line[:10]))
+    with pytest.raises(OSError, match="in part"):
+        trail.begin(caller, "teach")
+    monkeypatch.undo()
+    trail.record(caller, "teach", "done")
+    trail.close()
+    torn, whole = (tmp_path / "trail").read_text().splitlines()
+    assert len(torn) == 10
+    assert json.loads(whole)["outcome"] == "done"
+
+
 def test_reading_needs_a_token_where_others_can_ask(model_file: Path) -> None:
     settings = Settings(host="0.0.0.0", tokens=TOKENS, allowed_hosts=("taxa.example",))
     with TestClient(create_app(model_file, settings), "http://taxa.example") as client:
@@ -219,6 +341,29 @@ def test_reading_needs_a_token_where_others_can_ask(model_file: Path) -> None:
         assert client.get("/health/ready").status_code == 200
         assert client.get("/").status_code == 200
         problem(client.get("/", headers={"host": "evil.example"}), 421)
+
+
+def test_without_a_name_a_service_is_reached_by_addresses(model_file: Path) -> None:
+    app = create_app(model_file, Settings(host="0.0.0.0", tokens=TOKENS))
+    with TestClient(app, "http://10.0.0.7:8080") as client:
+        for host in ("10.0.0.7:8080", "[2001:db8::1]:8080", "localhost:8080"):
+            assert client.get("/health/ready", headers={"host": host}).status_code == 200
+        for host in ("evil.example", "10.0.0.7.evil.example:8080", ""):
+            problem(client.get("/health/ready", headers={"host": host}), 421)
+
+
+def test_no_answer_leads_elsewhere(client: TestClient) -> None:
+    for path in ("/v1/classes/", "/v1/model/", "/v1/changes/"):
+        problem(client.get(path, headers=BEARER, follow_redirects=False), 404)
+
+
+def test_reading_may_need_a_token_on_this_machine(model_file: Path) -> None:
+    app = create_app(model_file, Settings(tokens=TOKENS, require_token=True))
+    with TestClient(app, "http://127.0.0.1") as client:
+        problem(client.post("/v1/predict", json={"documents": ["x"]}), 401)
+        reading = {"Authorization": f"Bearer {READ}"}
+        assert client.get("/v1/classes", headers=reading).status_code == 200
+        assert client.get("/health/ready").status_code == 200
 
 
 def test_limits(model_file: Path) -> None:
@@ -238,6 +383,58 @@ def test_limits(model_file: Path) -> None:
 
         headers = {"content-type": "application/json"}  # and no length
         problem(client.post("/v1/predict", content=pieces(), headers=headers), 413)
+
+
+def test_a_stream_is_longer_than_other_bodies_and_there_are_few(model_file: Path) -> None:
+    limits = Limits(body_bytes=1_000, streams=1)
+    lines = "\n".join(json.dumps(f"honey {i}") for i in range(1_000))
+    kind = {"content-type": "Application/X-NDJSON; charset=utf-8"}
+    app = create_app(model_file, Settings(tokens=TOKENS, limits=limits))
+    with TestClient(app, "http://127.0.0.1") as client:
+        problem(client.post("/v1/explain", content=lines, headers=kind), 413)
+        for _ in range(2):  # the place of a stream is free after it
+            answer = client.post("/v1/predict", content=lines, headers=kind)
+            assert len(answer.text.splitlines()) == 1_000
+        app._n_streams = 1
+        problem(client.post("/v1/predict", content=lines, headers=kind), 503)
+
+
+def test_large_bodies_share_what_they_take(model_file: Path) -> None:
+    limits = Limits(bodies_bytes=100_000)
+    app = create_app(model_file, Settings(tokens=TOKENS, limits=limits))
+    small = {"documents": ["honey"]}
+    with TestClient(app, "http://127.0.0.1") as client:
+        for _ in range(3):  # what is taken is given back
+            large = {"documents": ["x" * 75_000] * 2}
+            assert client.post("/v1/predict", json=large).status_code == 200
+        answer = client.post("/v1/predict", json={"documents": ["x" * 90_000] * 2})
+        assert problem(answer, 503)["detail"].startswith("Too many large requests")
+        assert answer.headers["retry-after"] == "1"
+        assert client.post("/v1/predict", json=small).status_code == 200
+
+
+def test_searches_that_hang_stop_nothing_else(model_file: Path, monkeypatch: Any) -> None:
+    released = threading.Event()
+    monkeypatch.setattr(ClassNames, "search", lambda *_: [released.wait(60)][:0])
+    limits = Limits(queued_reads=3, answer_seconds=1.0)
+    app = create_app(model_file, Settings(tokens=TOKENS, limits=limits))
+    try:
+        with (
+            TestClient(app, "http://127.0.0.1") as client,
+            ThreadPoolExecutor(40) as threads,  # more than any pool of threads has
+        ):
+            search = partial(client.get, "/v1/classes?query=bear&by=name")
+            searches = [threads.submit(search) for _ in range(40)]
+            assert client.post("/v1/explain", json={"text": TEXT}).status_code == 200
+            assert client.get("/v1/quality").status_code == 200
+            assert client.get("/v1/changes").status_code == 200
+            details = [problem(some.result(60), 503)["detail"] for some in searches]
+            released.set()
+    finally:
+        released.set()
+    assert {detail.split(";")[0] for detail in details} == {
+        *("3 requests are waiting already", "The answer took too long")
+    }
 
 
 def test_a_fault_shows_nothing_of_itself(client: TestClient, monkeypatch: Any) -> None:
@@ -269,6 +466,58 @@ def test_quality_and_metrics(client: TestClient) -> None:
     text = client.get("/metrics").text
     assert 'longtail_requests_total{method="POST",route="/v1/predict",status="200"} 1.0' in text
     assert "longtail_batch_documents_sum 1.0" in text
+
+
+def test_what_was_asked_is_counted(client: TestClient, model_file: Path) -> None:
+    assert client.get("/v1/quality").json()["hours"] == []
+    model, (texts, _) = longtail.load(model_file), make_documents(2, seed=7)
+    texts = ["honey zzzqq", "zzzqq", *texts]  # one document in 16 is looked at for its words
+    for some in (texts[:1], texts[1:20], texts[20:]):
+        client.post("/v1/predict", json={"documents": some})
+    top = model.predict_proba_topk(texts, 1)
+    kept = model.threshold_for(0.9).keeps(top)[:, 0]
+    hours = client.get("/v1/quality").json()["hours"]
+    assert sum(hour["n_documents"] for hour in hours) == len(texts) == 26
+    looked_at = [set(text.split()) for text in texts[::16]]
+    expected = {
+        "longtail_predicted_documents_total": 26,
+        "longtail_abstained_documents_total": 26 - kept.sum(),
+        "longtail_documents_without_known_word_total": 1,
+        "longtail_words_total": sum(map(len, looked_at)),
+        "longtail_unknown_words_total": 1,
+        "longtail_probability_count": 25,
+    }
+    text = client.get("/metrics").text
+    for name, value in expected.items():
+        assert f"\n{name} {float(value)}\n" in text
+    total = float(re.search(r"longtail_probability_sum (\S+)", text)[1])  # type: ignore[index]
+    assert total == pytest.approx(top.scores[top.valid].sum())
+
+
+def test_hours_are_counted_apart_and_the_last_week_is_kept(model_file: Path) -> None:
+    now = 7200.0
+    monitor = Monitor(Metrics(), lambda: now)
+    snapshot = Snapshot(longtail.load(model_file), "1", None)
+
+    def ask(*texts: str) -> None:
+        monitor.observe(snapshot, list(texts), predict(snapshot, list(texts)))
+
+    ask("zzzqq", "honey den claws")
+    now = 7200 + 3599.0
+    ask("zzzqq")
+    now = 14_400.0
+    ask("honey den claws")
+    first, second = monitor.describe()
+    assert (first["start"], first["n_documents"]) == (7200, 3)
+    assert first["without_known_word"] == pytest.approx(2 / 3)
+    assert (first["unknown_words"], second["unknown_words"]) == (1.0, None)
+    assert (second["start"], second["n_documents"], second["without_known_word"]) == (14_400, 1, 0)
+    best = snapshot.model.predict_proba_topk(["honey den claws"], 1).scores[0, 0]
+    assert first["mean_probability"] == second["mean_probability"] == best
+    for hour in range(5, 5 + 7 * 24):
+        now = 3600.0 * hour
+        ask("honey")
+    assert monitor.describe()[0]["start"] == 5 * 3600
 
 
 def test_a_new_file_is_taken_in_and_a_wrong_one_is_not(
@@ -321,6 +570,8 @@ def test_label_sets(tmp_path: Path) -> None:
     app = create_app(path, Settings(tokens=TOKENS))
     with TestClient(app, "http://127.0.0.1") as client:
         assert client.get("/v1/model").json()["multilabel"] is True
+        served = client.get("/v1/model").json()
+        assert (served["n_documents"], served["n_labels"]) == (len(sets), sum(map(len, sets)))
         asked = {"documents": both[::40], "k": 12}
         results = client.post("/v1/predict", json=asked).json()["results"]
         assert [result["labels"] for result in results] == model.predict(both[::40])
@@ -400,8 +651,14 @@ def test_quality_and_thresholds_are_those_of_the_model(
     assert quality["health"]["n_documents"] == health.n_documents
     assert quality["health"]["advice"] == list(health.advice)
     check = model.classifier_.self_check_.summary()
-    assert quality["figures"]["accuracy"] == check["accuracy"]
-    assert quality["figures"]["calibration_error"] == model.classifier_.calibration_error_
+    figures = {figure["measure"]: figure for figure in quality["figures"]}
+    names = ["accuracy", "top_20"] if kind == "one label" else ["mean_f1", "P@5", "nDCG@5"]
+    for name in ("macro_f1", *names):
+        assert (
+            figures[name]["low"] <= figures[name]["value"] == check[name] <= figures[name]["high"]
+        )
+    assert ("accuracy" in figures) == (kind == "one label") == ("calibration_error" in figures)
+    assert ("label_calibration_error" in figures) == (kind != "one label")
     assert sum(entry["n_documents"] for entry in quality["bins"]) == quality["n_held_out"]
     n_kept = sum(entry["n_documents"] * entry["measured"] for entry in quality["bins"])
     assert n_kept == pytest.approx(model.classifier_.state_.calibrator.held_out_correct.sum())
@@ -420,3 +677,54 @@ def test_sizes_and_sums_of_changed_classes_are_those_of_the_merged_model(fitted_
         assert found.indices.tolist() == merged.indices[entries].tolist()
         assert found.centroid_sums.tolist() == merged.centroid_sums[entries].tolist()
         assert found.document_frequencies.tolist() == merged.document_frequencies.tolist()
+
+
+def test_records_are_joined_as_in_the_fit(columns_file: Path, tmp_path: Path) -> None:
+    path = Path(shutil.copy(columns_file, tmp_path / "columns.longtail"))
+    records = [
+        {"body": "in its den", "subject": "honey", "id": [7]},
+        {"subject": None, "body": 7},
+        {"text": "hoots at night"},
+    ]
+    texts = ["honey in its den", " 7", "hoots at night"]
+    with TestClient(create_app(path, Settings(tokens=TOKENS)), "http://127.0.0.1") as client:
+        named = client.get("/v1/model").json()["columns"]
+        assert named == {
+            "text": ["subject", "body"],
+            "label": ["animal"],
+            "label_separator": "; ",
+        }
+        asked = {"new_words": True}
+        expected = client.post("/v1/predict", json={"documents": texts, **asked}).json()
+        assert client.post("/v1/predict", json={"documents": records, **asked}).json() == expected
+        kind = {"content-type": "application/x-ndjson"}
+        lines = "\n".join(map(json.dumps, [*records, {"subject": "honey"}]))
+        *answers, last = client.post("/v1/predict", content=lines, headers=kind).text.splitlines()
+        assert [json.loads(a)["classes"] for a in answers] == [
+            result["classes"] for result in expected["results"]
+        ]
+        assert "an object with subject and body" in json.loads(last)["error"]["detail"]
+        explained = [
+            client.post("/v1/explain", json={"text": text}).json()
+            for text in (records[0], texts[0])
+        ]
+        assert explained[0] == explained[1]
+        for wrong in ({"subject": "honey"}, {"subject": ["honey"], "body": ""}, {}):
+            refused = problem(client.post("/v1/predict", json={"documents": ["a", wrong]}), 422)
+            assert "document 1 must be a text, or an object with 'subject' and" in refused["detail"]
+        long = {"subject": "a" * 60_000, "body": "b" * 60_000}
+        refused = problem(client.post("/v1/predict", json={"documents": [long]}), 422)
+        assert "longer than 100,000 characters" in refused["detail"]
+        assert (
+            "no text" in problem(teach(client, {"subject": "", "body": ""}, "zebra"), 422)["detail"]
+        )
+        answer = teach(client, {"subject": "stripes", "body": "savannah"}, "zebra")
+        assert answer.status_code == 200
+        forgotten = {"documents": [{"text": "stripes savannah", "label": "zebra"}], "version": "*"}
+        assert client.post("/v1/forget", json=forgotten, headers=BEARER).status_code == 200
+
+
+def test_a_model_that_was_told_no_columns(client: TestClient) -> None:
+    assert client.get("/v1/model").json()["columns"] is None
+    assert best(client, {"text": "hoots"}) == best(client, "hoots")
+    problem(client.post("/v1/predict", json={"documents": [{"body": "hoots"}]}), 422)

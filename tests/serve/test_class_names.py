@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+import sys
+from typing import Any
+
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from longtail.serve.class_names import ClassNames, fold
+from longtail.serve.class_names import ClassNames, compare, fold
 
 NAMES = st.text("abc é", min_size=1, max_size=6).filter(lambda name: bool(name.strip()))
 CLASSES = st.dictionaries(NAMES, st.none() | NAMES, min_size=1, max_size=12)
@@ -52,3 +56,43 @@ def test_every_name_with_a_prefix_is_found_exact_ones_first(
 def test_a_word_of_a_name_goes_before_names_that_are_only_alike() -> None:
     names = ClassNames.index(np.array(["onerous one", "terror", "x onerror=alert"]))
     assert names.search("onerror", 3)[0] == ("x onerror=alert", "fuzzy")
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.text("ab\0é\U0001f43b", min_size=1, max_size=90),
+    st.lists(st.text("ab\0é\U0001f43b", max_size=90), max_size=5),
+)
+def test_likeness_is_that_of_the_longest_common_subsequence(query: str, names: list[str]) -> None:
+    letters = query[:64].rstrip("\0")
+    expected = []
+    for name in names:
+        start = name[: len(query[:64]) + 2]
+        longest = [0] * (len(start) + 1)
+        for letter in letters.replace("\0", "\1"):
+            row = [0]
+            for j, other in enumerate(start):
+                is_same = letter == other
+                row.append(longest[j] + 1 if is_same else max(row[j], longest[j + 1]))
+            longest = row
+        expected.append(2.0 * longest[-1] / (len(query[:64]) + len(start)))
+    assert compare(query, names).tolist() == expected
+
+
+def test_the_work_of_a_search_is_bounded() -> None:
+    """Counted in calls of functions: letters are compared all at once."""
+    letters = ("".join(some) for some in itertools.product("ab", repeat=11))
+    names = ClassNames.index(np.array([(start * 90)[:990] for start in letters]))
+    n_calls = 0
+
+    def count(_: Any, event: str, __: Any) -> None:
+        nonlocal n_calls
+        n_calls += event in ("call", "c_call")
+
+    sys.setprofile(count)
+    try:
+        found = names.search("ab" * 500, 500)
+    finally:
+        sys.setprofile(None)
+    assert len(found) == 500
+    assert n_calls < 100_000

@@ -11,6 +11,8 @@ import pytest
 from starlette.testclient import TestClient
 
 import longtail
+from longtail.serve.app import create_app
+from longtail.serve.settings import Settings
 from tests.serve.conftest import BEARER, Running
 
 ANNIF_PROJECT = """
@@ -98,6 +100,33 @@ def test_label_studio(client: TestClient) -> None:
     for configuration in ("<View/>", "<", "<!DOCTYPE x [<!ENTITY a 'b'>]><View>&a;</View>"):
         refused = client.post("/predict", json={"tasks": [], "label_config": configuration})
         assert refused.status_code == 422
+
+
+def test_tasks_of_label_studio_have_the_columns_of_the_fit(columns_file: Path) -> None:
+    configuration = CONFIGURATION.replace("$text", "$body")
+    tasks = [{"data": {"subject": "honey", "body": "den"}}, {"data": {"body": "honey den"}}]
+    with TestClient(create_app(columns_file, Settings()), "http://127.0.0.1") as client:
+        body = {"tasks": tasks, "label_config": configuration}
+        joined, shown = client.post("/predict", json=body).json()["results"]
+        assert joined == shown  # a task that lacks a column is what it shows
+        # A field that is no column is the text itself.
+        task = {"data": {"text": "hoots", "subject": "honey", "body": "den"}}
+        body = {"tasks": [task], "label_config": CONFIGURATION}
+        [result] = client.post("/predict", json=body).json()["results"]
+        assert result["result"][0]["value"]["taxonomy"] == [["owl"]]
+
+
+def test_tables_of_mlflow_have_the_columns_of_the_fit(columns_file: Path) -> None:
+    pd = pytest.importorskip("pandas")
+    from longtail.integrations.mlflow import LongtailModel
+
+    model = LongtailModel(longtail.load(columns_file))
+    expected = model.predict(["honey den"])
+    for table in (
+        pd.DataFrame({"body": ["den"], "subject": ["honey"]}),
+        {"text": ["honey den"]},
+    ):
+        assert model.predict(table).equals(expected)
 
 
 # MLflow's own modules warn of a type hint when they are imported.

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx2 as httpx
 import pytest
 
 from tests.serve.conftest import Running
@@ -107,7 +108,7 @@ def wait_for_top(page: Any, label: str) -> None:
 
 def write(page: Any, text: str) -> None:
     page.fill("#text", text)
-    page.wait_for_selector("#highlighted")
+    page.wait_for_selector("#highlighted, #no-known-word")
 
 
 def choose_new(page: Any, label: str, shown: str | None = None) -> None:
@@ -191,6 +192,33 @@ def test_two_browsers_teach_at_once(open_page: Callable[..., Any]) -> None:
     first.wait_for_selector("#history td:has-text('firebird')")
 
 
+def test_a_precision_on_average_or_of_each_answer(open_page: Callable[..., Any]) -> None:
+    page = open_page()
+    page.fill("#text", "zzzqq")
+    says(page, "#candidates", "no known word, so no class")
+    says(page, "#none", "100 %")
+    assert page.locator("#verdict").count() == 0
+    page.click("#tab-quality")
+    page.locator("#precision").fill("50")
+    says(page, "#operating-point", "With 50 % on average, the model decides")
+    says(page, "#operating-point", "those from 25 % probability on")  # however good the model is
+    page.locator("#precision").fill("60")
+    page.get_by_role("radio", name="each answer at least 60 %").check()
+    says(page, "#operating-point", "With each answer at least 60 %, the model decides")
+    says(page, "#operating-point", "those from 60 % probability on")
+    page.reload()
+    says(page, "#operating-point", "With each answer at least 60 %")
+    says(page, "#asked", "in the last week")
+    page.click("#asked summary")
+    assert "%" in page.locator("#asked tbody tr").first.inner_text()
+    assert page.locator("#queue-of-each").is_checked()
+    page.click("#tab-try")
+    page.fill("#text", "the large animal lives near honey den claws bear")
+    says(page, "#verdict", "At least 60 % probable.")
+    page.fill("#text", "a")
+    says(page, "#verdict", "Less than 60 % probable: a person should look.")
+
+
 def test_queue(open_page: Callable[..., Any], tmp_path: Path) -> None:
     page = open_page()
     page.click("#tab-queue")
@@ -202,6 +230,7 @@ def test_queue(open_page: Callable[..., Any], tmp_path: Path) -> None:
     page.set_input_files("#queue-file", str(table))
     page.wait_for_selector("#queue-text")
     assert page.locator("#queue-text").text_content() == 'quux, "y"'  # the least certain
+    says(page, "#queue-item .candidates", "no known word")
     page.keyboard.press("s")
     says(page, "#queue-progress", "3 w")
     page.keyboard.press("a")
@@ -221,6 +250,36 @@ def test_queue(open_page: Callable[..., Any], tmp_path: Path) -> None:
     assert [record["id"] for record in records] == ["0", "1", "2", "3"]
     assert [record["label"] for record in records] == ["bear", "owl", "wolf", None]
     assert {record["how"] for record in records} == {"accepted", "by precision", None}
+
+
+def test_a_queue_reads_the_columns_of_the_fit(
+    browser: Any, columns_file: Path, start: Callable[..., Running], tmp_path: Path
+) -> None:
+    path = shutil.copy(columns_file, tmp_path / "columns.longtail")
+    service = start(Path(path))
+    for open_one in _open_pages(browser, service):
+        page = open_one()
+        page.click("#tab-queue")
+        table = tmp_path / "mail.csv"
+        table.write_text('id,body,subject\n1,"the large animal lives near a den",honey claws\n')
+        page.set_input_files("#queue-file", str(table))
+        says(page, "#queue-text", "honey claws the large animal lives near a den")
+        assert page.locator("#queue-column").input_value() == "subject + body"
+        page.keyboard.press("a")
+        says(page, "#status", "accepted")
+        changes = httpx.get(
+            f"{service.address.rstrip('/')}/v1/changes",
+            headers={"Authorization": f"Bearer {service.token}"},
+        ).json()["changes"]
+        assert changes[0]["content"]["documents"] == [
+            "honey claws the large animal lives near a den"
+        ]
+        page.select_option("#queue-column", "body")
+        says(page, "#queue-text", "the large animal")
+        other = tmp_path / "other.csv"
+        other.write_text("id,body\n1,a den\n2,a pond\n")
+        page.set_input_files("#queue-file", str(other))
+        says(page, "#alert", "fitted on subject and body; this file has no column subject")
 
 
 def test_a_queue_goes_back_and_undoes(open_page: Callable[..., Any], tmp_path: Path) -> None:
@@ -291,7 +350,7 @@ def test_keyboard_only(open_page: Callable[..., Any]) -> None:
     page = open_page()
     page.focus("#text")
     page.keyboard.type("scales fire")
-    page.wait_for_selector("#highlighted")
+    page.wait_for_selector("#no-known-word")
     search = page.get_by_role("combobox").first
     for _ in range(20):
         page.keyboard.press("Tab")
@@ -310,7 +369,7 @@ def test_keyboard_only(open_page: Callable[..., Any]) -> None:
     page.focus("#precision")
     before = page.locator("#operating-point").inner_text()
     page.keyboard.press("Home")
-    says(page, "#operating-point", "At 50 %")
+    says(page, "#operating-point", "With 50 % on average")
     assert page.locator("#operating-point").inner_text() != before
 
 
@@ -357,3 +416,8 @@ def test_accessible_on_a_phone_and_without_errors(
                               "v.nodes.map(n => n.html.slice(0, 200))]))")  # fmt: skip
         serious = [entry for entry in found if entry[1] in ("serious", "critical")]
         assert serious == [], tab
+    # Quality shows what `evaluate` measures for this kind of model.
+    measures = page.locator("#view-quality dl").first.inner_text()
+    assert ("mean F1 of the documents' label sets" in measures) == (scheme == "light")
+    assert ("accuracy" in measures) == (scheme == "dark")
+    assert " to " in measures

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import select
 import socket
 import subprocess
 import sys
@@ -20,6 +21,7 @@ import uvicorn
 import longtail
 from longtail.serve.app import create_app
 from longtail.serve.protocol import make_protocol
+from longtail.serve.server import bind
 from longtail.serve.settings import Limits, Settings
 from tests.serve.conftest import BEARER, TOKENS, Running
 
@@ -131,6 +133,88 @@ def test_slow_and_too_many_clients_are_sent_away(impatient: int) -> None:
     assert b"application/problem+json" in refused
 
 
+def send_without_end(port: int, head: bytes, piece: bytes, pause: float, most: int) -> bytes:
+    """Send a chunked body until something is answered; return what came."""
+    chunk = b"%x\r\n%s\r\n" % (len(piece), piece)
+    with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
+        connection.sendall(head + b"Host: localhost\r\nTransfer-Encoding: chunked\r\n\r\n")
+        n_sent = 0
+        try:
+            while n_sent < most and not select.select([connection], [], [], pause)[0]:
+                connection.sendall(chunk)
+                n_sent += len(piece)
+            assert n_sent < most, "a body without end was read to its end"
+            return connection.recv(65_536)
+        except ConnectionError:
+            return b""
+
+
+STREAM = b"Content-Type: application/x-ndjson\r\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "headers"),
+    [
+        (b"POST /v1/explain", STREAM),
+        (b"POST /predict", STREAM),
+        (b"POST /v1/projects/longtail/suggest", STREAM),
+        (
+            b"POST /v1/teach",
+            STREAM + b"Authorization: " + BEARER["Authorization"].encode() + b"\r\n",
+        ),
+        (b"POST /v1/predict", b"Content-Type: application/json\r\n"),
+    ],
+)
+def test_every_body_but_the_stream_of_predictions_is_bounded(
+    impatient: int, line: bytes, headers: bytes
+) -> None:
+    head = line + b" HTTP/1.1\r\n" + headers
+    large = send_without_end(impatient, head, b" " * 65_536, 0.0, 64 << 20)
+    assert large[:12] in (b"", b"HTTP/1.1 413")  # closed, which may overtake the answer
+    slow = send_without_end(impatient, head, b" ", 0.05, 100)
+    assert slow.startswith(b"HTTP/1.1 408")
+
+
+@pytest.mark.parametrize(
+    "doubled",
+    [
+        b"Content-Type: application/json\r\n" + STREAM,
+        STREAM + STREAM,
+        b"Host: elsewhere\r\n",
+        b"Authorization: Bearer x\r\nauthorization: Bearer y\r\n",
+    ],
+)
+def test_headers_that_are_there_twice_are_refused(impatient: int, doubled: bytes) -> None:
+    head = b"POST /v1/predict HTTP/1.1\r\n" + doubled
+    answer = send_without_end(impatient, head, b" ", 0.05, 100)
+    assert answer.startswith(b"HTTP/1.1 400")
+    assert b"application/problem+json" in answer
+
+
+def test_a_head_is_bounded_however_it_comes(impatient: int) -> None:
+    lines = b"".join(b"X-%d: %s\r\n" % (i, b"x" * 1_000) for i in range(100))
+    head = b"GET /v1/model HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+    for large in (head + lines, b"GET /v1/model?" + b"x" * 100_000 + head[13:]):
+        assert exchange(impatient, large + b"\r\n")[:12] in (b"", b"HTTP/1.1 400")
+    assert exchange(impatient, head + lines[:20_000] + b"\r\n\r\n").startswith(b"HTTP/1.1 200")
+
+
+def test_what_follows_a_body_is_no_header(impatient: int) -> None:
+    body = b'{"documents": [{"text": "x", "label": "y"}], "version": "*"}'
+    token = b"Authorization: " + BEARER["Authorization"].encode() + b"\r\n"
+    head = (
+        b"POST /v1/teach HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        b"Transfer-Encoding: chunked\r\nConnection: close\r\n"
+    )
+    chunked = b"%x\r\n%s\r\n0\r\n" % (len(body), body)
+    assert exchange(impatient, head + b"\r\n" + chunked + token + b"\r\n").startswith(
+        b"HTTP/1.1 401"
+    )
+    assert exchange(impatient, head + token + b"\r\n" + chunked + b"\r\n").startswith(
+        b"HTTP/1.1 200"
+    )
+
+
 def test_the_library_imports_no_web_package() -> None:
     code = (
         "import sys, longtail; longtail.TextClassifier, longtail.Teacher; import longtail.cli.app;"
@@ -180,3 +264,28 @@ def test_a_damaged_journal_is_one_sentence_at_the_start(model_file: Path) -> Non
     assert run.returncode == 1
     assert "Traceback" not in run.stderr
     assert "animals.longtail.journal" in run.stderr.replace("\n", "")
+
+
+def test_a_taken_port_is_said_before_the_model_is_loaded(tmp_path: Path) -> None:
+    not_a_model = tmp_path / "model"
+    not_a_model.write_text("nobody looks into it")
+    command = [sys.executable, "-m", "longtail", "serve", str(not_a_model), "--port"]
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        run = subprocess.run([*command, port], capture_output=True, text=True, timeout=120)
+    assert run.returncode == 1
+    [message] = [line for line in run.stderr.splitlines() if "loading" not in line]
+    assert message.startswith(f"longtail: port {port} of 127.0.0.1 is taken by another program.")
+    nowhere = [*command, "0", "--host", "192.0.2.1"]  # of no machine
+    run = subprocess.run(nowhere, capture_output=True, text=True, timeout=120)
+    assert run.returncode == 1
+    assert "longtail: cannot listen on port 0 of 192.0.2.1: Cannot assign" in run.stderr
+
+
+def test_a_host_of_several_addresses_has_one_port() -> None:
+    bound = bind("localhost", 0)
+    try:
+        assert len({listener.getsockname()[1] for listener in bound}) == 1
+    finally:
+        for listener in bound:
+            listener.close()

@@ -468,7 +468,7 @@ def test_the_journal_has_the_permissions_of_its_model(model, mode):
 
     def spy(path, flags, mode=0o777, **options):
         handle = real(path, flags, mode, **options)
-        seen[os.fspath(path)] = stat.S_IMODE(os.fstat(handle).st_mode)
+        seen.setdefault(os.fspath(path), stat.S_IMODE(os.fstat(handle).st_mode))
         return handle
 
     journal = Journal(model)

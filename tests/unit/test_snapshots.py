@@ -3,6 +3,8 @@
 import json
 import os
 import sqlite3
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ from longtail.exceptions import ModelFileError
 from longtail.store import write_model
 from longtail.store.container import read_checksum
 from longtail.store.journal import Journal, journal_path, read_journal, saving
+from longtail.store.journal_database import companions
 from longtail.store.journal_rows import StoredBatches, new_header
 from longtail.store.snapshots import (
     Snapshot,
@@ -28,6 +31,10 @@ from longtail.teaching.snapshots import Tail
 def model(tmp_path):
     write_model(tmp_path / "model", "test", {}, {"a": np.arange(3)})
     return tmp_path / "model"
+
+
+def shared_memory(model):
+    return companions(journal_path(model))[1]
 
 
 def append(model, *actions):
@@ -154,6 +161,31 @@ def test_it_has_the_permissions_of_the_model(model, mode):
     model.chmod(0o600)
     append(model, "remove")
     assert snapshot_path(model).stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("beside", [snapshot_path, journal_path, shared_memory])
+def test_what_a_link_leads_to_keeps_its_permissions(model, tmp_path, beside):
+    model.chmod(0o644)
+    private = tmp_path / "private"
+    private.write_bytes(b"")
+    private.chmod(0o600)
+    beside(model).symlink_to(private)
+    append(model, "remove")
+    assert private.stat().st_mode & 0o777 == 0o600
+
+
+def test_permissions_are_set_without_giving_up_a_lock(model):
+    append(model, "remove")
+    holder, other = Journal(model), Journal(model)
+    with holder.locked():
+        other.header()  # connects, in the same process
+        command = "import sqlite3, sys; sqlite3.connect(sys.argv[1], 0).execute('BEGIN IMMEDIATE')"
+        ended = subprocess.run(
+            [sys.executable, "-c", command, journal_path(model)], capture_output=True, check=False
+        )
+        assert b"database is locked" in ended.stderr
+    holder.close()
+    other.close()
 
 
 def forge(content):

@@ -23,7 +23,7 @@ from longtail.text import (
     extend_vocabulary,
 )
 from longtail.text.interning import InternTable, new_tables
-from longtail.text.tokenizer import character_kinds, normalise
+from longtail.text.tokenizer import Tokenizer, character_kinds, normalise
 from longtail.text.vocabulary import count_for_kernels
 from tests.conftest import SHARED_DATA
 from tests.oracle_text import is_unspaced
@@ -82,6 +82,36 @@ def test_options():
         "~ o ",
         "~ne ",
     ]
+
+
+def test_character_n_grams_are_bounded_by_the_document():
+    word = "".join(chr(97 + i * i % 26) for i in range(1_000))
+    texts = [f"start {word} middle {word} end", "short", word[:40], " ".join(["bear"] * 400)]
+    tokenizer = Tokenizer(TokenizerOptions(char_ngram_range=(2, 1024)))
+    tokens = tokenizer.tokenize(texts)
+    sizes = [
+        (tokens.ends - tokens.starts)[tokens.indptr[i] : tokens.indptr[i + 1]].sum()
+        for i in range(len(texts))
+    ]
+    assert sizes[0] <= (1 << 14) + 65 * len(texts[0])  # each word would have 167 million
+    found = {
+        bytes(tokens.utf8[start:end]).decode()
+        for start, end in zip(tokens.starts, tokens.ends, strict=True)
+    }
+    assert {"start", "middle", "end", "short", word, "~ start ", "~ end ", "~ short "} <= found
+    assert {"~ " + word[:40] + " ", "~ bear "} <= found
+    long_ones = {len(term) - 1 for term in found if term[0] == "~" and term[1:] in f" {word} "}
+    assert set(range(2, 9)) <= long_ones
+
+
+def test_the_usual_character_n_grams_are_never_too_many():
+    word = "".join(chr(97 + i * i % 26) for i in range(1_000))
+    for text in (word * 100, "é" * 3_000, " ".join(word[i : i + 7] for i in range(900))):
+        tokens = Tokenizer(TokenizerOptions(char_ngram_range=(2, 10))).tokenize([text])
+        expected = sum(
+            1 + sum(max(len(part) + 3 - n, 0) for n in range(2, 11)) for part in text.split()
+        )
+        assert len(tokens.starts) == tokens.indptr[-1] == expected
 
 
 def test_defaults_keep_every_word_and_repeated_bigrams():

@@ -1,13 +1,9 @@
-"""Folders of term counts, files of counts and tables of texts -> data sets.
+"""Folders of term counts and files of counts -> data sets.
 
 A folder holds `counts.npz` and, if its classes and terms have names, `classes.txt.xz` and
 `terms.txt.xz` with one name a line. `counts.npz` holds `shape` (n_train, n_test, n_classes,
 n_terms) and for each of the parts `train` and `test` the arrays `_indptr`, `_indices`, `_data` of a
 CSR matrix of raw counts and `_y`, class ids from 0.
-
-A table (CSV, TSV, JSON lines, Parquet) is split and counted here: of the n documents of each class
-about a fifth are for testing, never the last one, drawn with a fixed seed; terms are those in at
-least two training documents.
 """
 
 from __future__ import annotations
@@ -15,18 +11,15 @@ from __future__ import annotations
 import lzma
 import os
 import zipfile
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
-from sklearn.feature_extraction.text import CountVectorizer
 
 from longtail.datasets import CountDataset, DataFormatError
 from longtail.datasets.streams import read_chunks
-from longtail.datasets.tables import Table, read_text_chunks
 
 COUNTS = "counts.npz"
 
@@ -108,89 +101,12 @@ def find_data_set(name: str | os.PathLike[str], folder: str | os.PathLike[str] |
     raise FileNotFoundError(f"no data set {os.fspath(name)}: looked for {looked}{known}")
 
 
-def is_table(path: Path) -> bool:
-    """Tell whether a data set is a table of texts, not counts."""
-    return path.is_file() and path.suffix != ".npz"
-
-
 def name_data_set(path: Path) -> str:
     """Return what rows and tables call a data set."""
     path = path.resolve()
     if path.is_dir():
         return path.name
     return path.parent.name if path.name == COUNTS else path.name.partition(".")[0]
-
-
-def load_data(
-    path: Path, text: Sequence[str] | None = None, label: str | None = None
-) -> CountDataset:
-    """Load a data set that `find_data_set` found.
-
-    Parameters
-    ----------
-    path : Path
-        Folder or file.
-    text : sequence of str, optional
-        Columns of a table that hold the text.
-    label : str, optional
-        Column of a table that holds the class.
-
-    Returns
-    -------
-    CountDataset
-    """
-    if not is_table(path):
-        return load_counts(path)
-    check_columns(path, text, label)
-    texts: list[str] = []
-    labels: list[str] = []
-    for chunk in read_text_chunks(Table(path, text or [], label)):
-        texts += chunk.texts
-        labels += chunk.labels
-    return count_texts(path, texts, labels)
-
-
-def check_columns(path: Path, text: Sequence[str] | None, label: str | None) -> None:
-    """Refuse a table without the names of its columns."""
-    for option, value, example in (("text", text, "body"), ("label", label, "product")):
-        if not value:
-            raise ValueError(
-                f"--{option} is missing: {path.name} is a table, which column holds the "
-                f"{'class' if option == 'label' else 'text'}? For example --{option} {example}"
-            )
-
-
-def count_texts(path: Path, texts: Sequence[str], labels: Sequence[str]) -> CountDataset:
-    """Split texts, count their terms, and put the classes of the training split first."""
-    classes, y = np.unique(np.array(labels, dtype=str), return_inverse=True)
-    tested = draw_test_documents(y)
-    if not tested.any():
-        raise DataFormatError(path, "every class has a single document: none can be tested")
-    train, test = (np.flatnonzero(mask).tolist() for mask in (~tested, tested))
-    vectorizer = CountVectorizer(strip_accents="unicode", min_df=min(2, len(train)))
-    X_train = vectorizer.fit_transform(texts[i] for i in train)
-    X_test = vectorizer.transform(texts[i] for i in test)
-    return CountDataset(
-        X_train=csr_array(X_train),
-        y_train=y[train],
-        X_test=csr_array(X_test),
-        y_test=y[test],
-        classes=classes,
-        terms=vectorizer.get_feature_names_out(),
-    )
-
-
-def draw_test_documents(y: NDArray[np.int64], share: float = 0.2) -> NDArray[np.bool_]:
-    """Draw about a share of each class's documents, never all; the same for the same labels."""
-    rng = np.random.default_rng(0)
-    sizes = np.bincount(y)
-    wanted = np.floor(share * sizes + rng.random(len(sizes))).astype(np.int64)
-    wanted = np.minimum(wanted, sizes - 1)
-    order = np.lexsort((rng.random(len(y)), y))
-    rank = np.arange(len(y)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    tested = np.zeros(len(y), np.bool_)
-    tested[order] = rank < wanted[y[order]]
-    return tested
 
 
 def load_counts(path: str | os.PathLike[str]) -> CountDataset:

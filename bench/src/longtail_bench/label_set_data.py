@@ -48,6 +48,8 @@ class LabelSetDataset:
         The names themselves, where `names` has them.
     terms : (n_terms,) array of str
         The terms, where there are names.
+    train_texts, test_texts : list of str
+        The documents themselves, where they come from a table.
     languages : (n_test,) array of str or None
         Language of each test document.
     """
@@ -61,6 +63,8 @@ class LabelSetDataset:
     languages: NDArray[np.str_] | None
     name_texts: list[str] = field(default_factory=list)
     terms: NDArray[Any] = field(default_factory=lambda: np.zeros(0, object))
+    train_texts: list[str] = field(default_factory=list)
+    test_texts: list[str] = field(default_factory=list)
 
 
 def has_label_sets(path: Path) -> bool:

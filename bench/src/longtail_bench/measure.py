@@ -9,7 +9,7 @@ from __future__ import annotations
 import resource
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ import numpy as np
 
 from longtail import metrics
 from longtail.datasets import CountDataset
+from longtail_bench.label_set_data import LabelSetDataset
 
 BLOCK = 2000  # documents predicted between two steps of progress
 TOP = 20  # classes ranked for each document
@@ -103,34 +104,77 @@ def measure(
 
 
 @dataclass(frozen=True)
-class Reliability:
-    """What a classifier's probabilities are worth on the test part.
+class KeptPredictions:
+    """What `threshold_for(asked, each=each)` keeps of the test part.
 
-    `calibration_error` is the expected calibration error of the top-1 probability; `precision` and
-    `coverage` are those of predictions at or above `threshold_for(0.9)`, NaN where that cannot be
-    reached.
+    `promised` is the precision to expect and `precision` the one reached, NaN where nothing is
+    kept; `coverage` is the share of documents, or labels per document; `lowest` is the lowest
+    probability that was kept.
+    """
+
+    asked: float
+    each: bool
+    threshold: float
+    promised: float
+    precision: float
+    coverage: float
+    n_kept: int
+    lowest: float
+
+
+@dataclass(frozen=True)
+class Reliability:
+    """What a classifier's probabilities are worth on the test documents of known classes.
+
+    `accuracy` and the expected `calibration_error` are those of the first class, which for label
+    sets is correct where it is one of the labels.
     """
 
     accuracy: float
     calibration_error: float
-    threshold: float
-    precision: float
-    coverage: float
+    kept: list[KeptPredictions]
 
 
-def measure_reliability(classifier: Any, data: CountDataset, precision: float = 0.9) -> Reliability:
+def measure_reliability(
+    classifier: Any,
+    data: CountDataset | LabelSetDataset,
+    precisions: Sequence[float] = (0.8, 0.9, 0.95, 0.98, 0.99),
+) -> Reliability:
     """Fit on the training part and see how far its probabilities hold on the test part."""
-    classifier.fit(data.X_train, data.y_train)
-    top = classifier.predict_proba_topk(data.X_test, 1)
-    correct, probabilities = top.classes[:, 0] == data.y_test, top.scores[:, 0]
-    threshold = classifier.threshold_for(precision).threshold
-    kept = probabilities >= threshold
+    if isinstance(data, LabelSetDataset):
+        classifier.fit(data.X_train, data.train.to_lists())
+        top = classifier.predict_proba_topk(data.X_test, min(TOP, data.n_train_classes))
+        documents = np.repeat(np.arange(len(data.test)), np.diff(data.test.indptr))
+        true = documents * len(data.test.classes) + data.test.class_ids
+        rows = np.arange(len(data.test))[:, None]
+        correct = np.isin(rows * len(data.test.classes) + top.classes, true) & top.valid
+    else:
+        classifier.fit(data.X_train, data.y_train)
+        known = data.y_test < data.n_train_classes
+        top = classifier.predict_proba_topk(data.X_test[known], 1)
+        correct = (top.classes == data.y_test[known][:, None]) & top.valid
+    kept = []
+    for asked in precisions:
+        for each in (False, True):
+            threshold = classifier.threshold_for(asked, each=each)
+            kept_answers = threshold.keeps(top)
+            n_kept = int(np.count_nonzero(kept_answers))
+            kept.append(
+                KeptPredictions(
+                    asked=asked,
+                    each=each,
+                    threshold=threshold.threshold,
+                    promised=threshold.expected_precision,
+                    precision=float(correct[kept_answers].mean()) if n_kept else float("nan"),
+                    coverage=n_kept / len(kept_answers),
+                    n_kept=n_kept,
+                    lowest=float(top.scores[kept_answers].min()) if n_kept else float("nan"),
+                )
+            )
     return Reliability(
-        accuracy=float(correct.mean()),
-        calibration_error=metrics.expected_calibration_error(probabilities, correct),
-        threshold=threshold,
-        precision=float(correct[kept].mean()) if kept.any() else float("nan"),
-        coverage=float(kept.mean()),
+        accuracy=float(correct[:, 0].mean()),
+        calibration_error=metrics.expected_calibration_error(top.scores[:, 0], correct[:, 0]),
+        kept=kept,
     )
 
 

@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from longtail_bench.data import check_columns, find_data_set, is_table, load_data, name_data_set
+from longtail_bench.data import find_data_set, name_data_set
 from longtail_bench.environments import BaselineEnvironmentError
-from longtail_bench.label_set_data import has_label_sets, load_label_sets
+from longtail_bench.label_set_data import LabelSetDataset
 from longtail_bench.measure import Progress
 from longtail_bench.processes import Limits, RunError
 from longtail_bench.rows import (
@@ -38,6 +38,7 @@ from longtail_bench.rows import (
 from longtail_bench.runner import Runner, describe_machine, machine_megabytes
 from longtail_bench.splits import LabelSetSplit, Split, digest_data, hold_out
 from longtail_bench.systems import LABEL_SET_SETTINGS, SYSTEMS, Settings, check_systems, trials
+from longtail_bench.table_data import TableColumns, is_table, load_data
 
 _MEMORY_SHARE = (
     0.9  # of the machine, unless told otherwise: the rest is for the rest of the machine
@@ -58,8 +59,7 @@ def run(
     retry: bool = False,
     progress: Progress = lambda *_: None,
     data_folder: str | os.PathLike[str] | None = None,
-    text: Sequence[str] | None = None,
-    label: str | None = None,
+    columns: TableColumns | None = None,
     environments: str | os.PathLike[str] | None = None,
     on_row: Callable[[Row], None] = lambda _: None,
 ) -> list[Row]:
@@ -96,8 +96,8 @@ def run(
         Called with what is being run, how many runs are done, and how many there are.
     data_folder : str or path-like, optional
         Where data sets are looked for by name.
-    text, label : sequence of str, str, optional
-        Columns of tables among the data sets.
+    columns : TableColumns, optional
+        What is read of tables among the data sets.
     environments : str or path-like, optional
         Where environments of peers are; see `environments_folder`.
     on_row : callable, optional
@@ -122,14 +122,16 @@ def run(
         check_systems(list(settings))
     _check(data, n_threads, seeds, time_limit, memory_limit, tune)
     paths = [find_data_set(name, data_folder) for name in data]
+    columns = columns or TableColumns()
     for path in paths:
-        if is_table(path):
-            check_columns(path, text, label)
+        columns.check(path)
+    if columns.test is not None and len(paths) > 1:
+        raise ValueError(f"--test goes with one table; got {len(paths)} data sets.")
     limits = Limits(time_limit, memory_limit or machine_megabytes() * _MEMORY_SHARE)
     with tempfile.TemporaryDirectory(prefix="longtail-bench-") as scratch:
         runner = Runner(n_threads, limits, environments, Path(scratch))
         ledger = _Ledger(out, limits, retry, on_row)
-        session = _Session(runner, ledger, settings, tune, progress, text, label)
+        session = _Session(runner, ledger, settings, tune, progress, columns)
         session.n_runs = (
             len(paths)
             * len(seeds)
@@ -178,11 +180,9 @@ class _Session:
         settings: Mapping[str, Settings],
         tune: int,
         progress: Progress,
-        text: Sequence[str] | None = None,
-        label: str | None = None,
+        columns: TableColumns,
     ) -> None:
-        self.text = text
-        self.label = label
+        self.columns = columns
         self.runner = runner
         self.ledger = ledger
         self.settings = settings
@@ -197,7 +197,7 @@ class _Session:
     ) -> Iterator[Row]:
         """Yield the rows of one data set."""
         name = name_data_set(path)
-        digest = digest_data(path, (self.text, self.label) if is_table(path) else None)
+        digest = digest_data(path, self.columns if is_table(path) else None)
         self.progress(f"{name}: reading", self.n_done, self.n_runs)
         blank = Row(
             "",
@@ -210,11 +210,11 @@ class _Session:
             machine=self.machine,
         )
         parts: dict[str, Split | LabelSetSplit] = {}
-        sets = has_label_sets(path)
         try:
-            parts = self._split_label_sets(path) if sets else self._split(path)
+            parts = self._split(path)
         except ValueError as error:
             blank = replace(blank, outcome=FAILED, error=str(error))
+        sets = isinstance(parts.get(TEST), LabelSetSplit)
         for seed in seeds:
             for system in systems:
                 settings = self._settings_of(system, sets)
@@ -222,20 +222,17 @@ class _Session:
                 yield self._choose_and_run(row, parts) if parts else self._give_up(row)
 
     def _split(self, path: Path) -> dict[str, Split | LabelSetSplit]:
-        """Return what is fitted and predicted of documents with one label each."""
-        data = load_data(path, self.text, self.label)
-        parts: dict[str, Split | LabelSetSplit] = {
-            TEST: Split(data, self.runner.scratch / "test.npz")
-        }
+        """Return what is fitted and predicted."""
+        data = load_data(path, self.columns)
+        file = self.runner.scratch / "test.npz"
+        if isinstance(data, LabelSetDataset):
+            if self.tune:
+                raise ValueError("settings are searched for documents with one label each only.")
+            return {TEST: LabelSetSplit(data, file)}
+        parts: dict[str, Split | LabelSetSplit] = {TEST: Split(data, file)}
         if self.tune:
             parts[HELD_OUT] = Split(hold_out(data), self.runner.scratch / "held-out.npz")
         return parts
-
-    def _split_label_sets(self, path: Path) -> dict[str, Split | LabelSetSplit]:
-        """Return what is fitted and predicted of documents with label sets."""
-        if self.tune:
-            raise ValueError("settings are searched for documents with one label each only.")
-        return {TEST: LabelSetSplit(load_label_sets(path), self.runner.scratch / "test.npz")}
 
     def _settings_of(self, system: str, sets: bool) -> Settings:
         """Return a system's settings with what the caller replaces."""

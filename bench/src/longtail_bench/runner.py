@@ -86,6 +86,7 @@ class Runner:
             "module": system.module,
             "estimator": system.estimator,
             "settings": row.settings,
+            "reads_texts": system.reads_texts,
             "seed": row.seed,
             "n_threads": self.n_threads,
             "memory_limit": self.limits.megabytes,

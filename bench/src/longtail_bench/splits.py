@@ -17,6 +17,7 @@ from longtail_bench.data import COUNTS
 from longtail_bench.label_set_data import LabelSetDataset
 from longtail_bench.label_set_measures import measure_label_sets
 from longtail_bench.rows import Row
+from longtail_bench.table_data import CountedTexts, TableColumns
 from longtail_bench.worker import TOP
 
 _HELD_OUT_SHARE, _HELD_OUT_MOST = 0.1, 5000  # the paper held out 5,000
@@ -28,7 +29,7 @@ def write_splits(data: CountDataset, path: Path) -> None:
     Not compressed, so that reading takes neither time nor memory that a system could be blamed for.
     """
     parts = {"train": data.X_train, "test": data.X_test}
-    write_parts(path, parts, {"train_y": data.y_train})
+    write_parts(path, parts, {"train_y": data.y_train, **_pack_documents(data)})
 
 
 def write_parts(path: Path, parts: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
@@ -53,6 +54,11 @@ def hold_out(data: CountDataset) -> CountDataset:
             "no document can be held out: every class has a single one. Run without a search."
         )
     kept = np.setdiff1d(order, held)
+    if isinstance(data, CountedTexts):
+        texts = data.train_texts
+        data = replace(
+            data, train_texts=[texts[i] for i in kept], test_texts=[texts[i] for i in held]
+        )
     return replace(
         data,
         X_train=data.X_train[kept],
@@ -81,6 +87,7 @@ class LabelSetSplit:
             "n_classes": np.array(data.n_train_classes),
             "train_label_indptr": data.train.indptr.astype(np.int32),
             "train_labels": data.train.class_ids.astype(np.int32),
+            **_pack_documents(data),
         }
         parts = {"train": data.X_train, "test": data.X_test}
         if data.names is not None:
@@ -92,6 +99,17 @@ class LabelSetSplit:
         """Return a row with what a ranking reached."""
         measures, bands = measure_label_sets(self.data, ranking)
         return replace(row, measures=measures, label_bands=bands)
+
+
+def _pack_documents(data: CountDataset | LabelSetDataset) -> dict[str, NDArray[Any]]:
+    """Return the texts of both parts, where the data set has them, and how long each is."""
+    packed: dict[str, NDArray[Any]] = {}
+    for split in ("train", "test"):
+        if texts := getattr(data, f"{split}_texts", None):
+            encoded = [text.encode() for text in texts]
+            packed[f"{split}_utf8"] = np.frombuffer(b"".join(encoded), np.uint8)
+            packed[f"{split}_lengths"] = np.array([len(text) for text in encoded], np.int64)
+    return packed
 
 
 def _pack(texts: list[str]) -> NDArray[np.uint8]:
@@ -132,10 +150,11 @@ class Split:
         )
 
 
-def digest_data(path: Path, columns: object = None) -> str:
-    """Return the start of the SHA-256 of a data set, and of the columns that are used."""
+def digest_data(path: Path, columns: TableColumns | None = None) -> str:
+    """Return the start of the SHA-256 of a data set, and of what is read of a table."""
     with (path / COUNTS if path.is_dir() else path).open("rb") as file:
         digest = hashlib.file_digest(file, "sha256")
     if columns is not None:
-        digest.update(repr(columns).encode())
+        test = None if columns.test is None else digest_data(columns.test)
+        digest.update(repr((columns.text, columns.label, columns.label_separator, test)).encode())
     return digest.hexdigest()[:16]

@@ -29,6 +29,8 @@ class System:
         The important parameters and the values that a search tries.
     environment : str or None
         Key of `environments.PEERS` if it runs in an environment of its own.
+    reads_texts : bool
+        Whether it is given the documents themselves instead of their counts.
     group : str
         "paper" for the systems of the paper, "simple" for baselines, "today" for current ones.
     """
@@ -39,6 +41,7 @@ class System:
     settings: Mapping[str, Any] = field(default_factory=dict)
     grid: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     environment: str | None = None
+    reads_texts: bool = False
     group: str = "paper"
 
 
@@ -74,6 +77,7 @@ SYSTEMS: dict[str, System] = {
         grid={"C": (0.3, 1.0, 3.0), "candidates": (10, 20, 50)},
         group="today",
     ),
+    "text": System("TextClassifier", "longtail", "TextClassifier", reads_texts=True, group="today"),
     "ova": System(
         "OVA", "longtail_bench.baselines.linear", "OneVsAll", grid={"C": (0.1, 1.0, 10.0)}
     ),

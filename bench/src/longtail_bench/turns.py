@@ -17,13 +17,14 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from longtail_bench.data import load_data, name_data_set
-from longtail_bench.label_set_data import has_label_sets, load_label_sets
+from longtail_bench.data import name_data_set
+from longtail_bench.label_set_data import LabelSetDataset
 from longtail_bench.processes import Limits
 from longtail_bench.rows import Row
 from longtail_bench.runner import FittedWorker, Runner
 from longtail_bench.splits import LabelSetSplit, Split
 from longtail_bench.systems import LABEL_SET_SETTINGS, SYSTEMS, check_systems
+from longtail_bench.table_data import load_data
 
 
 def predict_in_turns(path: Path, systems: list[str], n_turns: int = 5) -> list[dict[str, Any]]:
@@ -53,11 +54,14 @@ def predict_in_turns(path: Path, systems: list[str], n_turns: int = 5) -> list[d
     check_systems(systems)
     if n_turns < 1:
         raise ValueError(f"n_turns must be at least 1; got {n_turns}.")
-    sets = has_label_sets(path)
+    data = load_data(path)
+    sets = isinstance(data, LabelSetDataset)
     with tempfile.TemporaryDirectory(prefix="longtail-bench-") as scratch, ExitStack() as stack:
         runner = Runner(1, Limits(), None, Path(scratch))
         file = Path(scratch) / "test.npz"
-        split = LabelSetSplit(load_label_sets(path), file) if sets else Split(load_data(path), file)
+        split: Any = (
+            LabelSetSplit(data, file) if isinstance(data, LabelSetDataset) else Split(data, file)
+        )
         workers, rows = [], []
         for system in systems:
             settings = dict(SYSTEMS[system].settings)

@@ -25,6 +25,7 @@ import time
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from inspect import signature
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -125,8 +126,11 @@ def warm_up(job: dict[str, Any], like: Any, sets: bool) -> float:
     of_classes = sp.csr_array(profiles > 1 / _WARM_UP_TERMS, dtype=np.float64)
     terms = [f"t{term}" for term in range(_WARM_UP_TERMS)]
     texts = [" ".join(terms[term] for term in np.flatnonzero(row)) for row in of_classes.toarray()]
-    fit(estimator, X, labels, {"names": of_classes, "texts": texts, "terms": terms})
-    rank(estimator, X)
+    documents: Any = X
+    if job["reads_texts"]:
+        documents = [" ".join(np.repeat(terms, row)) for row in X.toarray().astype(int)]
+    fit(estimator, documents, labels, {"names": of_classes, "texts": texts, "terms": terms})
+    rank(estimator, documents)
     return stopwatch.read().seconds
 
 
@@ -137,8 +141,9 @@ def run(job: dict[str, Any]) -> None:
     X, y = load_part(Path(job["data"]), "train")
     names = load_names(Path(job["data"]))
     warmup_seconds = warm_up(job, X, sp.issparse(y)) if job["warm_up"] else 0.0
-    fitting, fit_conversion = _measure(estimator, lambda: fit(estimator, X, y, names))
-    ranking, predict, predict_conversion = _predict(estimator, Path(job["data"]), job["top"])
+    documents = load_texts(Path(job["data"]), "train") if job["reads_texts"] else X
+    fitting, fit_conversion = _measure(estimator, lambda: fit(estimator, documents, y, names))
+    ranking, predict, predict_conversion = _predict(estimator, job, Path(job["data"]))
     peak = peak_megabytes()  # what follows is not the system's
     np.save(output.with_suffix(".npy"), ranking)
     results = {
@@ -173,21 +178,24 @@ def run_turns(job: dict[str, Any]) -> None:
     names = load_names(Path(job["data"]))
     if job["warm_up"]:
         warm_up(job, X, sp.issparse(y))
-    cost, _ = _measure(estimator, lambda: fit(estimator, X, y, names))
+    documents = load_texts(Path(job["data"]), "train") if job["reads_texts"] else X
+    cost, _ = _measure(estimator, lambda: fit(estimator, documents, y, names))
     answers.write(json.dumps(cost._asdict()) + "\n")
     answers.flush()
     for line in sys.stdin:
-        ranking, cost, _ = _predict(estimator, Path(line.rstrip("\n")), job["top"])
+        ranking, cost, _ = _predict(estimator, job, Path(line.rstrip("\n")))
         np.save(Path(job["output"]).with_suffix(".npy"), ranking)
         answers.write(json.dumps(cost._asdict()) + "\n")
         answers.flush()
 
 
-def _predict(estimator: Any, path: Path, top: int) -> tuple[NDArray[np.int64], Cost, float]:
+def _predict(
+    estimator: Any, job: dict[str, Any], path: Path
+) -> tuple[NDArray[np.int64], Cost, float]:
     """Return the ranking of the test part of a file, and what `_measure` returns."""
-    X, _ = load_part(path, "test")
+    X = load_texts(path, "test") if job["reads_texts"] else load_part(path, "test")[0]
     rankings: list[NDArray[np.int64]] = []
-    cost, conversion = _measure(estimator, lambda: rankings.append(rank(estimator, X, top)))
+    cost, conversion = _measure(estimator, lambda: rankings.append(rank(estimator, X, job["top"])))
     return rankings[0], cost, conversion
 
 
@@ -220,6 +228,16 @@ def load_part(path: Path, split: str) -> tuple[Any, Any]:
         ids, starts = arrays["train_labels"], arrays["train_label_indptr"]
         ones = np.ones(len(ids), np.float32)
         return X, sp.csr_array((ones, ids, starts), shape=(X.shape[0], int(arrays["n_classes"])))
+
+
+def load_texts(path: Path, split: str) -> list[str]:
+    """Return the documents of one part themselves."""
+    with np.load(path) as arrays:
+        if f"{split}_lengths" not in arrays.files:
+            raise ValueError("the data set has counts only; texts come from a table.")
+        data, ends = arrays[f"{split}_utf8"].tobytes(), np.cumsum(arrays[f"{split}_lengths"])
+        starts = [0, *ends.tolist()]
+        return [data[start:end].decode() for start, end in pairwise(starts)]
 
 
 def load_names(path: Path) -> dict[str, Any]:

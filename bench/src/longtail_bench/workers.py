@@ -27,9 +27,10 @@ from scipy.sparse import csr_array
 
 from longtail import LongTailClassifier
 from longtail.distributed import TaskReport, fit_partitions, predict_partitions
-from longtail_bench.data import load_data, name_data_set
-from longtail_bench.label_set_data import has_label_sets, load_label_sets
+from longtail_bench.data import name_data_set
+from longtail_bench.label_set_data import LabelSetDataset
 from longtail_bench.scale import Stage, draw_partition
+from longtail_bench.table_data import load_data
 
 PREDICTING = "predicting"
 
@@ -140,12 +141,9 @@ def load_documents(path: Path, share: float = 1.0) -> Documents:
     if not 0.0 < share <= 1.0:
         raise ValueError(f"share must be above 0 and at most 1; got {share!r}.")
     y: Any
-    if has_label_sets(path):
-        sets = load_label_sets(path)
-        X, y, X_new = sets.X_train, sets.train.to_lists(), sets.X_test
-    else:
-        counts = load_data(path)
-        X, y, X_new = counts.X_train, counts.y_train, counts.X_test
+    data = load_data(path)
+    X, X_new = data.X_train, data.X_test
+    y = data.train.to_lists() if isinstance(data, LabelSetDataset) else data.y_train
     n_documents = round(share * X.shape[0])
     return Documents(csr_array(X[:n_documents]), y[:n_documents], csr_array(X_new))
 

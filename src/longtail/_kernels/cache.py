@@ -11,6 +11,9 @@ differently. In it, each compiled signature is one file, written under another n
 renamed: processes that compile the same kernels at the same time write the same files, and a reader
 finds a whole one or none. (Numba's own cache has an index per kernel, which two processes can
 overwrite with different entries.)
+
+What is read is a pickle, so whoever may write it runs code. A folder or file is used only if it
+belongs to this user, to root or to the owner of this package, and nobody else may write it.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from __future__ import annotations
 import hashlib
 import os
 import pickle
+import stat
 import sys
 import uuid
 import warnings
@@ -106,9 +110,14 @@ def _user_folders() -> list[Path]:
 
 
 def _read(path: Path) -> bytes | None:
-    """Return the content of a file; None if it cannot be read or is not as it was written."""
+    """Return the content of a file; None if it is not ours, or not as it was written."""
     try:
-        content = path.read_bytes()
+        if not _is_ours(os.lstat(path.parent)):
+            return None
+        with open(path, "rb") as file:
+            if not _is_ours(os.fstat(file.fileno())):
+                return None
+            content = file.read()
     except OSError:
         return None
     whole = hashlib.sha256(content[_CHECKSUM_BYTES:]).digest() == content[:_CHECKSUM_BYTES]
@@ -119,14 +128,32 @@ def _write(path: Path, content: bytes) -> bool:
     """Write a file whole or not at all; return whether that was possible."""
     temporary = path.with_name(f"{path.name}.{uuid.uuid4().hex}")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_bytes(hashlib.sha256(content).digest() + content)
+        path.parent.parent.mkdir(parents=True, exist_ok=True)
+        with suppress(FileExistsError):
+            path.parent.mkdir(0o755)
+        if not _is_ours(os.lstat(path.parent)):
+            return False
+        with open(temporary, "xb", opener=_open_for_owner) as file:
+            file.write(hashlib.sha256(content).digest() + content)
         temporary.replace(path)
     except OSError:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
         return path.exists()  # where another process has it open, it cannot be replaced (Windows)
     return True
+
+
+def _open_for_owner(path: str, flags: int) -> int:
+    """Open a new file that others may read, whatever the umask lets them write."""
+    return os.open(path, flags, 0o644)
+
+
+def _is_ours(found: os.stat_result) -> bool:
+    """Return whether nobody may write a file or folder who could not change the package anyway."""
+    if sys.platform == "win32" or stat.S_ISLNK(found.st_mode):
+        return sys.platform == "win32"
+    owners = (os.geteuid(), 0, os.stat(__file__).st_uid)
+    return found.st_uid in owners and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
 def _warn_once() -> None:
@@ -136,7 +163,8 @@ def _warn_once() -> None:
         return
     _warned = True
     warnings.warn(
-        "compiled kernels cannot be kept: none of these folders can be written: "
+        "compiled kernels cannot be kept: none of these folders can be written, by this user "
+        "alone: "
         f"{', '.join(str(folder.parent) for folder in list_folders())}. Each process compiles "
         "them again. Set NUMBA_CACHE_DIR to a folder that can be written, or run "
         "`longtail warmup` where the package is installed, as a user who may write there.",

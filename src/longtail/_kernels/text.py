@@ -20,6 +20,9 @@ from longtail._kernels.jit import kernel, subroutine
 SEPARATOR, LETTER, MARK, UNSPACED = 0, 1, 2, 3
 SPACE = 32
 CHAR_NGRAM = 126  # "~" opens a character n-gram; no word begins with it, so they never mix
+# Characters of the n-grams of a document, whatever their sizes: sizes of 2 to 10 take 63 for each
+# character of a long word, all sizes together 16,384 for a word of 45.
+FREE_CHAR_NGRAMS, CHAR_NGRAMS_PER_BYTE, MAX_CHAR_NGRAMS = 1 << 14, 64, 1 << 24
 
 _C, _E, _H, _I, _S, _U, _X, _Y, _Z = 99, 101, 104, 105, 115, 117, 120, 121, 122
 _SHORTEST_PLURAL = 4  # letters; gas and was are none
@@ -183,27 +186,55 @@ def _is_unspaced(utf8, start, kinds):
     return utf8[start] >= 0xE0 and kinds[_decode(utf8, start)[0]] == UNSPACED
 
 
+@subroutine
+def _char_ngrams_left(word_buffer, document):
+    """Return how many characters the n-grams of a document may have."""
+    bounds, indptr = word_buffer.bounds, word_buffer.indptr
+    n_bytes = bounds[indptr[document + 1]] - bounds[indptr[document]]
+    return min(FREE_CHAR_NGRAMS + CHAR_NGRAMS_PER_BYTE * n_bytes, MAX_CHAR_NGRAMS)
+
+
+@subroutine
+def _longest_that_fits(word_buffer, word, sizes, kinds, left):
+    """Return the largest size of a word's n-grams, its length, and how many characters are left.
+
+    Sizes are taken from the smallest on, each for the whole word or not at all; 0 if none fits.
+    """
+    utf8, start, end = word_buffer.utf8, word_buffer.bounds[word], word_buffer.bounds[word + 1] + 1
+    if sizes[1] == 0 or _is_unspaced(utf8, start + 1, kinds):
+        return 0, 0, left
+    length = 0
+    for byte in range(start, end):
+        if utf8[byte] & 0xC0 != 0x80:
+            length += 1
+    largest = 0
+    for n in range(sizes[0], min(sizes[1], length) + 1):
+        n_characters = (length - n + 1) * (n + 1)
+        if n_characters > left:
+            break
+        left -= n_characters
+        largest = n
+    return largest, length, left
+
+
 @kernel
-def measure_char_ngrams(word_buffer, kinds, shortest, longest):
+def measure_char_ngrams(word_buffer, kinds, sizes):
     """Return how many character n-grams the words have, and how many bytes at most."""
-    utf8, bounds, indptr = word_buffer
+    bounds, indptr = word_buffer.bounds, word_buffer.indptr
     n_ngrams, n_bytes = 0, 0
-    for word in range(indptr[-1]):
-        start, end = bounds[word], bounds[word + 1] + 1
-        if _is_unspaced(utf8, start + 1, kinds):
-            continue
-        length = 0
-        for byte in range(start, end):
-            if utf8[byte] & 0xC0 != 0x80:
-                length += 1
-        for n in range(shortest, min(longest, length) + 1):
-            n_ngrams += length - n + 1
-            n_bytes += (length - n + 1) * (1 + min(4 * n, end - start))
+    for document in range(len(indptr) - 1):
+        left = _char_ngrams_left(word_buffer, document)
+        for word in range(indptr[document], indptr[document + 1]):
+            largest, length, left = _longest_that_fits(word_buffer, word, sizes, kinds, left)
+            size = bounds[word + 1] + 1 - bounds[word]
+            for n in range(sizes[0], largest + 1):
+                n_ngrams += length - n + 1
+                n_bytes += (length - n + 1) * (1 + min(4 * n, size))
     return n_ngrams, n_bytes
 
 
 @kernel
-def write_tokens(word_buffer, kinds, shortest, longest, n_bytes, tokens):
+def write_tokens(word_buffer, kinds, sizes, n_bytes, tokens):
     """Write which slices are the words and character n-grams of each document.
 
     A word's character n-grams follow it. They are copied behind all words, each after a CHAR_NGRAM
@@ -215,8 +246,9 @@ def write_tokens(word_buffer, kinds, shortest, longest, n_bytes, tokens):
         With the capacity that `measure_char_ngrams` asks for.
     kinds
         As for `tokenize_words`.
-    shortest, longest : int
-        Sizes of the character n-grams, in characters; none where `longest` is 0.
+    sizes : (int, int)
+        Smallest and largest size of the character n-grams, in characters; none where the largest
+        is 0, and fewer in a document that would have too many (`MAX_CHAR_NGRAMS`).
     n_bytes : int
         Number of bytes of the words.
     tokens : Tokens, out
@@ -227,14 +259,14 @@ def write_tokens(word_buffer, kinds, shortest, longest, n_bytes, tokens):
     n_tokens = 0
     for document in range(len(indptr) - 1):
         token_indptr[document] = n_tokens
+        left = _char_ngrams_left(word_buffer, document)
         for word in range(indptr[document], indptr[document + 1]):
             starts[n_tokens] = bounds[word] + 1
             ends[n_tokens] = bounds[word + 1]
             n_tokens += 1
-            if longest == 0 or _is_unspaced(utf8, bounds[word] + 1, kinds):
-                continue
+            largest, _, left = _longest_that_fits(word_buffer, word, sizes, kinds, left)
             stop = bounds[word + 1] + 1
-            for n in range(shortest, longest + 1):
+            for n in range(sizes[0], largest + 1):
                 first, end, length = bounds[word], bounds[word], 0
                 while True:
                     while end < stop and length < n:

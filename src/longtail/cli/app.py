@@ -25,10 +25,12 @@ These are imported when a command runs, so that `longtail --help` answers at onc
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from importlib.metadata import entry_points
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from longtail.cli.check import check
 from longtail.cli.demo import demo
@@ -39,8 +41,24 @@ from longtail.cli.fit import fit
 from longtail.cli.info import info
 from longtail.cli.predict import predict
 from longtail.cli.serve import serve
+from longtail.cli.show import clear_errors
 from longtail.cli.teach import forget, teach
 from longtail.cli.warmup import warmup
+
+_CHANGING = (teach, forget, rename, merge, remove, refine, undo, compact)
+
+
+class Commands(TyperGroup):
+    """The commands; a misspelt one is never taken for one that changes a model."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the command that was named, or fail with others of like names."""
+        if self.get_command(ctx, args[0]) is None and not ctx.resilient_parsing:
+            changing = {command.__name__ for command in _CHANGING}
+            harmless = [name for name in self.commands if name not in changing]
+            close = ", ".join(map(repr, get_close_matches(args[0], harmless)))
+            ctx.fail(f"No such command {args[0]!r}.{f' Did you mean {close}?' if close else ''}")
+        return super().resolve_command(ctx, args)
 
 
 def print_version(asked: bool) -> None:
@@ -54,6 +72,7 @@ def print_version(asked: bool) -> None:
 
 app = typer.Typer(
     name="longtail",
+    cls=Commands,
     help="Classify text into ten thousand to a million classes, most of them rare.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -70,11 +89,21 @@ def _options(
     pass
 
 
+def bench() -> None:
+    """Say where `longtail bench` comes from."""
+    with clear_errors():
+        raise ImportError("bench is in a package of its own: pip install longtail-bench")
+
+
 for command in (
     *(demo, check, fit, evaluate, predict, explain),
-    *(teach, forget, rename, merge, remove, refine, undo, compact),
+    *_CHANGING,
     *(serve, info, warmup),
 ):
     app.command()(command)
-for entry_point in entry_points(group="longtail.commands"):
+further = entry_points(group="longtail.commands")
+for entry_point in further:
     app.add_typer(entry_point.load(), name=entry_point.name)
+if not any(entry_point.name == "bench" for entry_point in further):
+    anything = {"allow_extra_args": True, "ignore_unknown_options": True}
+    app.command(hidden=True, add_help_option=False, context_settings=anything)(bench)

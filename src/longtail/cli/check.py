@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from longtail.cli.inputs import Documents, Source, read_documents
+from longtail.cli.inputs import Documents, Source, ask_separator, check_columns, read_documents
 from longtail.cli.options import (
     AsJson,
     LabelColumns,
@@ -43,6 +43,8 @@ def check(
         from longtail.datasets.checking import check_documents
 
         source = Source(files[0], text, label, layout, more=tuple(files[1:]))
+        check_columns(source, labelled=True)
+        source = ask_separator(source)
         other = None if against is None else replace(source, path=str(against), more=())
         with progress(quiet, compiles=False) as update:
             result = check_documents(

@@ -137,7 +137,6 @@ class Totals:
 
 def list_sources(source: Source, labelled: bool) -> list[Any]:
     """Return the files of a source as partitions."""
-    from longtail.datasets.tables import Table
     from longtail.distributed import CountFile
 
     layout = source.layout
@@ -155,24 +154,7 @@ def list_sources(source: Source, labelled: bool) -> list[Any]:
         ]
     if layout.replicate:
         raise ValueError("--replicate goes with files of counts only, where workers share files.")
-    label = source.label[0] if source.label and len(source.label) == 1 else source.label
-    return [
-        Table(
-            path,
-            source.text or [],
-            label if labelled else None,
-            [],
-            layout.format,
-            layout.header,
-            layout.delimiter,
-            layout.quotes,
-            None,
-            layout.encoding,
-            layout.limits(),
-            layout.label_separator,
-        )
-        for path in source.paths
-    ]
+    return [source.table(path, labelled) for path in source.paths]
 
 
 def fit_on(

@@ -10,7 +10,7 @@ import typer
 
 from longtail.cli.inputs import as_label, check_model, known_label
 from longtail.cli.options import AsJson, By, ModelPath, Quiet
-from longtail.cli.show import clear_errors, count, print_json, say
+from longtail.cli.show import clear_errors, count, describe_sizes, model_sizes, print_json, say
 
 _Class = Annotated[str, typer.Argument(metavar="CLASS", help="A class of the model.")]
 
@@ -101,17 +101,8 @@ def _edit(path: Path, change: Callable[[Any], tuple[str, Any]], as_json: bool, q
         check_model(path)
         teacher = Teacher(path)
         sentence, _ = change(teacher)
-        statistics = teacher.model.statistics_
+        sizes = model_sizes(teacher.model, fitted=False)
         if as_json:
-            print_json(
-                {
-                    "done": sentence,
-                    "documents": statistics.n_documents,
-                    "classes": statistics.n_classes,
-                }
-            )
+            print_json({"done": sentence, **sizes})
         elif not quiet:
-            say(
-                f"{sentence} The model has {count(statistics.n_documents, 'document')} of "
-                f"{count(statistics.n_classes, 'class')}."
-            )
+            say(f"{sentence} The model has {describe_sizes(sizes)}.")

@@ -24,12 +24,11 @@ from longtail.cli.inputs import (
     Documents,
     Source,
     as_model_labels,
-    check_kind,
     gives_label_sets,
     load_model,
+    match_source,
     n_terms_of,
     read_documents,
-    remembered_columns,
 )
 from longtail.cli.options import (
     AsJson,
@@ -43,7 +42,16 @@ from longtail.cli.options import (
     Unknown,
     reads_table,
 )
-from longtail.cli.show import clear_errors, count, print_json, print_table, progress, say
+from longtail.cli.show import (
+    clear_errors,
+    count,
+    describe_sizes,
+    model_sizes,
+    print_json,
+    print_table,
+    progress,
+    say,
+)
 
 if TYPE_CHECKING:
     from longtail.metrics.evaluation import Evaluation
@@ -105,15 +113,13 @@ def evaluate(
 
             new_figure(1.0, 1.0)  # says what to install before the work is done
         classifier = load_model(model, threads)
-        check_kind(classifier, source)
-        source = remembered_columns(source, classifier)
+        source = match_source(source, classifier, quiet)
         listed = (confusions, mistakes if report is not None else 0)
         result = _evaluate(classifier, source, (precision, unknown), listed, quiet)
         sets = None if isinstance(result, _single()) else result
         tables = list(_tables(result) if sets is None else set_tables(sets))
-        sentences = list(
-            _sentences(result, expectations(classifier)) if sets is None else set_sentences(sets)
-        )
+        sentences = list(_sentences(result) if sets is None else set_sentences(sets))
+        sentences += filter(None, [expectation_sentence(expectations(classifier))])
         drawn = {} if report is None and figures is None else _draw(result)
         if figures is not None:
             figures.mkdir(parents=True, exist_ok=True)
@@ -259,7 +265,7 @@ def _measures(result: Evaluation) -> Iterator[tuple[str, str, str]]:
     yield "documents above it", *_shares(abstention.coverage, n)
 
 
-def _sentences(result: Evaluation, expected: dict[str, Any]) -> Iterator[str]:
+def _sentences(result: Evaluation) -> Iterator[str]:
     """Yield what has to be said beside the tables."""
     if result.n_unknown:
         yield (
@@ -267,7 +273,6 @@ def _sentences(result: Evaluation, expected: dict[str, Any]) -> Iterator[str]:
             "count as wrong in every measure but the accuracy on known classes."
         )
     yield from [] if result.certainty is None else result.certainty.remarks
-    yield from [expectation_sentence(expected)] if expected else []
 
 
 def _shares(value: float, n: int) -> tuple[str, str]:
@@ -310,10 +315,7 @@ def _facts(path: Path, classifier: Any, source: Source) -> dict[str, str]:
     statistics = classifier.statistics_
     inner = getattr(classifier, "classifier_", classifier)
     parameters = inner.get_params(deep=False).items()
-    sizes = (
-        f"{count(statistics.n_documents, 'document')}, {count(statistics.n_classes, 'class')}, "
-        f"{count(statistics.n_terms, 'term')}"
-    )
+    sizes = f"{describe_sizes(model_sizes(classifier))}, {count(statistics.n_terms, 'term')}"
     written_by = open_model(path, verify=False).library_version
     return {
         "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),

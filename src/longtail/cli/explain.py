@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from longtail.cli.files import save_figure
-from longtail.cli.inputs import known_label, load_model, one_document
+from longtail.cli.inputs import class_texts, known_label, load_model, one_document, shorten_text
 from longtail.cli.options import AsJson, ModelPath, ZeroBased
 from longtail.cli.show import clear_errors, print_json, print_table, say
 
 if TYPE_CHECKING:
     from longtail.results import Explanation
-
-_ALL_TERMS = 1 << 30
 
 
 def explain(
@@ -38,31 +35,18 @@ def explain(
         classifier = load_model(model)
         document = one_document(classifier, text, zero_based)
         wanted = None if label is None else [known_label(classifier, label)]
-        first = 0 if zero_based else 1
-        explained = _explain(classifier, document, wanted, first)
-        runner_up = None
-        if explained.runner_up is not None:
-            runner_up = _explain(classifier, document, [explained.runner_up], first)
+        [explained] = classifier.explain(document, classes=wanted, top_terms=terms)
+        if not zero_based:  # terms without names are numbered as the user does
+            explained = explained.rename_terms(lambda t: t + 1 if isinstance(t, int) else t)
         if figure is not None:
             from longtail.plotting import plot_explanation
 
-            save_figure(plot_explanation(explained, runner_up, terms), figure, [model])
-        probabilities = _probabilities(classifier, document)
+            save_figure(plot_explanation(explained, explained.against, terms), figure, [model])
+        probabilities, texts = _probabilities(classifier, document), class_texts(classifier)
         if as_json:
-            print_json(_as_json(explained, runner_up, terms, probabilities))
+            print_json(_as_json(explained, probabilities, texts))
         else:
-            _print(explained, runner_up, terms, probabilities)
-
-
-def _explain(classifier: Any, document: Any, wanted: Any, first: int) -> Explanation:
-    """Explain one class with all terms; terms without names are numbered as the user does."""
-    found: Explanation
-    [found] = classifier.explain(document, classes=wanted, top_terms=_ALL_TERMS)
-    terms = {
-        term + first if isinstance(term, int) else term: value
-        for term, value in found.terms.items()
-    }
-    return replace(found, terms=terms)
+            _print(explained, probabilities, texts)
 
 
 def _probabilities(classifier: Any, document: Any) -> dict[Any, float]:
@@ -76,46 +60,27 @@ def _probabilities(classifier: Any, document: Any) -> dict[Any, float]:
     return dict(zip(top.classes[0][valid].tolist(), top.scores[0][valid].tolist(), strict=True))
 
 
-def _rows(
-    explained: Explanation, runner_up: Explanation | None, n_terms: int
-) -> tuple[list[Any], dict[str, tuple[float, float]]]:
-    """Return the terms to show, and what is left: other terms, constant, score."""
-    from longtail.plotting import rank_terms
+def _print(explained: Explanation, probabilities: dict[Any, float], texts: dict[Any, str]) -> None:
+    """Print the names of the classes, then two tables, terms and features."""
+    sides = [side for side in (explained, explained.against) if side is not None]
+    names = [_headed(side, probabilities) for side in sides]
+    for side in sides:
+        if side.label in texts:
+            say(f"{side.label}: {shorten_text(texts[side.label])}")
+    header = ["", *names, *(["difference"] if len(sides) > 1 else [])]
 
-    shown = rank_terms(explained, runner_up)[:n_terms]
-    both = (explained, runner_up or explained)
-    others = tuple(
-        side.rest + sum(value for term, value in side.terms.items() if term not in set(shown))
-        for side in both
+    def rows(lines: list[list[tuple[str, float]]]) -> list[tuple[str, ...]]:
+        total = [("score", side.score) for side in sides]
+        return [
+            (line[0][0], *_cells([value for _, value in line]))
+            for line in [*zip(*lines, strict=True), total]
+        ]
+
+    print_table(
+        "What each term adds to the score", header, rows([side.term_lines() for side in sides])
     )
-    return shown, {
-        "other terms": (others[0], others[1]),
-        "the class itself": (both[0].constant, both[1].constant),
-        "score": (both[0].score, both[1].score),
-    }
-
-
-def _print(
-    explained: Explanation,
-    runner_up: Explanation | None,
-    n_terms: int,
-    probabilities: dict[Any, float],
-) -> None:
-    """Print two tables, terms and features."""
-    shown, rest = _rows(explained, runner_up, n_terms)
-    names = [_headed(side, probabilities) for side in (explained, runner_up) if side is not None]
-    header = ["", *names, *(["difference"] if runner_up else [])]
-    table = [
-        (str(term), *_cells(explained.terms, runner_up and runner_up.terms, term)) for term in shown
-    ]
-    table += [(name, *_three(*pair, runner_up is not None)) for name, pair in rest.items()]
-    print_table("What each term adds to the score", header, table)
-    features = [
-        (name, *_cells(explained.features, runner_up and runner_up.features, name))
-        for name in explained.features
-    ]
-    print_table("The same score by feature", header, features)
-    if not shown:
+    print_table("The same score by feature", header, rows([side.feature_lines() for side in sides]))
+    if not explained.terms and not explained.common:
         say("No term of the document is known to the model.")
 
 
@@ -125,34 +90,29 @@ def _headed(side: Explanation, probabilities: dict[Any, float]) -> str:
     return str(side.label) if probability is None else f"{side.label} ({probability:.0%})"
 
 
-def _cells(mine: Any, other: Any, name: Any) -> tuple[str, ...]:
-    """Return what one term or feature adds to both, and the difference."""
-    return _three(mine.get(name, 0.0), (other or {}).get(name, 0.0), other is not None)
-
-
-def _three(mine: float, other: float, compared: bool) -> tuple[str, ...]:
-    """Return a number beside another one and their difference."""
-    return (f"{mine:.3f}", f"{other:.3f}", f"{mine - other:+.3f}") if compared else (f"{mine:.3f}",)
+def _cells(values: list[float]) -> list[str]:
+    """Return what a line adds to the class, or to both and the difference."""
+    cells = [f"{value:.3f}" for value in values]
+    return cells if len(values) == 1 else [*cells, f"{values[0] - values[1]:+.3f}"]
 
 
 def _as_json(
-    explained: Explanation,
-    runner_up: Explanation | None,
-    n_terms: int,
-    probabilities: dict[Any, float],
+    explained: Explanation, probabilities: dict[Any, float], texts: dict[Any, str]
 ) -> dict[str, Any]:
     """Return both explanations for the same terms."""
-    shown, rest = _rows(explained, runner_up, n_terms)
 
-    def side(which: Explanation, index: int) -> dict[str, Any]:
+    def side(which: Explanation) -> dict[str, Any]:
         return {
             "class": which.label,
+            **({"text": texts.get(which.label)} if texts else {}),
             "probability": probabilities.get(which.label),
             "score": which.score,
-            "terms": {str(term): which.terms.get(term, 0.0) for term in shown},
-            "other_terms": rest["other terms"][index],
+            "terms": {str(term): value for term, value in which.terms.items()},
+            "common_terms": {str(term): value for term, value in which.common.items()},
+            "other_terms": which.rest,
             "constant": which.constant,
             "features": dict(which.features),
         }
 
-    return {**side(explained, 0), "runner_up": None if runner_up is None else side(runner_up, 1)}
+    runner_up = None if explained.against is None else side(explained.against)
+    return {**side(explained), "runner_up": runner_up}

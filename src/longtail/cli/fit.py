@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
@@ -21,7 +21,7 @@ from longtail.cli.cluster import (
 )
 from longtail.cli.expect import expectations, print_expectations
 from longtail.cli.files import check_writable
-from longtail.cli.inputs import Source, check_columns, read_documents
+from longtail.cli.inputs import Documents, Source, ask_separator, check_columns, read_documents
 from longtail.cli.options import (
     AsJson,
     LabelColumns,
@@ -33,7 +33,16 @@ from longtail.cli.options import (
     Threads,
     reads_table,
 )
-from longtail.cli.show import Update, clear_errors, count, print_json, progress, say
+from longtail.cli.show import (
+    Update,
+    clear_errors,
+    count,
+    describe_sizes,
+    model_sizes,
+    print_json,
+    progress,
+    say,
+)
 
 _TEXT: Any = {"rich_help_panel": "How text is read"}
 _NOT_TOKENIZING = ("remember_documents", "class_texts")
@@ -117,10 +126,32 @@ def fit(
         typer.Option(
             "--class-texts",
             metavar="FILE",
-            help="Names of classes: label, tab, text. Those without documents are learned too.",
+            help="Names of classes: a table with columns label and text, or without header: "
+            "label, tab, text. Those without documents are learned too.",
             **_TEXT,
         ),
     ] = None,
+    class_texts_label: Annotated[
+        str | None,
+        typer.Option(
+            "--class-texts-label", metavar="COLUMN", help="Its column of labels.", **_TEXT
+        ),
+    ] = None,
+    class_texts_text: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--class-texts-text",
+            metavar="COLUMN",
+            help="Its column of names; give it again to join several.",
+            **_TEXT,
+        ),
+    ] = None,
+    unique_labels: Annotated[
+        bool,
+        typer.Option(
+            "--unique-labels", help="Every class has one document, and that is as it should be."
+        ),
+    ] = False,
     strength: Annotated[
         float | None,
         typer.Option("--C", help="How closely residuals follow the documents; default 1."),
@@ -167,6 +198,7 @@ def fit(
     with clear_errors():
         source = Source(files[0], text, label, layout, more=tuple(files[1:]))
         check_columns(source, labelled=True)
+        source = ask_separator(source)
         settings = _given(
             ngrams=ngrams,
             char_ngrams=char_ngrams,
@@ -195,25 +227,29 @@ def fit(
             memory=memory,
         )
         _check_target(out, discard_changes)
-        names = None if class_texts is None else _read_class_texts(class_texts)
+        columns = (class_texts_label, class_texts_text)
+        names = None if class_texts is None else _read_class_texts(class_texts, *columns)
         cluster, cost = Cluster(dask, workers, memory_limit, scratch), dict[str, float]()
         wall, processor = time.perf_counter(), time.process_time()
         with progress(quiet) as update:
             make = partial(_make_estimator, source, settings, learner, threads, seed)
             if cluster.is_asked:
+                with read_documents(source, update, labelled=True) as chunks:
+                    next(chunks, None)  # what is wrong with columns and labels is said here
                 model = make()
                 cost = fit_on(cluster, model, source, update, names).summary()
+                if not unique_labels and model.statistics_.class_sizes.max() <= 1:
+                    raise ValueError(_all_unique(source))
                 if not source.holds_counts:
                     _remember_columns(model, source)
             else:
-                model = _fit(make, source, update, names)
+                model = _fit(make, source, update, names, unique_labels)
             update("writing", 0, None)
             model.save(out, discard_changes=discard_changes)
         summary = {
             "model": str(out),
             "kind": type(model).__name__,
-            "documents": model.statistics_.n_documents,
-            "classes": model.statistics_.n_classes,
+            **model_sizes(model),
             "terms": model.statistics_.n_terms,
             "bytes": out.stat().st_size,
             "seconds": time.perf_counter() - wall,
@@ -225,8 +261,7 @@ def fit(
             print_json(summary)
         elif not quiet:
             say(
-                f"{count(summary['documents'], 'document')} of "
-                f"{count(summary['classes'], 'class')} with {count(summary['terms'], 'term')}, "
+                f"{describe_sizes(summary)} with {count(summary['terms'], 'term')}, "
                 f"learned in {summary['seconds']:.1f} s. "
                 f"The model is in {out} ({summary['bytes'] / 1e6:,.1f} MB)."
             )
@@ -260,30 +295,55 @@ def _make_estimator(
     )
 
 
-def _read_class_texts(path: Path) -> dict[str, str]:
-    """Return the text of each label of a file of lines: label, tab, text."""
+def _read_class_texts(path: Path, label: str | None, text: list[str] | None) -> dict[str, str]:
+    """Return the text of each label of a table; a TSV file may have no header: label, tab, text."""
+    from longtail.datasets.delimited import Lines, plain_rows
+    from longtail.datasets.limits import DEFAULT_LIMITS
+    from longtail.datasets.tables import Table, find_format, read_text_chunks
+    from longtail.exceptions import DataFormatError
+
+    try:
+        format = find_format(path)
+    except ValueError:
+        format = "tsv"
+    columns, header = [label or "label", *(text or ["text"])], True
     texts: dict[str, str] = {}
-    lines = path.read_text(encoding="utf-8-sig").split("\n")
-    for line_number, line in enumerate((line.removesuffix("\r") for line in lines), start=1):
-        label, tab, text = line.partition("\t")
-        if not line.strip():
-            continue
-        if not tab or label in texts:
-            problem = f"label {label!r} is there twice" if tab else "no tab after the label"
-            raise ValueError(
-                f"{path}, line {line_number}: {problem}. Each line is: label, tab, text."
-            )
-        texts[label] = text
+    try:
+        if format == "tsv" and label is None and text is None:
+            _, first = next(plain_rows(Lines(path, "utf-8", DEFAULT_LIMITS), "\t"), (1, columns))
+            header = len(first) != 2 or set(first) == set(columns)
+        if not header:
+            columns = ["1", "2"]
+        table = Table(path, columns[1:], columns[0], format=format, header=header)
+        for chunk in read_text_chunks(table):
+            for line, name, named in zip(chunk.lines, chunk.labels, chunk.texts, strict=True):
+                if not isinstance(name, str):
+                    raise DataFormatError(path, f"expected one label, found {name!r}", line)
+                if name in texts:
+                    raise DataFormatError(path, f"label {name!r} is there twice", line)
+                texts[name] = named
+    except DataFormatError as error:
+        raise ValueError(
+            f"{error} --class-texts takes a table with the columns label and text, or those that "
+            "--class-texts-label and --class-texts-text name; without header: label, tab, text."
+        ) from None
     return texts
 
 
 def _fit(
-    make: Callable[[], Any], source: Source, update: Update, class_texts: dict[str, str] | None
+    make: Callable[[], Any],
+    source: Source,
+    update: Update,
+    class_texts: dict[str, str] | None,
+    unique_labels: bool,
 ) -> Any:
     """Read a source and fit an estimator on it."""
     with read_documents(source, update, labelled=True) as chunks:
         first = list(islice(chunks, 1))  # a wrong column is an error before numba is imported
-        model, documents = make(), chain(first, chunks)
+        model = make()
+        documents: Iterator[Documents] = chain(first, chunks)
+        if not unique_labels:
+            documents = _check_repeated(source, documents)
         from longtail._progress import report_progress
 
         def hear(stage: str, done: int, total: int) -> None:
@@ -300,9 +360,8 @@ def _fit(
 
 
 def _remember_columns(model: Any, source: Source) -> None:
-    """Let a model of texts know its columns; several label columns it has no room for."""
-    only = source.label[0] if source.label and len(source.label) == 1 else ""
-    model.set_columns(source.text or [], only)
+    """Let a model of texts know what it was told about its tables."""
+    model.set_columns(**vars(source.as_told()))
 
 
 def _make_vectorizer(settings: dict[str, Any]) -> Any:
@@ -319,6 +378,32 @@ def _make_vectorizer(settings: dict[str, Any]) -> Any:
     if "char_ngrams" in options:
         options["char_ngram_range"] = options.pop("char_ngrams")
     return TextVectorizer(**options) if options else None
+
+
+def _check_repeated(source: Source, chunks: Iterator[Documents]) -> Iterator[Documents]:
+    """Pass documents on; refuse them at the end where every class has one."""
+    seen: set[Any] = set()
+    is_repeated = False
+    for chunk in chunks:
+        if not is_repeated:
+            sets = (
+                labels if isinstance(labels, list) else [labels] for labels in chunk.label_lists()
+            )
+            for label in chain.from_iterable(sets):
+                is_repeated = is_repeated or label in seen
+                seen.add(label)
+        yield chunk
+    if len(seen) > 1 and not is_repeated:
+        raise ValueError(_all_unique(source))
+
+
+def _all_unique(source: Source) -> str:
+    """Say that labels look like ids."""
+    columns = " and ".join(source.label or ["the first number of a row"])
+    return (
+        f"every class has one document: is {columns} the label? Choose another column, or give "
+        "--unique-labels if it is."
+    )
 
 
 def _pairs(source: Source, chunks: Any) -> Any:

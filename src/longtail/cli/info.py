@@ -10,10 +10,10 @@ from typing import Annotated, Any
 
 import typer
 
-from longtail.cli.expect import held_out_figures, print_expectations
+from longtail.cli.expect import expected_measures, print_expectations
 from longtail.cli.inputs import check_model, load_model
 from longtail.cli.options import AsJson, ModelPath
-from longtail.cli.show import clear_errors, count, plain, print_json, print_table, say
+from longtail.cli.show import clear_errors, count, model_sizes, plain, print_json, print_table, say
 
 
 def info(
@@ -81,7 +81,7 @@ def _facts(path: Path) -> tuple[dict[str, Any], list[Any]]:
     size, log_file = path.stat(), journal_path(path)
     facts = {
         "kind": file.kind,
-        **(_sizes(contents.arrays) if taught is None else _taught_sizes(taught.statistics_)),
+        **(_sizes(contents.arrays, contents.values) if taught is None else _taught_sizes(taught)),
         "bytes": size.st_size,
         "saved": datetime.fromtimestamp(size.st_mtime, UTC).isoformat(timespec="seconds"),
         "version": file.library_version,
@@ -109,18 +109,20 @@ def _as_json(health_report: Any) -> dict[str, Any]:
     return {} if health_report is None else {"health": asdict(health_report)}
 
 
-def _sizes(arrays: Any) -> dict[str, int]:
+def _sizes(arrays: Any, values: Any) -> dict[str, int]:
     """Return the sizes of a model that was taught nothing since."""
     sizes, terms = (
         arrays[f"statistics/{name}"] for name in ("class_sizes", "document_frequencies")
     )
-    return {"documents": int(sizes.sum()), "classes": len(sizes), "terms": len(terms)}
+    counted = {"documents": int(sizes.sum())}
+    if values.get("label_form/form"):
+        counted = {"documents": values.get("n_fitted_documents", 0), "labels": int(sizes.sum())}
+    return counted | {"classes": len(sizes), "terms": len(terms)}
 
 
-def _taught_sizes(statistics: Any) -> dict[str, int]:
+def _taught_sizes(model: Any) -> dict[str, int]:
     """Return the sizes of a model with its changes."""
-    names = {"documents": "n_documents", "classes": "n_classes", "terms": "n_terms"}
-    return {name: getattr(statistics, attribute) for name, attribute in names.items()}
+    return model_sizes(model) | {"terms": model.statistics_.n_terms}
 
 
 def _parameters(contents: Any) -> dict[str, Any]:
@@ -135,25 +137,28 @@ def _parameters(contents: Any) -> dict[str, Any]:
 
 def _columns(values: Any) -> dict[str, Any]:
     """Return the columns that the model remembers."""
-    if "columns/text" not in values:
-        return {}
-    text = values["columns/text"]
-    return {
-        "text": [text] if isinstance(text, str) else list(text),
-        "label": values["columns/label"],
+    told = {
+        name.removeprefix("columns/"): value
+        for name, value in values.items()
+        if name.startswith("columns/")
     }
+    if isinstance(told.get("text"), str):
+        told["text"] = [told["text"]]
+    if len(told.get("label", "")) == 1:
+        [told["label"]] = told["label"]
+    return told
 
 
 def _expected(path: Path, contents: Any) -> dict[str, Any]:
     """Return what to expect of the model, as `fit` found it."""
     arrays, values = contents.arrays, contents.values
-    if "check/residual_figures" not in arrays:
+    if "check/expected" not in arrays:
         return {}
     error = values.get("calibrator/calibration_error", math.nan)
     if math.isnan(error) and len(arrays["calibrator/top_log_odds"]):
         # Not in the file of a model that was recalibrated, nor in those of earlier versions.
         error = load_model(path).calibration_error_
-    return held_out_figures(arrays["check/residual_figures"], values["check/residuals"], error)
+    return expected_measures(arrays["check/expected"], error)
 
 
 def _as_row(change: Any) -> dict[str, Any]:

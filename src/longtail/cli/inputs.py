@@ -12,17 +12,31 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import typer
+
 from longtail.cli.files import BadRows
 from longtail.cli.options import Layout
 from longtail.cli.show import count, print_note
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from longtail._columns import TableFormat
     from longtail.cli.show import Update
+    from longtail.datasets.records import BadRow
+    from longtail.datasets.tables import Table
+
+    _OnBadRow = Callable[[BadRow], None]
+
+LONGEST_TEXT = 200  # characters of the text of a class on the terminal, as in the service
 
 
 @dataclass(frozen=True)
 class Source:
-    """A table of documents, as the options of a command describe it."""
+    """A table of documents, as the options of a command describe it.
+
+    `told` is what the model was told about tables; it holds where the options say nothing.
+    """
 
     path: str
     text: list[str] | None
@@ -30,6 +44,7 @@ class Source:
     layout: Layout
     keep: list[str] = field(default_factory=list)
     more: tuple[str, ...] = ()
+    told: TableFormat | None = None
 
     @property
     def name(self) -> str:
@@ -49,12 +64,64 @@ class Source:
     @property
     def holds_counts(self) -> bool:
         """Whether the files hold counts; the others hold text."""
-        from longtail.datasets.tables import COUNT_FORMATS, find_format
+        from longtail.datasets.tables import COUNT_FORMATS
 
-        formats = {find_format(path, self.layout.format) in COUNT_FORMATS for path in self.paths}
+        formats = {self.find_format(path) in COUNT_FORMATS for path in self.paths}
         if len(formats) > 1:
             raise ValueError("files of counts and of texts cannot be read together.")
         return formats.pop()
+
+    def find_format(self, path: str) -> str:
+        """Return the format of a file: as given, by its ending, or as the model was told."""
+        from longtail.datasets.tables import find_format
+
+        try:
+            return find_format(path, self.layout.format)
+        except ValueError:
+            if self.layout.format is None and self.told is not None and self.told.format:
+                return find_format(path, self.told.format)
+            raise
+
+    def table(self, path: str, labelled: bool, report: _OnBadRow | None = None) -> Table:
+        """Return one of the files as the readers of text take it."""
+        from longtail._columns import TableFormat
+        from longtail.datasets.tables import Table
+
+        layout, format = self.layout, self.find_format(path)
+        told = self.told if self.told is not None and self.told.format == format else TableFormat()
+        return Table(
+            path,
+            self.text or [],
+            self.label if labelled else None,
+            self.keep,
+            format,
+            told.header if layout.header is None else layout.header,
+            told.delimiter if layout.delimiter is None else layout.delimiter,
+            told.quotes if layout.quotes is None else layout.quotes,
+            report,
+            layout.encoding or told.encoding,
+            layout.limits(),
+            layout.label_separator,
+        )
+
+    def as_told(self) -> TableFormat:
+        """Return what a model fitted on this source is to remember of it."""
+        from longtail._columns import TableFormat
+
+        layout = self.layout
+        reading = {
+            name: value
+            for name in ("header", "delimiter", "quotes", "encoding")
+            if (value := getattr(layout, name)) is not None
+        }
+        format = self.find_format(self.paths[0]) if reading or layout.format else None
+        return TableFormat(
+            tuple(self.text or ()),
+            tuple(self.label or ()),
+            layout.label_separator,
+            format,
+            **reading,
+        )
 
 
 @dataclass(frozen=True)
@@ -100,33 +167,106 @@ def read_documents(
     progress calls what is done with each chunk.
     """
     check_columns(source, labelled)
+
+    def read(report: _OnBadRow | None) -> Iterator[Documents]:
+        chunks = _chunks(source, report, labelled, n_terms)
+        if labelled:
+            chunks = _check_separator(source, chunks)
+        return _counted(f"{doing} {source.name}", source, chunks, update)
+
     if not (source.layout.skip_bad_rows or source.layout.bad_rows):
-        yield _counted(
-            f"{doing} {source.name}", source, _chunks(source, None, labelled, n_terms), update
-        )
+        yield read(None)
         return
     stem = "standard-input" if source.path == "-" else Path(source.path).name
     target = source.layout.bad_rows or Path(f"{stem}.bad-rows.csv")
     with closing(BadRows(target, source.paths)) as report:
         try:
-            yield _counted(
-                f"{doing} {source.name}", source, _chunks(source, report, labelled, n_terms), update
-            )
+            yield read(report)
         finally:
             if report.n_rows:
                 print_note(f"{count(report.n_rows, 'bad row')} skipped; {report.path} lists them.")
 
 
-def remembered_columns(source: Source, model: Any) -> Source:
-    """Return the source with the columns of the model's fit, where none were given."""
-    columns = getattr(model, "columns_", None)
-    if columns is None or source.holds_counts:
+def ask_separator(source: Source) -> Source:
+    """Ask, in a terminal, whether what most labels contain separates them; return the answer."""
+    if not _in_terminal() or "-" in source.paths:
         return source
-    return replace(
-        source,
-        text=source.text or list(columns.text),
-        label=source.label or ([columns.label] if columns.label else None),
+    # Bad rows are reported later.
+    found = _find_separator(source, next(_chunks(source, lambda row: None, True, None), None))
+    if found is None:
+        return source
+    mark, sentence = found
+    is_separator = typer.confirm(f"{sentence} Split them at {mark!r}?", err=True)
+    layout = replace(source.layout, label_separator=mark if is_separator else "")
+    return replace(source, layout=layout)
+
+
+def _in_terminal() -> bool:
+    """Return whether there is somebody to ask."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def _check_separator(source: Source, chunks: Iterator[Documents]) -> Iterator[Documents]:
+    """Refuse labels that look like several each, unless it was said whether they are."""
+    first = next(chunks, None)
+    found = _find_separator(source, first)
+    if found is not None:
+        mark, sentence = found
+        raise ValueError(
+            f"{sentence} Give --label-separator {mark!r} to split them, or --label-separator '' "
+            "to keep them whole."
+        )
+    if first is not None:
+        yield first
+    yield from chunks
+
+
+def _find_separator(source: Source, chunk: Documents | None) -> tuple[str, str] | None:
+    """Return what seems to separate labels, with a sentence, unless it was said or nothing does."""
+    from longtail.datasets.checking import find_label_separator
+
+    if chunk is None or source.holds_counts or source.layout.label_separator is not None:
+        return None
+    labels = chunk.label_lists()
+    if not all(isinstance(label, str) for label in labels):
+        return None
+    mark = find_label_separator(labels)
+    if mark is None:
+        return None
+    example = next(label for label in labels if mark in label)
+    column = " and ".join(map(repr, source.label or []))
+    return mark, (
+        f"most labels in column {column} contain {mark!r}, such as {example!r}: are these several "
+        "labels each?"
     )
+
+
+def match_source(source: Source, model: Any, quiet: bool = False) -> Source:
+    """Return the source with what the model was told, where options say nothing.
+
+    Options that differ from it are named. Counts for a model of texts, and the reverse, are
+    refused.
+    """
+    told = getattr(model, "columns_", None)
+    source = replace(source, told=told)
+    if takes_texts(model) == source.holds_counts:
+        wanted = "texts" if takes_texts(model) else "counts (svmlight)"
+        raise ValueError(f"the model takes {wanted}; {source.name} holds something else.")
+    if told is None or source.holds_counts:
+        return source
+    layout = source.layout
+    for option, given, known in (
+        ("--text", source.text, list(told.text)),
+        ("--label", source.label, list(told.label)),
+        ("--label-separator", layout.label_separator, told.label_separator),
+    ):
+        if not quiet and given is not None and known and given != known:
+            both = (", ".join([x] if isinstance(x, str) else x) for x in (given, known))
+            print_note("{} {!r}: the model was fitted with {!r}.".format(option, *both))
+    if layout.label_separator is None:
+        layout = replace(layout, label_separator=told.label_separator)
+    text, label = source.text or list(told.text), source.label or list(told.label)
+    return replace(source, text=text, label=label, layout=layout)
 
 
 def check_columns(source: Source, labelled: bool) -> None:
@@ -146,7 +286,7 @@ def check_columns(source: Source, labelled: bool) -> None:
 
 
 def _chunks(
-    source: Source, report: BadRows | None, labelled: bool, n_terms: int | None
+    source: Source, report: _OnBadRow | None, labelled: bool, n_terms: int | None
 ) -> Iterator[Documents]:
     """Yield the documents of all files of a source in chunks."""
     n_bytes = 0
@@ -158,10 +298,10 @@ def _chunks(
 
 
 def _chunks_of(
-    path: str, source: Source, report: BadRows | None, labelled: bool, n_terms: int | None
+    path: str, source: Source, report: _OnBadRow | None, labelled: bool, n_terms: int | None
 ) -> Iterator[Documents]:
     """Yield the documents of one file in chunks."""
-    from longtail.datasets.tables import Table, find_format, read_text_chunks
+    from longtail.datasets.tables import read_text_chunks
 
     layout = source.layout
     if source.holds_counts:
@@ -169,7 +309,7 @@ def _chunks_of(
 
         for counts in read_count_chunks(
             path,
-            format=find_format(path, layout.format),
+            format=source.find_format(path),
             replicate=layout.replicate,
             zero_based=layout.zero_based,
             labelled=labelled,
@@ -181,28 +321,9 @@ def _chunks_of(
             found = Documents(counts.X, counts.y, counts.lines, nothing, counts.n_bytes)
             yield replace(found, label_counts=counts.label_counts)
         return
-    table = Table(
-        path,
-        source.text or [],
-        _label_columns(source) if labelled else None,
-        source.keep,
-        layout.format,
-        layout.header,
-        layout.delimiter,
-        layout.quotes,
-        report,
-        layout.encoding,
-        layout.limits(),
-        layout.label_separator,
-    )
-    for chunk in read_text_chunks(table):
+    for chunk in read_text_chunks(source.table(path, labelled, report)):
         found = Documents(chunk.texts, chunk.labels, chunk.lines, chunk.kept, chunk.n_bytes)
         yield replicate_labels(found) if layout.replicate else found
-
-
-def _label_columns(source: Source) -> str | list[str] | None:
-    """Return the label column, or the columns where there are several."""
-    return source.label[0] if source.label and len(source.label) == 1 else source.label
 
 
 def replicate_labels(chunk: Documents) -> Documents:
@@ -254,6 +375,18 @@ def gives_label_sets(model: Any) -> bool:
     return bool(getattr(getattr(model, "classifier_", model), "multilabel_", False))
 
 
+def class_texts(model: Any) -> dict[Any, str]:
+    """Return the names or descriptions of classes; models of counts have none."""
+    texts: dict[Any, str] = getattr(model, "class_texts_", {})
+    return texts
+
+
+def shorten_text(text: str | None) -> str:
+    """Return the text of a class as the terminal shows it."""
+    text = text or ""
+    return text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]}..."
+
+
 def check_model(path: Path) -> None:
     """Say where a model comes from where there is none."""
     if not path.exists():
@@ -276,13 +409,6 @@ def load_model(path: Path, threads: int | None = None) -> Any:
         if takes_texts(model):  # it has a classifier of counts inside, with threads of its own
             model.classifier_.set_params(n_jobs=threads)
     return model
-
-
-def check_kind(model: Any, source: Source) -> None:
-    """Refuse counts for a model of texts, and the reverse."""
-    if takes_texts(model) == source.holds_counts:
-        wanted = "texts" if takes_texts(model) else "counts (svmlight)"
-        raise ValueError(f"the model takes {wanted}; {source.name} holds something else.")
 
 
 def n_terms_of(model: Any) -> int | None:

@@ -33,7 +33,8 @@ TextColumns = Annotated[
     typer.Option(
         "--text",
         metavar="COLUMN",
-        help="Column with the text; give it again to join several. A model remembers both columns.",
+        help="Column with the text; give it again to join several. A model remembers how it was "
+        "fitted: columns, label separator, format.",
         rich_help_panel=_COLUMNS,
     ),
 ]
@@ -84,13 +85,13 @@ class Layout:
         ),
     ] = None
     header: Annotated[
-        bool,
+        bool | None,
         typer.Option(
             "--header/--no-header",
             help="Whether the first row names the columns; without, they are numbered from 1.",
             rich_help_panel=_COLUMNS,
         ),
-    ] = True
+    ] = None
     delimiter: Annotated[
         str | None,
         typer.Option(
@@ -108,14 +109,19 @@ class Layout:
         ),
     ] = None
     encoding: Annotated[
-        str,
-        typer.Option("--encoding", help="Of CSV, TSV and JSON lines.", rich_help_panel=_COLUMNS),
-    ] = "utf-8"
+        str | None,
+        typer.Option(
+            "--encoding",
+            help="Of CSV, TSV and JSON lines; UTF-8 when left out.",
+            rich_help_panel=_COLUMNS,
+        ),
+    ] = None
     label_separator: Annotated[
         str | None,
         typer.Option(
             "--label-separator",
-            help="What separates the labels of a document in its column, such as ';'.",
+            help="What separates the labels of a document in its column, such as ';'; '' keeps "
+            "them whole.",
             rich_help_panel=_COLUMNS,
         ),
     ] = None

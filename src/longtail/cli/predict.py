@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from itertools import chain, islice
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,13 +14,14 @@ from longtail.cli.files import STANDARD_OUTPUT, check_writable
 from longtail.cli.inputs import (
     Documents,
     Source,
-    check_kind,
+    class_texts,
     gives_label_sets,
     load_model,
+    match_source,
     n_terms_of,
     one_document,
     read_documents,
-    remembered_columns,
+    shorten_text,
 )
 from longtail.cli.options import (
     AsJson,
@@ -40,7 +41,11 @@ from longtail.cli.show import (
     print_note,
     print_table,
     progress,
+    say,
 )
+
+if TYPE_CHECKING:
+    from longtail.results import Threshold
 
 _WRITTEN = {
     ".csv": "csv",
@@ -78,6 +83,13 @@ def predict(
             "such as 0.9.",
         ),
     ] = None,
+    each: Annotated[
+        bool,
+        typer.Option(
+            "--each",
+            help="With --precision: every class must be that probable, not all on average.",
+        ),
+    ] = False,
     unknown: Unknown = 0.0,
     max_labels: Annotated[
         int | None,
@@ -116,20 +128,20 @@ def predict(
         source = Source(documents[0], text, None, layout, keep or [], tuple(documents[1:]))
         if _is_text(source):
             classifier = load_model(model, threads)
-            threshold = _find_threshold(classifier, precision, unknown)
+            threshold = _find_threshold(classifier, precision, unknown, each)
             _check_max_labels(classifier, max_labels)
             document = one_document(classifier, source.path, source.layout.zero_based)
             chunk = Documents(document, [], [1], [[]], 0)
             shown = top or _TOP_OF_A_TEXT
-            [row] = _predict_rows(classifier, chunk, shown, threshold, max_labels)
+            texts = class_texts(classifier)
+            [row] = _predict_rows(classifier, chunk, shown, threshold, max_labels, texts)
             _print_text(classifier, row, as_json)
             return
         cluster = Cluster(dask, workers)
         if cluster.is_asked:
-            _check_cluster(out, out_format, keep, precision, unknown)
+            _check_cluster(out, out_format, keep, precision, each, unknown)
             classifier = load_model(model, 1)
-            check_kind(classifier, source)
-            source = remembered_columns(source, classifier)
+            source = match_source(source, classifier, quiet)
             with progress(quiet) as update:
                 files = predict_on(cluster, model, source, out, out_format or "jsonl", top, update)
             if not quiet:
@@ -140,12 +152,12 @@ def predict(
         if out != STANDARD_OUTPUT:
             check_writable(out, inputs)
         classifier = load_model(model, threads)
-        check_kind(classifier, source)
-        source = remembered_columns(source, classifier)
-        threshold = _find_threshold(classifier, precision, unknown)
+        source = match_source(source, classifier, quiet)
+        threshold = _find_threshold(classifier, precision, unknown, each)
         _check_max_labels(classifier, max_labels)
-        n_documents = n_kept = 0
+        n_documents = n_kept = n_without_words = 0
         columns = _columns(classifier, source, top, escape_formulas, written)
+        texts = class_texts(classifier)
         with (
             progress(quiet) as update,
             read_documents(
@@ -159,15 +171,21 @@ def predict(
             first = list(islice(chunks, 1))  # what is wrong with the table comes before any output
             with open_output(out, written, columns, inputs) as write:
                 for chunk in chain(first, chunks):
-                    rows = _predict_rows(classifier, chunk, top, threshold, max_labels)
+                    rows = _predict_rows(classifier, chunk, top, threshold, max_labels, texts)
                     write(rows)
                     n_kept += sum(row.label is not None and row.label != [] for row in rows)
+                    n_without_words += sum(not row.classes for row in rows)
                     n_documents += len(chunk)
         if not quiet and out != STANDARD_OUTPUT:
             held = (
                 "" if precision is None else f", {n_documents - n_kept:,} of them without a class"
             )
-            print_note(f"{count(n_documents, 'document')} predicted{held}; they are in {out}.")
+            print_note(
+                f"{count(n_documents, 'document')} predicted{held}; they are in {out}."
+                + _describe_unknown(n_without_words, " ")
+            )
+        elif not quiet and n_without_words:
+            print_note(_describe_unknown(n_without_words))
 
 
 def _check_cluster(
@@ -175,6 +193,7 @@ def _check_cluster(
     out_format: str | None,
     keep: list[str] | None,
     precision: float | None,
+    each: bool,
     unknown: float,
 ) -> None:
     """Refuse what does not go with --dask and --workers."""
@@ -187,11 +206,19 @@ def _check_cluster(
         raise ValueError(
             f"--dask and --workers write jsonl or parquet; got --out-format {out_format}."
         )
-    if keep or precision is not None or unknown:
+    if keep or precision is not None or each or unknown:
         raise ValueError(
-            "--keep, --precision and --unknown do not go with --dask and --workers; the files "
-            "have the lines and probabilities to add them."
+            "--keep, --precision, --each and --unknown do not go with --dask and --workers; the "
+            "files have the lines and probabilities to add them."
         )
+
+
+def _describe_unknown(n_documents: int, before: str = "") -> str:
+    """Say how many documents have no class because no word of theirs is known."""
+    if not n_documents:
+        return ""
+    have = "has" if n_documents == 1 else "have"
+    return f"{before}{count(n_documents, 'document')} {have} no known word."
 
 
 def _is_text(source: Source) -> bool:
@@ -212,21 +239,29 @@ def _is_text(source: Source) -> bool:
 def _print_text(classifier: Any, row: Prediction, as_json: bool) -> None:
     """Print the best classes of one text."""
     value = "probability" if _knows_probabilities(classifier) else "score"
-    sets = gives_label_sets(classifier)
+    sets, texts = gives_label_sets(classifier), class_texts(classifier)
     if as_json:
         ranked = [
-            {"class": label, value: s} for label, s in zip(row.classes, row.scores, strict=True)
+            {"class": label, **({"text": text} if texts else {}), value: score}
+            for label, text, score in zip(row.classes, row.texts, row.scores, strict=True)
         ]
         print_json({"labels" if sets else "class": row.label, "ranking": ranked})
         return
     cells = [
-        (str(label), f"{score:.1%}" if value == "probability" else f"{score:.4f}")
-        for label, score in zip(row.classes, row.scores, strict=True)
+        (
+            str(label),
+            *([shorten_text(text)] if texts else []),
+            f"{score:.1%}" if value == "probability" else f"{score:.4f}",
+        )
+        for label, text, score in zip(row.classes, row.texts, row.scores, strict=True)
     ]
     named = row.label if sets else [row.label]
     unsure = not named or named == [None]
     title = "not sure enough of a class" if unsure else ", ".join(map(str, named))
-    print_table(title, ("class", value), cells)
+    if not cells:
+        say("The text has no known word, so no class.")
+        return
+    print_table(title, ("class", *(["text"] if texts else []), value), cells)
 
 
 def _find_written(out: Path, given: str | None) -> str:
@@ -245,16 +280,20 @@ def _find_written(out: Path, given: str | None) -> str:
     return written
 
 
-def _find_threshold(classifier: Any, precision: float | None, unknown: float) -> float:
-    """Return the probability below which the class is left empty."""
+def _find_threshold(
+    classifier: Any, precision: float | None, unknown: float, each: bool
+) -> Threshold | None:
+    """Return what decides where the class is left empty; None where nothing was asked for."""
     if precision is None:
-        return float("-inf")
+        if each:
+            raise ValueError("--each goes with --precision, such as --precision 0.9 --each.")
+        return None
     if not _knows_probabilities(classifier):
         raise ValueError(
             f"--precision needs a model with probabilities; this is a {type(classifier).__name__}."
         )
-    threshold = float(classifier.threshold_for(precision, unknown))
-    if threshold != threshold:
+    threshold: Threshold = classifier.threshold_for(precision, unknown, each=each)
+    if not threshold.n_documents:
         raise ValueError(
             f"a precision of {precision} cannot be reached: no threshold gave it on the documents "
             "held out in fit. Ask for less, or fit with more documents."
@@ -266,12 +305,12 @@ def _columns(
     classifier: Any, source: Source, top: int | None, escape: bool, written: str
 ) -> Columns:
     """Return what is written of each prediction."""
-    calibrated = _knows_probabilities(classifier)
+    calibrated, named = _knows_probabilities(classifier), bool(class_texts(classifier))
     if not gives_label_sets(classifier):
-        return Columns(source, top or 1, calibrated, escape)
+        return Columns(source, top or 1, calibrated, escape, named)
     separator = source.layout.label_separator or _SEPARATOR
     has_lists = written in ("jsonl", "parquet")
-    return SetColumns(source, top or 0, calibrated, escape, None if has_lists else separator)
+    return SetColumns(source, top or 0, calibrated, escape, named, None if has_lists else separator)
 
 
 def _check_max_labels(classifier: Any, max_labels: int | None) -> None:
@@ -284,26 +323,27 @@ def _predict_rows(
     classifier: Any,
     chunk: Documents,
     top: int | None,
-    threshold: float,
-    max_labels: int | None = None,
+    threshold: Threshold | None,
+    max_labels: int | None,
+    texts: dict[Any, str],
 ) -> list[Prediction]:
     """Predict a chunk."""
     calibrated = _knows_probabilities(classifier)
     rank = classifier.predict_proba_topk if calibrated else classifier.predict_topk
     sets = None
     if gives_label_sets(classifier):
-        lowest = None if threshold == float("-inf") else threshold
-        sets = classifier.predict(chunk.content, threshold=lowest, max_labels=max_labels)
+        sets = classifier.predict(chunk.content, threshold=threshold, max_labels=max_labels)
     # A label set is the beginning of the ranking, so its probabilities are there too.
     longest = max(map(len, sets), default=0) if sets is not None else 1
     ranking = rank(chunk.content, max(top or 1, longest))
+    kept = (ranking.valid if threshold is None else threshold.keeps(ranking))[:, 0].tolist()
     rows = []
     for i, valid in enumerate(ranking.valid.tolist()):
         n_shown = max(top or 1, 0 if sets is None else len(sets[i]))
         classes = [c for c, ok in zip(ranking.classes[i].tolist(), valid, strict=True) if ok]
         scores = [s for s, ok in zip(ranking.scores[i].tolist(), valid, strict=True) if ok]
-        label = classes[0] if classes and scores[0] >= threshold else None
-        shown = (classes[:n_shown], scores[:n_shown])
+        label = classes[0] if kept[i] else None
+        shown = (classes[:n_shown], scores[:n_shown], [*map(texts.get, classes[:n_shown])])
         predicted = label if sets is None else sets[i]
         rows.append(Prediction(chunk.path, chunk.lines[i], chunk.kept[i], predicted, *shown))
     return rows

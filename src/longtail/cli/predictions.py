@@ -17,13 +17,17 @@ from longtail.cli.files import STANDARD_OUTPUT, escape_formula, replaced_path, r
 from longtail.cli.inputs import Source
 from longtail.cli.show import as_json_text, clean
 
+# Of the texts of labels in one cell, for people: a text may hold any mark, such as ';'.
+TEXT_SEPARATOR = " | "
+
 
 @dataclass(frozen=True)
 class Prediction:
     """What is predicted for one document.
 
     `label` is the class, or the list of labels of a model of label sets; None, or an empty list,
-    where the model is not sure enough. `classes` and `scores` are the ranking.
+    where the model is not sure enough. `classes` and `scores` are the ranking; `texts` names its
+    classes, None for those without a text.
     """
 
     path: str
@@ -32,13 +36,17 @@ class Prediction:
     label: Any
     classes: list[Any]
     scores: list[float]
+    texts: list[str | None]
 
 
 class Columns:
     """The columns of predictions of one class each."""
 
-    def __init__(self, source: Source, top: int, calibrated: bool, escape: bool) -> None:
+    def __init__(
+        self, source: Source, top: int, calibrated: bool, escape: bool, named: bool
+    ) -> None:
         self.keep, self.top, self.escape = source.keep, top, escape
+        self.named = named  # whether any class has a text
         self.value = "probability" if calibrated else "score"
         self.values = "probabilities" if calibrated else "scores"
         self.files = len(source.paths) > 1
@@ -49,13 +57,18 @@ class Columns:
 
     def cells(self, row: Prediction) -> list[Any]:
         """Return a row of a table; None where there was no candidate."""
-        best = [row.label, row.scores[0] if row.scores else None]
+        text = row.texts[0] if row.texts and row.label is not None else None
+        best = [row.label, *[text] * self.named, row.scores[0] if row.scores else None]
         return [*self._first_cells(row), *best, *self._ranked_cells(row, 1)]
 
     def fields(self, row: Prediction) -> dict[str, Any]:
         """Return a row as a JSON object."""
-        ranking = {"class": row.label, "classes": row.classes, self.values: row.scores}
-        return {**self._first_fields(row), **ranking}
+        return {**self._first_fields(row), "class": row.label, **self._ranking(row)}
+
+    def _ranking(self, row: Prediction) -> dict[str, Any]:
+        """Return the ranking as parts of a JSON object."""
+        texts = {"class_texts": row.texts} if self.named else {}
+        return {"classes": row.classes, **texts, self.values: row.scores}
 
     def _first_kinds(self) -> dict[str, str]:
         """Return the columns that say which document it is."""
@@ -76,7 +89,8 @@ class Columns:
         kinds: dict[str, str] = {}
         for i in range(first, self.top + 1):
             ending = "" if i == 1 else f"_{i}"
-            kinds |= {f"class{ending}": "text", f"{self.value}{ending}": "number"}
+            texts = {f"class_text{ending}": "text"} if self.named else {}
+            kinds |= {f"class{ending}": "text", **texts, f"{self.value}{ending}": "number"}
         return kinds
 
     def _ranked_cells(self, row: Prediction, first: int) -> list[Any]:
@@ -84,7 +98,8 @@ class Columns:
         cells: list[Any] = []
         for i in range(first, self.top):
             found = i < len(row.classes)
-            cells += [row.classes[i], row.scores[i]] if found else [None, None]
+            text = [row.texts[i] if found else None] * self.named
+            cells += [row.classes[i], *text, row.scores[i]] if found else [None, *text, None]
         return cells
 
 
@@ -92,23 +107,30 @@ class SetColumns(Columns):
     """The columns of predictions of label sets; in a table of text a separator joins labels."""
 
     def __init__(
-        self, source: Source, top: int, calibrated: bool, escape: bool, separator: str | None
+        self,
+        source: Source,
+        top: int,
+        calibrated: bool,
+        escape: bool,
+        named: bool,
+        separator: str | None,
     ) -> None:
-        super().__init__(source, top, calibrated, escape)
+        super().__init__(source, top, calibrated, escape, named)
         self.separator = separator  # None where the format has lists
 
     def kinds(self) -> dict[str, str]:
         """Return what the columns of a table hold, by name."""
-        joined = {"labels": "text", self.values: "text"}
-        lists = {"labels": "texts", self.values: "numbers"}
-        labels_cells = lists if self.separator is None else joined
-        return {**self._first_kinds(), **labels_cells, **self._ranked_kinds(1)}
+        text, score = ("texts", "numbers") if self.separator is None else ("text", "text")
+        texts = {"label_texts": text} if self.named else {}
+        labels_kinds = {"labels": text, **texts, self.values: score}
+        return {**self._first_kinds(), **labels_kinds, **self._ranked_kinds(1)}
 
     def cells(self, row: Prediction) -> list[Any]:
         """Return a row of a table."""
         scores = row.scores[: len(row.label)]
         labels: Any = [str(label) for label in row.label]
-        labels_cells: list[Any] = [labels, scores]
+        texts: list[Any] = [row.texts[: len(row.label)]] * self.named
+        labels_cells: list[Any] = [labels, *texts, scores]
         if self.separator is not None:
             for label in labels:
                 if self.separator in label:
@@ -118,14 +140,14 @@ class SetColumns(Columns):
                     )
             labels_cells = [
                 self.separator.join(labels),
+                *(TEXT_SEPARATOR.join(text or "" for text in some) for some in texts),
                 self.separator.join(f"{score:.4f}" for score in scores),
             ]
         return [*self._first_cells(row), *labels_cells, *self._ranked_cells(row, 0)]
 
     def fields(self, row: Prediction) -> dict[str, Any]:
         """Return a row as a JSON object."""
-        ranking = {"labels": row.label, "classes": row.classes, self.values: row.scores}
-        return {**self._first_fields(row), **ranking}
+        return {**self._first_fields(row), "labels": row.label, **self._ranking(row)}
 
 
 @contextmanager

@@ -33,6 +33,12 @@ def serve(
         list[str] | None,
         typer.Option(help="Name under which browsers may reach the service; repeat for several."),
     ] = None,
+    require_token: Annotated[
+        bool,
+        typer.Option(
+            "--require-token", help="Reading needs a token on this machine, too, as behind a proxy."
+        ),
+    ] = False,
     read_only: Annotated[
         bool,
         typer.Option("--read-only", help="Refuse changes; follow those that others make."),
@@ -52,7 +58,7 @@ def serve(
     with clear_errors():
         try:
             from longtail.serve.server import run_server
-            from longtail.serve.settings import Settings
+            from longtail.serve.settings import Settings, is_loopback
         except ImportError as error:
             raise ImportError(
                 f"the service needs {error.name}: pip install 'longtail[serve]'"
@@ -60,12 +66,14 @@ def serve(
         check_model(model)
         logging.basicConfig(format="%(asctime)s %(name)s: %(message)s")
         logging.getLogger("longtail.serve").setLevel(logging.INFO)
-        known, printed = _choose_tokens(tokens, host, read_only)
+        needed = require_token or not is_loopback(host)
+        known, printed = _choose_tokens(tokens, needed, read_only)
         settings = Settings(
             host=host,
             port=port,
             tokens=known,
             allowed_hosts=tuple(allow_host or ()),
+            require_token=require_token,
             read_only=read_only,
             audit=audit,
         )
@@ -80,15 +88,15 @@ def serve(
 
 
 def _choose_tokens(
-    path: Path | None, host: str, read_only: bool
+    path: Path | None, read_needs_one: bool, read_only: bool
 ) -> tuple[tuple[Token, ...], tuple[Token, ...]]:
     """Return all tokens, and those that were made just now and must be printed."""
-    from longtail.serve.settings import is_loopback, new_token, read_tokens
+    from longtail.serve.settings import new_token, read_tokens
 
     if path is not None:
         return read_tokens(path), ()
     made = () if read_only else (new_token("teach", "owner"),)
-    if not is_loopback(host):
+    if read_needs_one:
         made = (*made, new_token("read", "reader"))
     return made, made
 

@@ -230,6 +230,27 @@ def count(n: int, noun: str) -> str:
     return f"{n:,} {noun}{ending}"
 
 
+def model_sizes(model: Any, fitted: bool = True) -> dict[str, int]:
+    """Return the sizes of a model: documents, labels where a document may have several, classes.
+
+    How many documents a model of label sets has is known of its fit alone: what is taught and
+    forgotten are labels of documents.
+    """
+    statistics = model.statistics_
+    sizes = {"documents": model.n_documents_}
+    if getattr(getattr(model, "classifier_", model), "multilabel_", False):
+        sizes = (sizes if fitted else {}) | {"labels": statistics.n_documents}
+    return sizes | {"classes": statistics.n_classes}
+
+
+def describe_sizes(sizes: Mapping[str, Any]) -> str:
+    """Return sizes for people: 20 documents with 57 labels of 9 classes."""
+    counted = [
+        count(sizes[f"{noun}s"], noun) for noun in ("document", "label") if f"{noun}s" in sizes
+    ]
+    return f"{' with '.join(counted)} of {count(sizes['classes'], 'class')}"
+
+
 def say(sentence: str) -> None:
     """Print a sentence."""
     _console().print(clean(sentence), markup=False, highlight=False, style="dim", soft_wrap=True)

@@ -13,14 +13,13 @@ from longtail.cli.inputs import (
     Source,
     as_label,
     as_model_labels,
-    check_kind,
     check_model,
     gives_label_sets,
     known_label,
+    match_source,
     n_terms_of,
     one_document,
     read_documents,
-    remembered_columns,
     replicate_labels,
 )
 from longtail.cli.options import (
@@ -34,7 +33,15 @@ from longtail.cli.options import (
     TextColumns,
     reads_table,
 )
-from longtail.cli.show import clear_errors, count, print_json, progress, say
+from longtail.cli.show import (
+    clear_errors,
+    count,
+    describe_sizes,
+    model_sizes,
+    print_json,
+    progress,
+    say,
+)
 from longtail.exceptions import DataFormatError, DocumentError
 
 _Content = Annotated[
@@ -186,8 +193,7 @@ def _change_documents(
         raise ValueError(
             f"there is no file {source.path!r}. To give a text itself, name its class: --class."
         )
-    check_kind(model, source)
-    source = remembered_columns(source, model)
+    source = match_source(source, model, quiet)
     # All is read before anything is changed, so that a bad row changes nothing.
     with (
         progress(quiet) as update,
@@ -237,19 +243,8 @@ def _labels(model: Any, source: Source, read: list[Any]) -> list[Any]:
 
 def _report(teacher: Any, sentence: str, change_number: int, as_json: bool, quiet: bool) -> None:
     """Say what was done and what the model holds now."""
-    statistics = teacher.model.statistics_
+    sizes = model_sizes(teacher.model, fitted=False)
     if as_json:
-        print_json(
-            {
-                "done": sentence,
-                "changes": [change_number],
-                "documents": statistics.n_documents,
-                "classes": statistics.n_classes,
-            }
-        )
+        print_json({"done": sentence, "changes": [change_number], **sizes})
     elif not quiet:
-        say(
-            f"Change {change_number}: {sentence} The model has "
-            f"{count(statistics.n_documents, 'document')} of "
-            f"{count(statistics.n_classes, 'class')}."
-        )
+        say(f"Change {change_number}: {sentence} The model has {describe_sizes(sizes)}.")

@@ -19,6 +19,7 @@ import numpy as np
 _TOKENS = re.compile(r"\w+")
 _LETTERS = re.compile(r"[^\W\d_]{3,}")  # words of a label that a text would use
 _MOST_EXAMPLES = 10  # of each finding
+_SEPARATORS = ";|,"  # that people put between labels; the first of equally frequent ones is taken
 _FEWEST_NAMED = 5  # documents of a class of which half have its name
 
 
@@ -115,6 +116,24 @@ def check_documents(
         class_sizes=counts,
         findings=findings,
     )
+
+
+def find_label_separator(labels: Iterable[str]) -> str | None:
+    """Return the mark that most labels contain, as where several stand in one column.
+
+    Most are more than half of the distinct labels, for each of these would become a class: a few
+    large classes with a comma in their names raise no question.
+
+    Examples
+    --------
+    >>> find_label_separator(["bear; fox", "fox", "bear", "fox; owl", "bear; owl"])
+    ';'
+    >>> find_label_separator(["drm/amd, display"] * 9 + ["mm", "net"])
+    """
+    distinct = set(labels)
+    counts = {mark: sum(mark in label for label in distinct) for mark in _SEPARATORS}
+    mark = max(counts, key=counts.__getitem__)
+    return mark if 2 * counts[mark] > len(distinct) else None
 
 
 @dataclass(slots=True)
@@ -255,7 +274,10 @@ def _findings(seen: _Seen) -> Iterator[Finding]:
         len(alone),
         len(alone) / len(seen.sizes),
         [str(label) for label in alone[:_MOST_EXAMPLES]],
-        "They can be predicted, but not tested: fit holds no document of theirs out.",
+        "Every class has one document: is this column the label? Its values look like ids."
+        if len(alone) == len(seen.sizes)
+        else "They can be predicted. Fit holds none of their documents out: what it expects of "
+        "them comes from classes that are left with one document.",
     )
 
 

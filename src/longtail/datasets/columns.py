@@ -9,7 +9,7 @@ import difflib
 import json
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -27,7 +27,7 @@ Cell = str | list[str]
 BadRowCall = Callable[[int, str, str], None]
 
 
-class _RowError(Exception):
+class _RowError(ValueError):
     """What is wrong with a row; the caller knows its line."""
 
 
@@ -103,6 +103,25 @@ def parquet_rows(
             raise  # of the disk, not of what is in the file
         reason = f"this is not a sound Parquet file: {str(error).splitlines()[0]}"
         raise DataFormatError(path, reason) from error
+
+
+def join_columns(columns: Sequence[str], record: Mapping[str, Any]) -> str:
+    """Return the text of a record: its columns, joined by a blank as those of a table are.
+
+    Raises
+    ------
+    ValueError
+        If a column is missing, or holds neither a string nor a number.
+
+    Examples
+    --------
+    >>> join_columns(["subject", "body"], {"id": 7, "body": "It hoots.", "subject": "An owl"})
+    'An owl It hoots.'
+    """
+    for name in columns:
+        if name not in record:
+            raise _RowError(missing_column(name, list(record)))
+    return " ".join(_as_string(name, record[name]) for name in columns)
 
 
 def missing_column(name: str, names: Sequence[str]) -> str:

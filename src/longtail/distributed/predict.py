@@ -154,7 +154,7 @@ def _rank(model: Any, classifier: Any, chunk: Chunk, k: int | None) -> Rows:
     n_shown = ranking.valid.sum(axis=1)
     if is_set:
         n_shown = np.minimum(n_shown, choose_set_sizes(ranking.scores))
-    values = "probabilities" if calibrated else "scores"
+    values, texts = "probabilities" if calibrated else "scores", getattr(model, "class_texts_", {})
     rows = []
     for line, classes, scores, n in zip(
         chunk.lines,
@@ -163,7 +163,8 @@ def _rank(model: Any, classifier: Any, chunk: Chunk, k: int | None) -> Rows:
         n_shown.tolist(),
         strict=True,
     ):
-        rows.append({"line": line, "classes": classes[:n], values: scores[:n]})
+        named = {"class_texts": [*map(texts.get, classes[:n])]} if texts else {}
+        rows.append({"line": line, "classes": classes[:n], **named, values: scores[:n]})
     return rows
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 
-from longtail._columns import as_labels
+from longtail._columns import align_labels, as_labels
 from longtail._kernels.interning import TermIds
 from longtail._labels import LabelForm, Labels, LabelSets, Multilabel, join_sets
 from longtail._validation import check_enough_classes
@@ -118,7 +118,7 @@ def list_classes(run: Run, paths: list[str], named: str | None = None) -> Conten
         check_classification_targets(classes)
     arrays = {}
     if named is not None:
-        labels = read_flat_labels(named)
+        labels = align_labels(read_flat_labels(named), classes)
         check_text_labels(labels, classes, getattr(known, "form", LabelForm()))
         classes = np.union1d(classes, labels)
         known = replace(known, classes=classes) if isinstance(known, LabelSets) else classes

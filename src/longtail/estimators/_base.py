@@ -7,6 +7,7 @@ the same time sees the state before or after, never a mix.
 from __future__ import annotations
 
 import os
+import warnings
 from abc import abstractmethod
 from typing import Any, Self
 
@@ -16,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
+from longtail._columns import align_labels
 from longtail._labels import Labels, LabelSets, as_sets, read_label_sets
 from longtail._progress import StageReporter
 from longtail._validation import (
@@ -28,6 +30,7 @@ from longtail._validation import (
 )
 from longtail.estimators._editing import EditingMixin
 from longtail.estimators._stateful import StatefulEstimator
+from longtail.exceptions import NoKnownTermWarning, level_outside
 from longtail.explanation import ScoreParts, name_parts
 from longtail.results import Explanation, TopK
 from longtail.sparse import CountMatrix, Floats, Integers, check_sparse
@@ -131,6 +134,10 @@ class CountClassifier(EditingMixin, CountInput):
         """Return at most k class ids and scores for each document, best first."""
 
     @abstractmethod
+    def _class_sizes(self, state: Any) -> Integers:
+        """Return the number of documents of each class."""
+
+    @abstractmethod
     def _split_scores(
         self, state: Any, counts: CountMatrix, class_ids: Integers
     ) -> list[ScoreParts]:
@@ -153,6 +160,11 @@ class CountClassifier(EditingMixin, CountInput):
     def statistics_(self) -> ClassStatistics:
         """The sums of the documents of each class."""
         return self._merged_statistics(self._fitted())
+
+    @property
+    def n_documents_(self) -> int:
+        """Documents of all classes."""
+        return self.statistics_.n_documents
 
     def fit(
         self,
@@ -211,11 +223,22 @@ class CountClassifier(EditingMixin, CountInput):
         Returns
         -------
         ndarray of shape (n_documents,)
-            Labels.
+            Labels. A document without a known term has the largest class, with a
+            `NoKnownTermWarning`; `predict_topk` has no class there.
         """
-        state = self._fitted()
-        class_ids, _ = self._rank(state, self._check_counts(X), 1)
-        return np.asarray(self._all_classes(state)[class_ids[:, 0]])
+        state, counts = self._fitted(), self._check_counts(X)
+        class_ids = self._rank(state, counts, 1)[0][:, 0]
+        known = has_known_term(state, counts)
+        if not known.all():
+            _warn_of_unknown(counts.n_documents - int(np.count_nonzero(known)), len(known))
+            class_ids[~known] = self._largest_classes(state, 1)[0]
+        return np.asarray(self._all_classes(state)[class_ids])
+
+    def _largest_classes(self, state: Any, n: int) -> tuple[Integers, Floats]:
+        """Return the n largest classes and their shares of the documents; ties in class order."""
+        sizes = self._class_sizes(state)
+        largest = np.argsort(-sizes, kind="stable")[:n]
+        return largest, sizes[largest] / sizes.sum()
 
     def predict_topk(self, X: Any, k: int = 5) -> TopK:
         """Return the k best classes of each document with their scores.
@@ -225,18 +248,20 @@ class CountClassifier(EditingMixin, CountInput):
         X : sparse or dense matrix of shape (n_documents, n_terms)
             Counts.
         k : int, default=5
-            How many; where there are fewer candidates the rest is not `valid`.
+            How many; where there are fewer candidates the rest is not `valid`. A document without
+            a known term has none.
 
         Returns
         -------
         TopK
             `classes` and `scores`, each of shape (n_documents, k), best first; ties in class order.
         """
-        state = self._fitted()
+        state, counts = self._fitted(), self._check_counts(X)
         classes = self._all_classes(state)
         k = check_k(k, len(classes))
-        class_ids, scores = self._rank(state, self._check_counts(X), k)
-        return label_topk(classes, class_ids, scores, k, missing=-np.inf)
+        class_ids, scores = self._rank(state, counts, k)
+        known = has_known_term(state, counts)
+        return label_topk(classes, class_ids, scores, k, known, missing=-np.inf)
 
     def explain(
         self, X: Any, classes: ArrayLike | None = None, top_terms: int = 10
@@ -250,7 +275,8 @@ class CountClassifier(EditingMixin, CountInput):
         classes : array-like of shape (n_documents,), optional
             The label to explain for each document; the predicted one when left out.
         top_terms : int, default=10
-            How many terms to name; the others are summed up in `rest`.
+            How many terms to name, those first whose contribution differs most from that to the
+            runner-up; the others are summed up in `rest`.
 
         Returns
         -------
@@ -264,12 +290,19 @@ class CountClassifier(EditingMixin, CountInput):
         explained = ranked[:, 0]
         if classes is not None:
             explained = find_labels(labels, classes, counts.n_documents)
+        others = (ranked != explained[:, None]) & (scores > -np.inf)
+        first = others.argmax(axis=1)[:, None]  # the best that is another class
+        best = np.take_along_axis(ranked, first, axis=1)[:, 0]
+        runners_up = np.where(others.any(axis=1), best, -1)
+        compared = np.flatnonzero(runners_up >= 0)
+        split = self._split_scores(state, counts.gather(compared), runners_up[compared])
+        against = dict(zip(compared.tolist(), split, strict=True))
+        mine = self._split_scores(state, counts, explained)
         return name_parts(
-            self._split_scores(state, counts, explained),
+            [(parts, against.get(document)) for document, parts in enumerate(mine)],
             labels,
             explained,
-            ranked,
-            scores,
+            runners_up,
             top_terms,
             getattr(self, "feature_names_in_", None),
             self._feature_names,
@@ -310,7 +343,7 @@ class CountClassifier(EditingMixin, CountInput):
         statistics = self.statistics_
         return {
             "classes": f"{statistics.n_classes:,}",
-            "documents": f"{statistics.n_documents:,}",
+            "documents": f"{self.n_documents_:,}",
             "terms": f"{statistics.n_terms:,}",
         }
 
@@ -323,7 +356,9 @@ def _number_labels(y: Labels, named: NDArray[Any] | None = None) -> LabelSets:
         classes, class_ids = np.unique(y, return_inverse=True)
         labels = LabelSets.single(class_ids, classes)
     if named is not None:
-        labels = labels.with_classes(np.union1d(labels.classes, named))
+        labels = labels.with_classes(
+            np.union1d(labels.classes, align_labels(named, labels.classes))
+        )
     check_enough_classes(labels.classes)
     return labels
 
@@ -333,18 +368,36 @@ def label_topk(
     class_ids: NDArray[Any],
     scores: Floats,
     k: int,
+    known: NDArray[np.bool_],
     missing: float,
 ) -> TopK:
-    """Return class ids as labels, filled up to k columns that are not valid."""
+    """Return class ids as labels, filled up to k columns; rows that are not `known` have none."""
     n_found = class_ids.shape[1]
-    if n_found == k:  # the rule; padding takes 10 µs all the same
+    if n_found == k and known.all():  # the rule; padding takes 10 µs all the same
         return TopK(classes[class_ids], np.ascontiguousarray(scores), scores > -np.inf)
     shape = len(class_ids), k
     labels, filled = np.full(shape, _no_label(classes), classes.dtype), np.full(shape, missing)
     valid = np.zeros(shape, np.bool_)
     labels[:, :n_found], filled[:, :n_found] = classes[class_ids], scores
     valid[:, :n_found] = True
+    labels[~known], filled[~known], valid[~known] = _no_label(classes), missing, False
     return TopK(labels, filled, valid)
+
+
+def has_known_term(state: Any, counts: CountMatrix) -> NDArray[np.bool_]:
+    """Return which documents have a term that is evidence for at least one class."""
+    is_known = np.append(False, np.cumsum(state.known_terms[counts.indices]))
+    return is_known[counts.indptr[1:]] > is_known[counts.indptr[:-1]]
+
+
+def _warn_of_unknown(n_unknown: int, n_documents: int) -> None:
+    """Say how many documents got the largest class because no term of theirs is known."""
+    warnings.warn(
+        f"{n_unknown:,} of {n_documents:,} documents have no known term; predict gives them the "
+        "largest class. predict_topk leaves them without a class.",
+        NoKnownTermWarning,
+        stacklevel=level_outside(),
+    )
 
 
 def scatter_rows(class_ids: Integers, values: Floats, n_classes: int, missing: float) -> Any:

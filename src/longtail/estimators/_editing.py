@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from longtail._columns import align_labels
 from longtail._labels import Labels, flat_labels, read_label_sets, replicate
 from longtail._validation import check_among, check_known, check_same_kind, repeat_by_weight
 from longtail.sparse import CountMatrix
@@ -168,7 +169,9 @@ class EditingMixin:
         counts = CountMatrix.from_matrix(X)
         with self._lock:
             state = self._fitted()
-            check_same_kind(y, self._all_classes(state))
+            classes = self._all_classes(state)
+            check_same_kind(y, classes)
+            y = align_labels(y, classes)
             self._state = self._with_documents(state, counts, y, direction)
         return self
 

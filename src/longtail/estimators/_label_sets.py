@@ -14,9 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 from longtail._constants import LABEL_FORMS
 from longtail._labels import LabelForm, LabelSets, as_sets
 from longtail._validation import look_up
-from longtail.estimators._base import CountClassifier
+from longtail.estimators._base import CountClassifier, has_known_term
 from longtail.results import Threshold
-from longtail.sparse import Floats, Integers
+from longtail.sparse import CountMatrix, Floats, Integers
 from longtail.training.calibration import choose_set_sizes
 
 # Of the label sets of a model: it may have been loaded from a file that claims any number, and each
@@ -28,7 +28,7 @@ class LabelSetPrediction(CountClassifier):
     """`predict` and `score` of a model whose documents may have several labels."""
 
     @abstractmethod
-    def _rank_calibrated(self, state: Any, X: Any) -> tuple[Integers, Floats]:
+    def _rank_calibrated(self, state: Any, counts: CountMatrix) -> tuple[Integers, Floats]:
         """Return all candidates of each document with their probabilities."""
 
     @property
@@ -36,6 +36,14 @@ class LabelSetPrediction(CountClassifier):
         """Whether a document may have several labels: `predict` then gives label sets."""
         form: LabelForm = self._fitted().label_form
         return form.is_multilabel
+
+    @property
+    def n_documents_(self) -> int:
+        """Documents; of a model of label sets those of the last fit.
+
+        The statistics count a document once for each of its labels.
+        """
+        return int(self._fitted().n_fitted_documents) if self.multilabel_ else super().n_documents_
 
     def predict(
         self, X: Any, threshold: float | Threshold | None = None, max_labels: int | None = None
@@ -49,7 +57,7 @@ class LabelSetPrediction(CountClassifier):
         threshold : float or Threshold, optional
             For label sets: take the labels of at least this probability, such as what
             `threshold_for` gives; a set may be empty. When left out, the set of highest expected
-            F1, which has a label at least.
+            F1, which has a label at least, unless the document has no known term.
         max_labels : int, optional
             For label sets: the most labels of a document.
 
@@ -68,11 +76,13 @@ class LabelSetPrediction(CountClassifier):
                 )
             return super().predict(X)
         _check_max_labels(max_labels)
-        class_ids, probabilities = self._rank_calibrated(state, X)
+        counts = self._check_counts(X)
+        class_ids, probabilities = self._rank_calibrated(state, counts)
         if threshold is None:
             sizes = choose_set_sizes(probabilities, max_labels)
         else:
             sizes = np.count_nonzero(probabilities[:, :max_labels] >= float(threshold), axis=1)
+        sizes[~has_known_term(state, counts)] = 0
         return form_sets(self._all_classes(state), class_ids, sizes, state.label_form)
 
     def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:

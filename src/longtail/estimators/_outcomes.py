@@ -10,6 +10,7 @@ import numpy as np
 
 from longtail._labels import LabelSets
 from longtail._validation import check_same_kind, check_share, look_up
+from longtail.estimators._base import has_known_term
 from longtail.estimators._label_sets import LabelSetPrediction
 from longtail.results import Health
 from longtail.sparse import CountMatrix, Floats, Integers
@@ -104,12 +105,16 @@ class OutcomeCalibration(LabelSetPrediction):
         """
         self._fitted()
         X, labels = self._check_input(X, y, reset=False)
-        counts = CountMatrix.from_matrix(X)
         with self._lock:
             state = self._fitted()
             if isinstance(labels, LabelSets) or state.several:
                 raise ValueError("recalibrate is for models with one label for each document.")
             check_same_kind(labels, state.all_classes)
+            counts = CountMatrix.from_matrix(X)
+            predicted = np.flatnonzero(has_known_term(state, counts))  # the others get no answer
+            if not len(predicted):
+                return self
+            counts, labels = counts.gather(predicted), labels[predicted]
             class_ids, scores = self._rank(state, counts, len(state.all_classes))
             truth = look_up(state.all_classes, labels)[:, None]
             correct = (class_ids == truth) & (truth >= 0)

@@ -9,7 +9,7 @@ from typing import Any, Self, TypeVar
 from numpy.typing import ArrayLike
 from sklearn.utils.metaestimators import available_if
 
-from longtail._columns import as_labels, as_texts
+from longtail._columns import TableFormat, as_labels, as_texts
 from longtail._labels import Labels, flat_labels, read_label_sets
 from longtail._validation import check_among
 from longtail.estimators import _text_state as states
@@ -245,26 +245,38 @@ class TextEditing(StatefulEstimator):
         return dict(self._fitted().class_texts)
 
     @property
-    def columns_(self) -> states.TableColumns | None:
-        """Where tables have text and label, if that was said; a file keeps it."""
-        columns: states.TableColumns | None = self._fitted().columns
+    def columns_(self) -> TableFormat | None:
+        """Where tables have text and labels, if that was said; a file keeps it."""
+        columns: TableFormat | None = self._fitted().columns
         return columns
 
-    def set_columns(self, text: Sequence[str], label: str) -> Self:
-        """Say which columns of tables hold the text and the label; the commands look there.
+    def set_columns(
+        self,
+        text: Sequence[str],
+        label: str | Sequence[str],
+        label_separator: str | None = None,
+        **reading: Any,
+    ) -> Self:
+        """Say how tables hold texts and labels; commands, the service and the page go by it.
 
         Parameters
         ----------
         text : sequence of str
-            Names of the columns that make up the text.
-        label : str
-            Name of the column with the class.
+            Names of the columns that make up the text, joined by a blank.
+        label : str or sequence of str
+            Name of the column with the class, or of several that hold the labels of a document.
+        label_separator : str, optional
+            What separates the labels in a column; an empty one says that labels are whole.
+        **reading : object
+            How files are written: `format`, and of this format `header`, `delimiter`, `quotes` and
+            `encoding`, as in `longtail.datasets.Table`.
 
         Returns
         -------
         self
         """
-        columns = states.TableColumns(tuple(text), label)
+        labels = (label,) if isinstance(label, str) else tuple(label)
+        columns = TableFormat(tuple(text), labels, label_separator, **reading)
         return self._swap(lambda state: replace(state, columns=columns))
 
     def _read_labels(self, y: Any) -> Labels:

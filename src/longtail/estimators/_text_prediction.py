@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from numpy.typing import ArrayLike
@@ -99,7 +98,9 @@ class TextPrediction(TextEditing):
         return self._delegate("decision_function", texts)
 
     @if_classifier_has("threshold_for")
-    def threshold_for(self, precision: float, unknown: float = 0.0) -> Threshold:
+    def threshold_for(
+        self, precision: float, unknown: float = 0.0, *, each: bool = False
+    ) -> Threshold:
         """Return the top-1 probability from which on predictions reach a precision.
 
         Parameters
@@ -108,12 +109,15 @@ class TextPrediction(TextEditing):
             Between 0 and 1.
         unknown : float, default=0.0
             Share of the documents to come whose class the model does not have.
+        each : bool, default=False
+            Whether each kept prediction must be that probable, instead of all on average.
 
         Returns
         -------
         Threshold
         """
-        threshold: Threshold = self._fitted().classifier.threshold_for(precision, unknown)
+        classifier = self._fitted().classifier
+        threshold: Threshold = classifier.threshold_for(precision, unknown, each=each)
         return threshold
 
     def explain(
@@ -128,7 +132,8 @@ class TextPrediction(TextEditing):
         classes : array-like of shape (n_documents,), optional
             The label to explain for each document; the predicted one when left out.
         top_terms : int, default=10
-            How many terms to name; the others are summed up in `rest`.
+            How many terms to name, those first whose contribution differs most from that to the
+            runner-up; the others are summed up in `rest`.
 
         Returns
         -------
@@ -139,10 +144,7 @@ class TextPrediction(TextEditing):
         X = count_for_kernels(state.vocabulary, texts, self.n_jobs)
         term = state.vocabulary.term
         return [
-            replace(
-                explanation,
-                terms={term(int(str(name))): value for name, value in explanation.terms.items()},
-            )
+            explanation.rename_terms(lambda name: term(int(name)))
             for explanation in state.classifier.explain(X, classes, top_terms)
         ]
 

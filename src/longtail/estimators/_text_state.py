@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array, vstack
 
-from longtail._columns import as_texts
+from longtail._columns import TableFormat, align_labels, as_texts
 from longtail._labels import (
     Labels,
     LabelSets,
@@ -35,22 +35,6 @@ from longtail.text import TextVectorizer, Vocabulary, extend_vocabulary
 from longtail.training.name_rows import count_names
 
 
-@dataclass(frozen=True)
-class TableColumns:
-    """The columns of the table that a model was fitted on.
-
-    Attributes
-    ----------
-    text : tuple of str
-        Those that hold the text.
-    label : str
-        The one that holds the class.
-    """
-
-    text: tuple[str, ...]
-    label: str
-
-
 @dataclass(frozen=True, eq=False)
 class TextState:
     """The fitted parts, replaced as a whole.
@@ -65,8 +49,8 @@ class TextState:
         Number of terms of the fit.
     added : AddedDocuments or None
         How documents were counted; a file of an earlier version may not have it.
-    columns : TableColumns or None
-        Where tables have text and label, for the command line.
+    columns : TableFormat or None
+        What was said about the tables that documents come from.
     class_texts : dict of label to str
         Names, synonyms or descriptions of classes.
     """
@@ -75,7 +59,7 @@ class TextState:
     classifier: Any
     n_fitted: int
     added: AddedDocuments | None
-    columns: TableColumns | None = None
+    columns: TableFormat | None = None
     class_texts: dict[Any, str] = field(default_factory=dict)
 
 
@@ -232,7 +216,7 @@ def add_counts(
     added = state.added
     if added is not None:
         before, after = state.classifier.classes_, classifier.classes_
-        labels = np.unique(y)
+        labels = align_labels(np.unique(y), before)
         new = labels[look_up(before, labels) < 0]
         if len(after) == len(before) + len(new):
             added = added.follow_new(before, new)

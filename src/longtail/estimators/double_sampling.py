@@ -60,6 +60,8 @@ class DoubleSamplingClassifier(CountClassifier):
         Labels, sorted.
     statistics_ : ClassStatistics
         The sums of the documents of each class.
+    n_documents_ : int
+        Documents; of a model of label sets those of the last fit, each counted once.
     weights_ : dict of str to float
         Weight of each feature; a score is the sum of weight x feature.
     feature_scales_ : ndarray of shape (10,)
@@ -148,6 +150,9 @@ class DoubleSamplingClassifier(CountClassifier):
 
     def _all_classes(self, state: DoubleSamplingState) -> NDArray[Any]:
         return state.classes
+
+    def _class_sizes(self, state: DoubleSamplingState) -> Integers:
+        return state.statistics.class_sizes
 
     def _merged_statistics(self, state: DoubleSamplingState) -> ClassStatistics:
         return state.statistics

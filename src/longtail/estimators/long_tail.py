@@ -19,7 +19,7 @@ from longtail._validation import (
     check_positive,
     check_same_kind,
 )
-from longtail.estimators._base import label_topk, scatter_rows
+from longtail.estimators._base import has_known_term, label_topk, scatter_rows
 from longtail.estimators._class_texts import ClassTextEditing
 from longtail.exceptions import UncalibratedWarning, level_outside
 from longtail.explanation import ScoreParts, split_linear_scores
@@ -34,7 +34,6 @@ from longtail.training.calibration import (
     Calibrator,
     calibrate,
     estimate_calibration_error,
-    find_threshold,
     probability_of_none,
 )
 from longtail.training.config import FitConfig
@@ -44,8 +43,9 @@ from longtail.training.memory import DocumentMemory
 from longtail.training.ranking import rank_documents
 from longtail.training.relearning import refine, refine_from_memory
 from longtail.training.sampling import draw_seed
-from longtail.training.segments import merged_statistics
+from longtail.training.segments import merged_class_sizes, merged_statistics
 from longtail.training.self_check import SelfCheck
+from longtail.training.thresholds import find_threshold
 
 RESIDUAL = "residual"  # the last feature of an explanation: what the class has learned
 
@@ -55,6 +55,9 @@ class _LongTailEdits(ClassTextEditing):
 
     def _all_classes(self, state: LongTailState) -> NDArray[Any]:
         return state.all_classes
+
+    def _class_sizes(self, state: LongTailState) -> Integers:
+        return merged_class_sizes(state)
 
     def _merged_statistics(self, state: LongTailState) -> ClassStatistics:
         return merged_statistics(state)[0]
@@ -92,11 +95,14 @@ class _LongTailChecks(_LongTailEdits):
         """Calibration error to expect, estimated on held-out documents; NaN if not calibrated."""
         return estimate_calibration_error(self._fitted().calibrator)
 
-    def threshold_for(self, precision: float, unknown: float = 0.0) -> Threshold:
+    def threshold_for(
+        self, precision: float, unknown: float = 0.0, *, each: bool = False
+    ) -> Threshold:
         """Return the top-1 probability from which on predictions reach a precision.
 
-        Learned on documents that `fit` held out for it. Abstain where `predict_proba_topk` gives
-        less. With several labels it is the probability from which on all labels together do:
+        Learned on documents that `fit` held out for it. `Threshold.keeps` tells which predictions
+        of `predict_proba_topk` to keep; abstain from the others. With several labels it is the
+        probability from which on all labels together reach the precision:
         ``predict(X, threshold=classifier.threshold_for(0.9))``.
 
         Parameters
@@ -107,13 +113,16 @@ class _LongTailChecks(_LongTailEdits):
             Share of the documents to come whose class the model does not have. Every prediction for
             them is wrong, so the threshold must keep them out: how they score is learned on
             held-out documents with their true class taken away.
+        each : bool, default=False
+            Whether each kept prediction must be that probable. By default all kept predictions
+            reach the precision on average, and each has at least half the probability asked for.
 
         Returns
         -------
         Threshold
             With the precision and coverage to expect; NaN where the precision cannot be reached.
         """
-        return find_threshold(self._calibrator(self._fitted()), precision, unknown)
+        return find_threshold(self._calibrator(self._fitted()), precision, unknown, each=each)
 
     def _calibrator(self, state: LongTailState) -> Calibrator:
         """Return the calibrator; warn where there was too little to fit one."""
@@ -133,6 +142,7 @@ class _LongTailChecks(_LongTailEdits):
         shown = {
             name: value if isinstance(value, str) else f"{value:.3g}"
             for name, value in figures.items()
+            if name != "calibration_error"  # that of today
         }
         shown["calibration error"] = f"{estimate_calibration_error(self._fitted().calibrator):.3f}"
         return super()._facts() | {f"held-out {name}": value for name, value in shown.items()}
@@ -183,6 +193,8 @@ class LongTailClassifier(_LongTailChecks):
         Labels, sorted.
     statistics_ : ClassStatistics
         The sums of the documents of each class.
+    n_documents_ : int
+        Documents; of a model of label sets those of the last fit, each counted once.
     weights_ : dict of str to float
         Weight of each feature of the shared scorer, for a class of one document;
         `self_check_` says what is added with the size of the class.
@@ -249,7 +261,8 @@ class LongTailClassifier(_LongTailChecks):
         X : sparse or dense matrix of shape (n_documents, n_terms)
             Counts.
         k : int, default=5
-            How many; with fewer candidates the rest is not `valid`.
+            How many; with fewer candidates the rest is not `valid`. A document without a known
+            term has none.
 
         Returns
         -------
@@ -257,12 +270,15 @@ class LongTailClassifier(_LongTailChecks):
             `scores` holds probabilities, a row sums to at most 1; `none` that no candidate is the
             class. With several labels they are marginal: each is that of one label.
         """
-        state = self._fitted()
+        state, counts = self._fitted(), self._check_counts(X)
         classes = self._all_classes(state)
         k = check_k(k, len(classes))
-        class_ids, probabilities = self._rank_calibrated(state, X)
-        top = label_topk(classes, class_ids[:, :k], probabilities[:, :k], k, missing=0.0)
-        return top if state.several else replace(top, none=probability_of_none(probabilities))
+        class_ids, probabilities = self._rank_calibrated(state, counts)
+        known = has_known_term(state, counts)
+        top = label_topk(classes, class_ids[:, :k], probabilities[:, :k], k, known, missing=0.0)
+        if state.several:
+            return top
+        return replace(top, none=np.where(known, probability_of_none(probabilities), 1.0))
 
     def predict_proba(self, X: Any) -> Any:
         """Return the calibrated probabilities of each document's candidates.
@@ -277,11 +293,17 @@ class LongTailClassifier(_LongTailChecks):
         ndarray or csr_array of shape (n_documents, n_classes)
             Dense up to 1,000 classes, sparse above, with an entry for each candidate. Where
             every class is a candidate a row sums to 1, otherwise to at most 1; with several labels
-            probabilities are marginal.
+            probabilities are marginal. A document without a known term has no candidates; in
+            their place stand the largest classes with their shares of the documents, or 0 with
+            several labels.
         """
-        state = self._fitted()
+        state, counts = self._fitted(), self._check_counts(X)
         n_classes = len(self._all_classes(state))
-        class_ids, probabilities = self._rank_calibrated(state, X)
+        class_ids, probabilities = self._rank_calibrated(state, counts)
+        unknown = ~has_known_term(state, counts)
+        if unknown.any():
+            class_ids[unknown], shares = self._largest_classes(state, class_ids.shape[1])
+            probabilities[unknown] = 0.0 if state.several else shares
         # With every class a candidate there is no other that could have the rest.
         if class_ids.shape[1] == n_classes and not state.several:
             probabilities = probabilities / probabilities.sum(axis=1, keepdims=True)
@@ -300,11 +322,17 @@ class LongTailClassifier(_LongTailChecks):
         ndarray or csr_array of shape (n_documents, n_classes)
             Dense up to 1,000 classes, with -inf for classes that are no candidates; sparse above,
             where these have no entry. With two classes, of shape (n_documents,): the score of the
-            second less that of the first.
+            second less that of the first. A document without a known term has no candidates; in
+            their place stand the largest classes with the logarithms of their shares.
         """
-        state = self._fitted()
+        state, counts = self._fitted(), self._check_counts(X)
         n_classes = len(self._all_classes(state))
-        class_ids, scores = self._rank(state, self._check_counts(X), n_classes)
+        class_ids, scores = self._rank(state, counts, n_classes)
+        unknown = ~has_known_term(state, counts)
+        if unknown.any():
+            class_ids[unknown], shares = self._largest_classes(state, class_ids.shape[1])
+            with np.errstate(divide="ignore"):  # a class without documents has -inf
+                scores[unknown] = np.log(shares)
         decisions = scatter_rows(class_ids, scores, n_classes, missing=-np.inf)
         return decisions[:, 1] - decisions[:, 0] if n_classes == 2 else decisions
 
@@ -383,9 +411,10 @@ class LongTailClassifier(_LongTailChecks):
     def _rank(self, state: LongTailState, counts: CountMatrix, k: int) -> tuple[Integers, Floats]:
         return rank_documents(state, counts, self.candidates, k, self.n_jobs)
 
-    def _rank_calibrated(self, state: LongTailState, X: Any) -> tuple[Integers, Floats]:
+    def _rank_calibrated(
+        self, state: LongTailState, counts: CountMatrix
+    ) -> tuple[Integers, Floats]:
         """Return all candidates of each document with their probabilities."""
-        counts = self._check_counts(X)
         class_ids, scores = self._rank(state, counts, len(state.all_classes))
         return class_ids, calibrate(scores, self._calibrator(state), np.diff(counts.indptr))
 

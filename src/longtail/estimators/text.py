@@ -9,12 +9,12 @@ from typing import Any, Self
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 
-from longtail._columns import as_texts
+from longtail._columns import TableFormat, as_texts
 from longtail._labels import Multilabel, read_label_sets
 from longtail.estimators._added_documents import AddedDocuments
 from longtail.estimators._base import CountClassifier
 from longtail.estimators._text_prediction import TextPrediction
-from longtail.estimators._text_state import TableColumns, TextState, check_lengths, fit_state
+from longtail.estimators._text_state import TextState, check_lengths, fit_state
 from longtail.estimators.long_tail import LongTailClassifier
 from longtail.store.journal import saving
 from longtail.store.state_io import SavedModel, save_state
@@ -64,6 +64,8 @@ class TextClassifier(TextPrediction):
         A mapping from each term to its column.
     statistics_ : ClassStatistics
         The sums of the documents of each class.
+    n_documents_ : int
+        Documents; of a model of label sets those of the last fit, each counted once.
     weights_ : dict of str to float
         Weight of each feature.
     term_weights_ : ndarray
@@ -91,6 +93,7 @@ class TextClassifier(TextPrediction):
 
     classes_ = _FittedAttribute("classes_", "Labels of the classes, sorted.")
     statistics_ = _FittedAttribute("statistics_", "The sums of the documents of each class.")
+    n_documents_ = _FittedAttribute("n_documents_", "Documents, each counted once.")
     weights_ = _FittedAttribute("weights_", "Weight of each feature.")
     term_weights_ = _FittedAttribute("term_weights_", "Weight of each term.")
     self_check_ = _FittedAttribute("self_check_", "How the model fared on held-out documents.")
@@ -288,9 +291,9 @@ class TextClassifier(TextPrediction):
             documents = None if is_grown else AddedDocuments.empty()
         columns = saved.parts.get("columns")
         if columns is not None:
-            names = columns["text"]
-            names = (names,) if isinstance(names, str) else names
-            columns = TableColumns(names, columns["label"])
+            names = {name: columns.get(name, ()) for name in ("text", "label")}
+            names = {k: (v,) if isinstance(v, str) else tuple(v) for k, v in names.items()}
+            columns = TableFormat(**{**columns, **names})
         labels, texts = classifier.classes_.tolist(), saved.class_texts or []
         named = {label: name for label, name in zip(labels, texts, strict=False) if name}
         estimator._state = TextState(

@@ -12,6 +12,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from longtail._columns import TableFormat
+from longtail.datasets.columns import join_columns
+
 MODEL_FILE = "model.longtail"
 
 
@@ -87,8 +90,8 @@ class LongtailModel:
 
         Parameters
         ----------
-        model_input : DataFrame with a column ``text``, mapping, list or array of str
-            Texts.
+        model_input : DataFrame or mapping of columns, list or array of str
+            Texts, or the columns of the fit; other tables have a column ``text``.
         params : mapping, optional
             ``k``: how many classes of each text; 1 where it is left out.
 
@@ -99,7 +102,7 @@ class LongtailModel:
         """
         import pandas as pd
 
-        texts = _read_texts(model_input)
+        texts = _read_texts(model_input, self.model.columns_)
         k = int((params or {}).get("k", 1))
         top = self.model.predict_proba_topk(texts, k)
         documents, ranks = top.valid.nonzero()
@@ -119,10 +122,14 @@ def _load_pyfunc(path: str | os.PathLike[str]) -> LongtailModel:
     return LongtailModel(longtail.load(path))
 
 
-def _read_texts(given: Any) -> list[str]:
-    """Return the texts of whatever MLflow hands over."""
-    column = given["text"] if isinstance(given, Mapping) or hasattr(given, "columns") else given
-    return [str(text) for text in column]
+def _read_texts(given: Any, told: TableFormat | None) -> list[str]:
+    """Return the texts of whatever MLflow hands over; columns of the fit are joined as in it."""
+    if not isinstance(given, Mapping) and not hasattr(given, "columns"):
+        return [str(text) for text in given]
+    names = told.text if told is not None and told.text else ("text",)
+    names = names if any(name in given for name in names) else ("text",)
+    rows = zip(*(given[name] for name in names), strict=True)
+    return [join_columns(names, dict(zip(names, row, strict=True))) for row in rows]
 
 
 def _mlflow_models() -> Any:

@@ -34,13 +34,14 @@ from longtail.metrics.classes import (
     most_confused,
     top_k_accuracy,
 )
-from longtail.metrics.intervals import mean_interval, wilson_interval
+from longtail.metrics.intervals import mean_interval, ratio_interval, wilson_interval
 from longtail.metrics.label_sets import (
     LabelBand,
     LabelCurve,
     SetScores,
     label_curve,
     label_frequency_report,
+    label_set_intervals,
     score_label_sets,
 )
 from longtail.metrics.rankings import (
@@ -84,6 +85,7 @@ __all__ = [
     "instantaneous_loss",
     "label_curve",
     "label_frequency_report",
+    "label_set_intervals",
     "macro_f1",
     "macro_f1_of_means",
     "mean_interval",
@@ -95,6 +97,7 @@ __all__ = [
     "psndcg_at_k",
     "psp_at_k",
     "r_precision",
+    "ratio_interval",
     "recall_at_k",
     "reliability",
     "sampled_risk",

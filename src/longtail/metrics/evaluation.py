@@ -156,6 +156,7 @@ def evaluate(
     predicted = np.concatenate([outcome.predicted for outcome in seen])
     ranks = np.concatenate([outcome.ranks for outcome in seen])
     scores = np.concatenate([outcome.scores for outcome in seen])
+    kept = np.concatenate([outcome.has_answer for outcome in seen])
     sizes: dict[object, int] = dict(enumerate(classifier.statistics_.class_sizes.tolist()))
     known = true < len(names)
     n_unknown = int(np.count_nonzero(~known))
@@ -184,7 +185,7 @@ def evaluate(
             if result.label != -1
         ],
         mistakes=collector.explain(classifier),
-        certainty=_judge(classifier, scores, ranks == 0, (precision, unknown), n_unknown)
+        certainty=_judge(classifier, scores, ranks == 0, kept, (precision, unknown), n_unknown)
         if calibrated
         else None,
     )
@@ -197,12 +198,16 @@ def knows_probabilities(classifier: Any) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class _Outcome:
-    """Results of a chunk: class ids, the rank of the true class, and the best score."""
+    """Results of a chunk: class ids, the rank of the true class, and the best score.
+
+    `has_answer` says where there is a candidate that is not less likely than "none of these".
+    """
 
     true: Integers
     predicted: Integers
     ranks: Integers
     scores: Floats
+    has_answer: NDArray[np.bool_]
 
 
 def _compare(top: TopK, labels: Sequence[Any], class_ids: dict[Any, int]) -> _Outcome:
@@ -216,13 +221,16 @@ def _compare(top: TopK, labels: Sequence[Any], class_ids: dict[Any, int]) -> _Ou
     ranking: Integers = np.array(classes, dtype=np.int64).reshape(top.classes.shape)
     hits = ranking == true[:, None]
     ranks: Integers = np.where(hits.any(axis=1), hits.argmax(axis=1), top.classes.shape[1])
-    return _Outcome(true, ranking[:, 0].copy(), ranks, top.scores[:, 0].astype(np.float64))
+    scores = top.scores[:, 0].astype(np.float64)
+    has_answer = top.valid[:, 0] & (True if top.none is None else scores >= top.none)
+    return _Outcome(true, ranking[:, 0].copy(), ranks, scores, has_answer)
 
 
 def _judge(
     classifier: Any,
     probabilities: Floats,
     correct: NDArray[np.bool_],
+    has_answer: NDArray[np.bool_],
     wanted: tuple[float, float],
     n_unknown: int,
 ) -> Certainty:
@@ -232,7 +240,7 @@ def _judge(
     threshold = float(classifier.threshold_for(*(wanted if unknown else wanted[:1])))
     abstention = None
     if not np.isnan(threshold):
-        kept = probabilities >= threshold
+        kept = has_answer & (probabilities >= threshold)
         reached = float(correct[kept].mean()) if kept.any() else float("nan")
         abstention = Abstention(precision, threshold, reached, float(kept.mean()))
     interval = metrics.calibration_interval(probabilities, correct)

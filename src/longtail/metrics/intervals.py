@@ -1,7 +1,7 @@
 """How far a measured number may lie from the true one: confidence intervals.
 
-Shares of documents get Wilson's interval, means over classes the normal one. Both say how the
-number would vary over other documents, or other classes, of the same kind.
+Shares of documents get Wilson's interval, means over classes or documents and ratios of sums the
+normal one. They say how the number would vary over other documents, or classes, of the same kind.
 """
 
 from __future__ import annotations
@@ -65,3 +65,28 @@ def mean_interval(values: ArrayLike) -> tuple[float, float]:
     middle = float(sample.mean())
     half = _Z * float(sample.std(ddof=1)) / math.sqrt(len(sample))
     return max(0.0, middle - half), min(1.0, middle + half)
+
+
+def ratio_interval(numerators: ArrayLike, denominators: ArrayLike) -> tuple[float, float]:
+    """Return the 95 % interval of sum(numerators) / sum(denominators), one of each per document.
+
+    For precision, recall and micro F1 of label sets: labels of one document are found or missed
+    together, so documents count, not labels (the ratio estimator of survey sampling).
+
+    Examples
+    --------
+    >>> [round(bound, 3) for bound in ratio_interval([1, 0, 2, 1], [2, 1, 2, 1])]
+    [0.269, 1.0]
+    """
+    above, below = np.asarray(numerators, np.float64), np.asarray(denominators, np.float64)
+    if above.ndim != 1 or above.shape != below.shape or not below.sum() > 0:
+        raise ValueError(
+            "numerators and denominators must be lists of the same length, the latter with a sum "
+            f"above 0; got shapes {above.shape} and {below.shape}."
+        )
+    if len(above) == 1:
+        return 0.0, 1.0
+    ratio = float(above.sum() / below.sum())
+    errors = (above - ratio * below) / below.mean()
+    half = _Z * float(errors.std(ddof=1)) / math.sqrt(len(above))
+    return max(0.0, ratio - half), min(1.0, ratio + half)

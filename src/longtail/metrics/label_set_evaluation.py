@@ -75,6 +75,8 @@ class LabelSetEvaluation:
         As in `longtail.metrics`.
     sets : SetScores
         Of the sets that `predict` gives.
+    intervals : dict of str to (float, float)
+        95 % intervals, as `longtail.metrics.label_set_intervals` names the measures.
     bands : list of LabelBand
         Results of the first five classes by how many documents of a class the model has seen.
     certainty : LabelCertainty or None
@@ -88,6 +90,7 @@ class LabelSetEvaluation:
     ranking: dict[str, dict[int, float]]
     r_precision: float
     sets: SetScores
+    intervals: dict[str, tuple[float, float]]
     bands: list[LabelBand]
     certainty: LabelCertainty | None
 
@@ -144,6 +147,7 @@ def evaluate_label_sets(
         ranking=_measure(ranked, sizes, classifier.statistics_.n_documents),
         r_precision=metrics.r_precision(ranked),
         sets=metrics.score_label_sets(truth, predicted_sets),
+        intervals=metrics.label_set_intervals(truth, predicted_sets, ranked),
         bands=metrics.label_frequency_report(ranked, known, k=_at_most(ranked, BAND_DEPTH)),
         certainty=_judge(classifier, scores, ranked, precision) if calibrated else None,
     )

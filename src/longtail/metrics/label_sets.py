@@ -16,7 +16,14 @@ from numpy.typing import ArrayLike, NDArray
 from longtail._constants import FREQUENCY_BANDS
 from longtail._labels import LabelSets
 from longtail._validation import check_same_kind
-from longtail.metrics.rankings import NO_CLASS, RankedSets, as_label_sets
+from longtail.metrics.intervals import mean_interval, ratio_interval, wilson_interval
+from longtail.metrics.rankings import (
+    NO_CLASS,
+    RankedSets,
+    as_label_sets,
+    document_ndcg,
+    document_r_precision,
+)
 from longtail.sparse import Floats, Integers
 
 NEVER_SEEN = "never seen"
@@ -67,6 +74,84 @@ def score_label_sets(y_true: Any, y_pred: Any) -> SetScores:
     >>> round(scores.micro_f1, 4), round(scores.macro_f1, 4), round(scores.mean_f1, 4)
     (0.6667, 0.6667, 0.6667)
     """
+    counts = _compare_sets(y_true, y_pred)
+    n_true, n_predicted, n_common = (
+        int(values.sum()) for values in (counts.true, counts.predicted, counts.common)
+    )
+    exact = (counts.common == counts.true) & (counts.common == counts.predicted)
+    return SetScores(
+        precision=n_common / n_predicted if n_predicted else 0.0,
+        recall=n_common / n_true if n_true else 0.0,
+        micro_f1=2.0 * n_common / (n_true + n_predicted) if n_true + n_predicted else 0.0,
+        macro_f1=_mean(counts.class_f1),
+        mean_f1=float(np.mean(counts.document_f1)),
+        mean_size=n_predicted / len(counts.true),
+        exact=float(np.mean(exact)),
+    )
+
+
+def label_set_intervals(
+    y_true: Any, y_pred: Any, ranked: RankedSets
+) -> dict[str, tuple[float, float]]:
+    """Return the 95 % intervals of the measures of label sets and their rankings.
+
+    Parameters
+    ----------
+    y_true, y_pred : list of lists, indicator matrix, or LabelSets
+        Those of `score_label_sets`.
+    ranked : RankedSets
+        The true labels and the ranking.
+
+    Returns
+    -------
+    dict of str to (float, float)
+        Of the fields of `SetScores` but `mean_size`, of ``r_precision``, and of ``P@k`` and
+        ``nDCG@k`` for the k of 1, 3 and 5 that are ranked; without those that have no value.
+
+    Examples
+    --------
+    >>> true, predicted = [["a", "b"], ["c"]], [["a"], ["c", "b"]]
+    >>> ranked = RankedSets.compare(true, [["a", "z"], ["c", "b"]])
+    >>> [round(bound, 2) for bound in label_set_intervals(true, predicted, ranked)["recall"]]
+    [0.23, 1.0]
+    """
+    counts = _compare_sets(y_true, y_pred)
+    exact = (counts.common == counts.true) & (counts.common == counts.predicted)
+    ones, labelled = np.ones(len(counts.true)), (ranked.n_true > 0).astype(np.float64)
+    pairs = {
+        "mean_f1": (counts.document_f1, ones),
+        "micro_f1": (2.0 * counts.common, counts.true + counts.predicted),
+        "precision": (counts.common, counts.predicted),
+        "recall": (counts.common, counts.true),
+        "r_precision": (document_r_precision(ranked), labelled),
+    }
+    for k in (1, 3, 5):
+        if k <= ranked.ranking.shape[1]:
+            pairs |= {f"P@{k}": (ranked.at(k) / k, ones)}
+            pairs |= {f"nDCG@{k}": (document_ndcg(ranked, k), labelled)}
+    found = {name: ratio_interval(*pair) for name, pair in pairs.items() if pair[1].sum() > 0}
+    found["exact"] = wilson_interval(float(np.mean(exact)), len(exact))
+    return found | ({"macro_f1": mean_interval(counts.class_f1)} if len(counts.class_f1) else {})
+
+
+@dataclass(frozen=True, eq=False)
+class _SetCounts:
+    """For each document how many labels are true, predicted, and both; the F1 of each class."""
+
+    true: Integers
+    predicted: Integers
+    common: Integers
+    class_f1: Floats
+
+    @property
+    def document_f1(self) -> Floats:
+        """F1 of each document; 1 without labels of either kind."""
+        both = self.true + self.predicted
+        return np.where(both > 0, 2.0 * self.common / np.maximum(both, 1), 1.0)
+
+
+def _compare_sets(y_true: Any, y_pred: Any) -> _SetCounts:
+    """Count the labels that true and predicted sets have in common."""
     true, predicted = _share_classes(as_label_sets(y_true), as_label_sets(y_pred))
     if len(true) != len(predicted) or not len(true):
         raise ValueError(
@@ -78,18 +163,9 @@ def score_label_sets(y_true: Any, y_pred: Any) -> SetScores:
     common = np.intersect1d(keys[0], keys[1], assume_unique=True)
     by_document = np.bincount(common // max(n_classes, 1), minlength=len(true))
     by_class = np.bincount(common % max(n_classes, 1), minlength=n_classes)
-    n_true, n_predicted, n_common = len(keys[0]), len(keys[1]), len(common)
     occurs = true.class_sizes + predicted.class_sizes
-    both = true.sizes + predicted.sizes
-    return SetScores(
-        precision=n_common / n_predicted if n_predicted else 0.0,
-        recall=n_common / n_true if n_true else 0.0,
-        micro_f1=2.0 * n_common / (n_true + n_predicted) if n_true + n_predicted else 0.0,
-        macro_f1=_mean(2.0 * by_class[occurs > 0] / occurs[occurs > 0]),
-        mean_f1=float(np.mean(np.where(both > 0, 2.0 * by_document / np.maximum(both, 1), 1.0))),
-        mean_size=n_predicted / len(true),
-        exact=float(np.mean((by_document == true.sizes) & (by_document == predicted.sizes))),
-    )
+    class_f1 = 2.0 * by_class[occurs > 0] / occurs[occurs > 0]
+    return _SetCounts(true.sizes, predicted.sizes, by_document, class_f1)
 
 
 @dataclass(frozen=True)

@@ -188,10 +188,15 @@ def ndcg_at_k(y_true: Any, top_classes: Any = None, k: int = 5) -> float:
     0.622
     """
     ranked = _compare(y_true, top_classes)
+    return _mean_of_labelled(document_ndcg(ranked, k), ranked.n_true)
+
+
+def document_ndcg(ranked: RankedSets, k: int) -> Floats:
+    """Return nDCG@k of each document; 0 where it has no label."""
     ranked.at(k)  # checks k
     discounts = _discounts(k)
-    gains = ranked.hits[:, :k] @ discounts
-    return _mean_of_labelled(gains / _ideal(discounts, ranked.n_true), ranked.n_true)
+    gains = np.sum(ranked.hits[:, :k] * discounts, axis=1)
+    return np.asarray(gains / _ideal(discounts, ranked.n_true))
 
 
 def r_precision(y_true: Any, top_classes: Any = None) -> float:
@@ -206,9 +211,14 @@ def r_precision(y_true: Any, top_classes: Any = None) -> float:
     0.25
     """
     ranked = _compare(y_true, top_classes)
+    return _mean_of_labelled(document_r_precision(ranked), ranked.n_true)
+
+
+def document_r_precision(ranked: RankedSets) -> Floats:
+    """Return the R-precision of each document; 0 where it has no label."""
     last = np.clip(ranked.n_true, 1, ranked.ranking.shape[1]) - 1
     n_hits = ranked.n_hits[np.arange(len(last)), last]
-    return _mean_of_labelled(n_hits / np.maximum(ranked.n_true, 1), ranked.n_true)
+    return np.asarray(n_hits / np.maximum(ranked.n_true, 1))
 
 
 def propensities(

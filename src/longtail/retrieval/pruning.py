@@ -12,7 +12,7 @@ from longtail._constants import WHOLE_QUERY
 from longtail._kernels import weighting as kernels
 from longtail._parallel import parallel_for, uniform_work
 from longtail.scoring.weighting import WeightedDocuments
-from longtail.sparse import Integers, append_constant, count_terms, index_dtype
+from longtail.sparse import Integers, append_constant, index_dtype
 from longtail.statistics.classes import ClassStatistics
 
 
@@ -37,9 +37,8 @@ class QueryPruning:
     @classmethod
     def of(cls, statistics: ClassStatistics, postings_per_class: int = WHOLE_QUERY) -> QueryPruning:
         """Count the classes of each term, and allow some postings per class."""
-        frequencies = count_terms(statistics.indices, statistics.n_terms)
         return cls(
-            frequencies.astype(index_dtype(statistics.n_classes)),
+            statistics.class_frequencies.astype(index_dtype(statistics.n_classes)),
             postings_per_class * statistics.n_classes,
         )
 

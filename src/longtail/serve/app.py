@@ -20,12 +20,14 @@ from longtail.serve.batching import Batcher
 from longtail.serve.context import Service
 from longtail.serve.guard import Guard
 from longtail.serve.metrics import Metrics
-from longtail.serve.predictions import predict
+from longtail.serve.monitoring import Monitor
+from longtail.serve.predictions import Prediction, predict
 from longtail.serve.routes import annif, classes, label_studio, status, teaching
 from longtail.serve.routes import predict as predicting
 from longtail.serve.schemas import PredictRequest
 from longtail.serve.served_model import ServedModel
 from longtail.serve.settings import Settings
+from longtail.serve.workers import Workers
 
 SECONDS_BETWEEN_LOOKS = 1.0  # at the journal, for what other processes taught
 _BEARER = HTTPBearer(auto_error=False, description="A token of the service.")
@@ -47,7 +49,8 @@ def create_app(path: str | os.PathLike[str], settings: Settings | None = None) -
         The model is loaded when it starts; until then it answers 503.
     """
     settings = settings or Settings()
-    metrics, audit = Metrics(), AuditTrail(settings.audit)
+    metrics = Metrics()
+    audit = AuditTrail(settings.audit, lambda reason: metrics.audit_lost.labels(reason).inc())
 
     async def load() -> None:
         app.state.service = await asyncio.to_thread(_load, Path(path), settings, metrics, audit)
@@ -64,7 +67,8 @@ def create_app(path: str | os.PathLike[str], settings: Settings | None = None) -
             follower.cancel()
             with suppress(asyncio.CancelledError):
                 await follower
-            service.batcher.close()
+            for threads in (service.batcher, service.reading, service.searching):
+                threads.close()
             await asyncio.to_thread(service.model.close)
             audit.close()
 
@@ -73,6 +77,7 @@ def create_app(path: str | os.PathLike[str], settings: Settings | None = None) -
         version=__version__,
         description="Classify texts, say why, and teach.",
         lifespan=lifespan,
+        redirect_slashes=False,  # to wherever the header Host says
         docs_url=None,  # its page would load scripts from elsewhere
         redoc_url=None,
         dependencies=[Depends(_BEARER)],
@@ -92,15 +97,27 @@ def create_app(path: str | os.PathLike[str], settings: Settings | None = None) -
 def _load(path: Path, settings: Settings, metrics: Metrics, audit: AuditTrail) -> Service:
     limits = settings.limits
     model = ServedModel(path, read_only=settings.read_only, most_queued=limits.queued_changes)
+    monitor = Monitor(metrics)
+
+    def predict_counted(texts: list[str]) -> list[Prediction]:
+        snapshot = model.snapshot
+        predictions = predict(snapshot, texts)
+        monitor.observe(snapshot, texts, predictions)
+        return predictions
+
     batcher = Batcher(
-        lambda texts: predict(model.snapshot, texts),
+        predict_counted,
         limits.queued_documents,
         limits.answer_seconds,
         metrics.batches.observe,
     )
+    reading, searching = (
+        Workers(f"longtail-{name}", n_threads, limits.queued_reads, limits.answer_seconds)
+        for name, n_threads in (("read", 2), ("search", 1))
+    )
     metrics.watch("longtail_classes", "Classes.", lambda: len(model.snapshot.classes))
     metrics.watch("longtail_queued_documents", "Waiting documents.", lambda: batcher.n_queued)
-    return Service(settings, model, batcher, audit, metrics)
+    return Service(settings, model, batcher, reading, searching, audit, metrics, monitor)
 
 
 def _describe(app: FastAPI) -> dict[str, Any]:

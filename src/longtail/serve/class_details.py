@@ -26,7 +26,7 @@ def encode_id(label: Any) -> str:
     ('sYS9i', 'n17')
     """
     if isinstance(label, str):
-        encoded = base64.urlsafe_b64encode(label.encode("utf-8"))
+        encoded = base64.urlsafe_b64encode(label.encode("utf-8", "surrogatepass"))
         return "s" + encoded.rstrip(b"=").decode("ascii")
     return f"n{label!r}"
 
@@ -44,7 +44,10 @@ def decode_id(snapshot: Snapshot, class_id: str) -> tuple[Any, int]:
     try:
         if kind == "s":
             padded = text + "=" * (-len(text) % 4)
-            label: Any = base64.b64decode(padded, altchars=b"-_", validate=True).decode("utf-8")
+            encoded = base64.b64decode(padded, altchars=b"-_", validate=True)
+            label: Any = encoded.decode("utf-8", "surrogatepass")
+        elif kind == "n" and text in ("False", "True"):
+            label = text == "True"
         elif kind == "n":
             label = float(text) if "." in text or "e" in text else int(text)
         else:
@@ -63,6 +66,8 @@ def find_row(snapshot: Snapshot, label: Any) -> int | None:
     is_text = isinstance(label, str)
     if is_text != (classes.dtype.kind not in "iufb") or (is_text and "\0" in label):
         return None
+    if classes.dtype.kind == "U" and 4 * len(label) > classes.dtype.itemsize:
+        return None  # longer than every class; numpy would make all of them as long
     row = int(np.searchsorted(classes, label))
     return row if row < len(classes) and classes[row : row + 1].tolist()[0] == label else None
 
@@ -89,7 +94,7 @@ def top_terms(snapshot: Snapshot, row: int) -> tuple[Integers, Any]:
     statistics = snapshot.sum_class(row)
     terms = statistics.indices
     frequencies = statistics.document_frequencies[terms]
-    idf = np.log((1.0 + snapshot.n_documents) / (1.0 + frequencies)) + 1.0
+    idf = np.log((1.0 + snapshot.n_labels) / (1.0 + frequencies)) + 1.0
     weights = statistics.centroid_sums * idf
     learned = getattr(snapshot.model, "term_weights_", None)
     if learned is not None:

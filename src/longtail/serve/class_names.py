@@ -4,7 +4,9 @@ In: labels, and the texts of classes where a model has them: a class whose label
 by what it is called. Out: an inverted index from n-grams of characters to names. The grams of a
 name are all runs of three characters, with a space before the first, and the first letter of every
 word; a query finds the names that share most of its grams, so a slip of the hand does not hide a
-class. At 29,268 names of some 20 characters a search takes about 1 ms.
+class. The names that share most are compared letter by letter, all at once, by the longest common
+subsequence of their beginnings. The work of a search is bounded whatever is asked for: a search
+among 100,000 names of some 20 characters takes about 2 ms, the worst query 20 ms.
 """
 
 from __future__ import annotations
@@ -12,7 +14,6 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,9 @@ from longtail.text.tokenizer import normalise
 LONGEST_NAME = 1_000  # characters of a name or a query that are looked at
 MOST_ADDED = 500  # names beside the index before all are indexed anew
 _FEWEST_SHARED = 0.25  # of a query's grams; two letters swapped in a short word leave no more
-_COMPARED = 3  # times as many names as asked for are compared letter by letter, 30 µs each
+_LETTERS = 64  # of a query that are compared, a bit each of a machine word
+_MOST_COMPARED = 4_096  # names, letter by letter; 1 ms
+_MOST_RANKED = 3  # times as many names as asked for
 _NEWLINE, _SPACE = 10, 32
 _BITS = 21  # of a code point; three make a gram
 
@@ -39,7 +42,7 @@ class _GramIndex:
         Normalised.
     grams : ndarray of int64
         Distinct, ascending.
-    indptr, name_ids : ndarrays of int64
+    indptr, name_ids : ndarrays of int64 and of int32
         Names that have each gram.
     lengths : ndarray of int64
         Characters of each name.
@@ -50,7 +53,7 @@ class _GramIndex:
     names: list[str]
     grams: Integers
     indptr: Integers
-    name_ids: Integers
+    name_ids: NDArray[np.int32]
     lengths: Integers
     in_order: list[tuple[str, int]]
 
@@ -65,17 +68,18 @@ class _GramIndex:
         indptr = np.append(starts, np.count_nonzero(is_new))
         in_order = sorted((name, i) for i, name in enumerate(names))
         lengths = np.fromiter(map(len, names), np.int64, len(names))
-        return cls(names, distinct, indptr, owners[is_new], lengths, in_order)
+        name_ids = owners[is_new].astype(np.int32)
+        return cls(names, distinct, indptr, name_ids, lengths, in_order)
 
     def count_shared(self, query: str) -> NDArray[np.float64]:
         """Return which share of a query's grams each name has."""
-        wanted = np.unique(_list_grams([query])[0])
+        wanted = np.unique(_list_grams([query[:_LETTERS]])[0])
         rows = np.searchsorted(self.grams, wanted)
-        rows = rows[(rows < len(self.grams))]
-        rows = rows[np.isin(self.grams[rows], wanted)] if len(rows) else rows
-        found = [self.name_ids[self.indptr[row] : self.indptr[row + 1]] for row in rows.tolist()]
-        ids = np.concatenate([np.zeros(0, np.int64), *found])
-        return np.bincount(ids, minlength=len(self.names)) / max(len(wanted), 1)
+        counts = np.zeros(len(self.names))
+        for row, gram in zip(rows.tolist(), wanted.tolist(), strict=True):
+            if row < len(self.grams) and self.grams[row] == gram:
+                counts[self.name_ids[self.indptr[row] : self.indptr[row + 1]]] += 1.0
+        return counts / max(len(wanted), 1)
 
     def find_prefix(self, query: str, limit: int) -> list[int]:
         """Return names that begin with a query, in alphabetical order."""
@@ -186,23 +190,50 @@ def _search_segment(
         n_gone = int(np.count_nonzero(gone))
         shares[gone] = 0.0
     near = np.flatnonzero(shares >= _FEWEST_SHARED)
-    order = np.lexsort((near, index.lengths[near], -shares[near]))
-    near = near[order[: _COMPARED * limit]]
+    near = near[np.lexsort((near, index.lengths[near], -shares[near]))[:_MOST_COMPARED]]
+    alike = shares[near] + compare(query, [index.names[i] for i in near.tolist()])
+    most_alike = near[np.argsort(-alike, kind="stable")[:limit]]
+    likeness = dict(zip(near.tolist(), alike.tolist(), strict=True))
     prefixed = index.find_prefix(query, limit + n_gone)
-    for i in dict.fromkeys([*prefixed, *near.tolist()]):
+    ranked = [*prefixed, *near[: _MOST_RANKED * limit].tolist(), *most_alike.tolist()]
+    for i in dict.fromkeys(ranked):
         if gone is not None and gone[i]:
             continue
         name = index.names[i]
         is_prefix = name.startswith(query)
-        likeness = float(shares[i]) + (0.0 if is_prefix else _compare(query, name))
+        alikeness = float(shares[i]) if is_prefix else likeness[i]
         is_inside = f" {query}" in name  # at the beginning of a later word
-        key = (name != query, not is_prefix, not is_inside, -likeness, len(name), name)
+        key = (name != query, not is_prefix, not is_inside, -alikeness, len(name), name)
         yield key, segment.labels[i], "prefix" if is_prefix else "fuzzy"
 
 
-def _compare(query: str, name: str) -> float:
-    """Return how alike a query and the beginning of a name are, from 0 to 1."""
-    return SequenceMatcher(None, query, name[: len(query) + 2]).ratio()
+def compare(query: str, names: list[str]) -> NDArray[np.float64]:
+    """Return how alike a query and the beginning of each name are, from 0 to 1.
+
+    Twice the length of their longest common subsequence over the sum of their lengths, by the
+    bit-parallel algorithm of Hyyrö (2004) on all names together: one machine word for each name,
+    one step for each letter.
+    """
+    query = query[:_LETTERS]
+    n_letters = len(query) + 2
+    lengths = np.fromiter((min(len(name), n_letters) for name in names), np.int64, len(names))
+    letters = np.array([name[:n_letters] for name in names], f"<U{n_letters}")
+    codes = letters.view(np.uint32).reshape(len(names), n_letters)
+    known, letter_ids = np.unique(np.array([query]).view(np.uint32), return_inverse=True)
+    masks = np.zeros(len(known), np.uint64)
+    bits = np.uint64(1) << np.arange(len(query), dtype=np.uint64)
+    np.bitwise_or.at(masks, letter_ids, bits)
+    rows = np.minimum(np.searchsorted(known, codes), len(known) - 1)
+    # Names end in zeros, which are no letters.
+    matches = np.where((known[rows] == codes) & (codes != 0), masks[rows], np.uint64(0))
+    state = np.full(len(names), ~np.uint64(0))
+    for column in matches.T:
+        common = state & column
+        state = (state + common) | (state - common)
+    common_bits = ~state & np.bitwise_or.reduce(bits)
+    n_common = np.unpackbits(common_bits.view(np.uint8)).reshape(len(names), 64).sum(axis=1)
+    likeness: NDArray[np.float64] = 2.0 * n_common / (len(query) + lengths)
+    return likeness
 
 
 def fold(label: Any) -> str:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from fastapi import Request
-from pydantic_core import to_json
 from starlette.responses import Response
 
 from longtail.exceptions import DocumentError, ModelFileError, VersionConflictError
@@ -16,23 +14,37 @@ from longtail.serve.access import Caller
 from longtail.serve.audit import AuditTrail
 from longtail.serve.batching import Batcher
 from longtail.serve.metrics import Metrics
+from longtail.serve.monitoring import Monitor
 from longtail.serve.predictions import Prediction
-from longtail.serve.problems import MODEL_REFUSED, VERSION_MOVED, Problem
+from longtail.serve.problems import MODEL_REFUSED, VERSION_MOVED, Problem, encode_json
 from longtail.serve.schemas import ANY_VERSION
 from longtail.serve.served_model import ServedModel, Snapshot
 from longtail.serve.settings import Settings
+from longtail.serve.workers import Workers
 from longtail.teaching.versions import VersionedTeacher
 
 
 @dataclass(frozen=True)
 class Service:
-    """The parts of a running service."""
+    """The parts of a running service.
+
+    Attributes
+    ----------
+    settings, model, batcher, audit, metrics, monitor
+        What it was told, what it serves, and who is asked, told and counted.
+    reading, searching : Workers
+        Threads for explanations, lists and figures; and for the search of classes, which whoever
+        types asks for with every key.
+    """
 
     settings: Settings
     model: ServedModel
     batcher: Batcher[Prediction]
+    reading: Workers
+    searching: Workers
     audit: AuditTrail
     metrics: Metrics
+    monitor: Monitor
 
     @property
     def snapshot(self) -> Snapshot:
@@ -62,12 +74,7 @@ def get_caller(request: Request) -> Caller:
 
 def answer(body: Any, status: int = 200) -> Response:
     """Return plain data as JSON; what is not finite becomes null."""
-    return Response(to_json(body, inf_nan_mode="null"), status, media_type="application/json")
-
-
-async def in_thread(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Run a function beside the event loop."""
-    return await asyncio.to_thread(function, *arguments)
+    return Response(encode_json(body), status, media_type="application/json")
 
 
 async def make_change(
@@ -95,6 +102,7 @@ async def make_change(
     service, caller = get_service(request), get_caller(request)
     author = f"{caller.name}: {by}" if by else caller.name
     against = None if version == ANY_VERSION else version
+    begin_change(request, action, author=author, version=version)
     outcome = "failed"
     try:
         change_number = await service.model.change(lambda t: change(t, author), against)
@@ -111,6 +119,22 @@ async def make_change(
         done = {"change": change_number} if outcome == "done" else {}
         service.audit.record(caller, action, outcome, author=author, version=version, **done)
     return answer({"change": change_number, "version": service.snapshot.version})
+
+
+def begin_change(request: Request, action: str, **details: Any) -> None:
+    """Record that a change is about to be made.
+
+    Raises
+    ------
+    Problem
+        503 where the audit trail cannot be written: no change without its record.
+    """
+    try:
+        get_service(request).audit.begin(get_caller(request), action, **details)
+    except OSError:
+        raise Problem(
+            503, "The audit trail cannot be written; nothing was changed.", MODEL_REFUSED
+        ) from None
 
 
 def describe_refusal(error: Exception) -> Problem | None:

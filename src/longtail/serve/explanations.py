@@ -13,8 +13,6 @@ from longtail.serve.highlights import find_terms
 from longtail.serve.predictions import describe_label
 from longtail.serve.served_model import Snapshot
 
-_ALL_TERMS = 1 << 30
-
 
 def explain(snapshot: Snapshot, text: str, label: Any, n_terms: int) -> dict[str, Any]:
     """Return the explanations of a class and of the best other one.
@@ -28,47 +26,33 @@ def explain(snapshot: Snapshot, text: str, label: Any, n_terms: int) -> dict[str
     label : object
         The class; None is the predicted one.
     n_terms : int
-        The most important terms of either class are named, so many of each.
+        How many terms are named: those whose contributions to both classes differ most.
     """
     model = snapshot.model
-    best = [entry for entry in _rank(snapshot, text) if entry != label]
-    classes = [*([] if label is None else [label]), *best][:2]
-    # Without any candidate the model names the class.
-    asked = classes or None
-    explained = model.explain([text] * max(1, len(classes)), asked, _ALL_TERMS)
-    named = [term for entry in explained for term in list(entry.terms)[:n_terms]]
-    # The largest contribution comes first, whichever class it is to.
-    terms = sorted(
-        dict.fromkeys(named),
-        key=lambda term: -max(abs(entry.terms.get(term, 0.0)) for entry in explained),
-    )
-    spans = find_terms(model.vocabulary_, text, map(str, terms))
-    bodies = [_as_json(snapshot, entry, terms, spans) for entry in explained]
-    runner_up = bodies[1] if len(bodies) > 1 else None
-    return {"version": snapshot.version, "explanation": bodies[0], "runner_up": runner_up}
+    [found] = model.explain([text], None if label is None else [label], n_terms)
+    spans = find_terms(model.vocabulary_, text, map(str, found.terms))
+    runner_up = None if found.against is None else _as_json(snapshot, found.against, spans)
+    return {
+        "version": snapshot.version,
+        "explanation": _as_json(snapshot, found, spans),
+        "runner_up": runner_up,
+    }
 
 
-def _rank(snapshot: Snapshot, text: str) -> list[Any]:
-    """Return the best classes of a text: enough for any one and its runner-up."""
-    top = snapshot.model.predict_topk([text], min(2, len(snapshot.classes)))
-    ranked: list[Any] = top.classes[0][top.valid[0]].tolist()
-    return ranked
-
-
-def _as_json(
-    snapshot: Snapshot, entry: Explanation, terms: list[Any], spans: dict[str, Any]
-) -> dict[str, Any]:
-    """Return an explanation as it is sent; terms that are not named are in the rest."""
+def _as_json(snapshot: Snapshot, entry: Explanation, spans: dict[str, Any]) -> dict[str, Any]:
+    """Return an explanation as it is sent."""
     label = entry.label.item() if hasattr(entry.label, "item") else entry.label
-    unnamed = entry.terms.keys() - terms
     return {
         **describe_label(snapshot, label),
         "score": entry.score,
         "features": dict(entry.features),
+        "feature_lines": entry.feature_lines(),
         "terms": [
-            {"term": term, "contribution": entry.terms.get(term, 0.0), "spans": spans[str(term)]}
-            for term in terms
+            {"term": term, "contribution": value, "spans": spans[str(term)]}
+            for term, value in entry.terms.items()
         ],
-        "rest": entry.rest + sum(entry.terms[term] for term in sorted(unnamed, key=str)),
+        "term_lines": entry.term_lines(),
+        "common": dict(entry.common),
+        "rest": entry.rest,
         "constant": entry.constant,
     }

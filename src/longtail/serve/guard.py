@@ -10,20 +10,25 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, MutableMapping
+from ipaddress import ip_address
 from typing import Any
 
 from longtail.serve.access import Caller, Gatekeeper, required_scope
 from longtail.serve.audit import AuditTrail
 from longtail.serve.metrics import Metrics
 from longtail.serve.problems import Problem, respond
-from longtail.serve.settings import Settings, is_loopback
+from longtail.serve.settings import Limits, Settings, is_loopback
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Message, Receive, Send], Awaitable[None]]
 
-STREAMED = b"application/x-ndjson"
+STREAMED = "application/x-ndjson"
+_STREAMING_ROUTE = "POST", "/v1/predict"
+SMALL_BODY = 64 << 10  # bytes of a body that are taken whatever others have sent
+# Headers that the service acts upon: of two, one reader takes the first and another the last.
+_GIVEN_ONCE = (b"host", b"authorization", b"content-type", b"content-length", b"transfer-encoding")
 _SECURITY_HEADERS = [
     (
         b"content-security-policy",
@@ -60,6 +65,8 @@ class Guard:
         self._gatekeeper = Gatekeeper(settings)
         self._hosts = _host_names(settings)
         self._under_way: Counter[str] = Counter()
+        self._n_streams = 0
+        self._bodies = _Budget(settings.limits.bodies_bytes)
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Answer one request, or hand it on."""
@@ -82,25 +89,36 @@ class Guard:
             self._metrics.requests.labels(method, route, answer.status).inc()
 
     async def _admit(self, scope: Message, receive: Receive, answer: _Answer) -> None:
-        headers = dict(scope["headers"])
+        headers = _read_headers(scope)
         self._check_host(headers)
         caller = self._identify(scope, headers)
         scope["longtail.caller"] = caller
+        kind = headers.get(b"content-type", b"").decode("latin-1").split(";")[0].strip().lower()
+        is_streamed = kind == STREAMED and (scope["method"], scope["path"]) == _STREAMING_ROUTE
+        scope["longtail.body_type"] = kind
         limits = self._settings.limits
-        is_streamed = headers.get(b"content-type", b"").split(b";")[0].strip() == STREAMED
-        most = None if is_streamed else limits.body_bytes
-        if most is not None and _content_length(headers) > most:
-            raise _too_large(most)
+        if not is_streamed and _content_length(headers) > limits.body_bytes:
+            raise _too_large(limits.body_bytes)
         if self._under_way[caller.key] >= limits.requests_per_client:
             raise Problem(
                 429,
                 f"{limits.requests_per_client} requests of yours are under way; wait for them.",
                 headers={"Retry-After": "1"},
             )
+        if is_streamed and self._n_streams >= limits.streams:
+            raise Problem(
+                503,
+                f"{self._n_streams} streams are under way; send documents in batches, or wait.",
+                headers={"Retry-After": "1"},
+            )
+        body = _Body(receive, limits, None if is_streamed else self._bodies)
         self._under_way[caller.key] += 1
+        self._n_streams += is_streamed
         try:
-            await self._app(scope, _Body(receive, most, limits.body_seconds), answer)
+            await self._app(scope, body, answer)
         finally:
+            body.release()
+            self._n_streams -= is_streamed
             self._under_way[caller.key] -= 1
             if not self._under_way[caller.key]:
                 del self._under_way[caller.key]
@@ -109,8 +127,12 @@ class Guard:
         """Refuse a name that is not ours: a page elsewhere may have led a browser here."""
         host = headers.get(b"host", b"").decode("latin-1").lower()
         name = host.rsplit(":", 1)[0] if not host.endswith("]") else host
-        if self._hosts is not None and name not in self._hosts:
-            raise Problem(421, "This service is not meant to be reached under this name.")
+        is_known = name in self._hosts if self._hosts is not None else _is_address(name)
+        if not is_known:
+            raise Problem(
+                421,
+                "This service is not meant to be reached under this name; --allow-host adds one.",
+            )
 
     def _identify(self, scope: Message, headers: dict[bytes, bytes]) -> Caller:
         address = scope["client"][0] if scope.get("client") else "unknown"
@@ -120,23 +142,51 @@ class Guard:
         except Problem as problem:
             if required_scope(method, path) == "teach":
                 anonymous = Caller("", address, False)
-                self._audit.record(anonymous, f"{method} {path[:100]}", problem.detail)
+                self._audit.record_refusal(anonymous, f"{method} {path[:100]}", problem.detail)
             raise
 
 
-class _Body:
-    """A request's body: so many bytes at most, and each piece of it in time."""
+class _Budget:
+    """Bytes of bodies that may be in memory together."""
 
-    def __init__(self, receive: Receive, most: int | None, seconds: float) -> None:
-        self._receive, self._most = receive, most
-        self._seconds, self._deadline = seconds, time.monotonic() + seconds
-        self._n_bytes, self._is_complete = 0, False
+    def __init__(self, n_bytes: int) -> None:
+        self.n_left = n_bytes
+
+    def reserve(self, n_bytes: int) -> None:
+        if n_bytes > self.n_left:
+            raise Problem(
+                503,
+                "Too many large requests are under way; try again in a second.",
+                headers={"Retry-After": "1", "Connection": "close"},
+            )
+        self.n_left -= n_bytes
+
+
+class _Body:
+    """A request's body, bounded in bytes and time.
+
+    Parameters
+    ----------
+    receive : callable
+        Where it comes from.
+    limits : Limits
+        How much of it, and how fast.
+    budget : _Budget or None
+        What large bodies share. None is a stream: of any length, each piece of it in time, and
+        nothing of it is kept.
+    """
+
+    def __init__(self, receive: Receive, limits: Limits, budget: _Budget | None) -> None:
+        self._receive, self._limits, self._budget = receive, limits, budget
+        self._deadline = time.monotonic() + limits.body_seconds
+        self._n_bytes, self._n_taken, self._is_complete = 0, 0, False
 
     async def __call__(self) -> Message:
         if self._is_complete:  # what comes now is the end of the connection, at any time
             return await self._receive()
-        now = time.monotonic()
-        seconds = self._seconds if self._most is None else max(0.0, self._deadline - now)
+        seconds = self._limits.body_seconds
+        if self._budget is not None:
+            seconds = max(0.0, self._deadline - time.monotonic())
         try:
             async with asyncio.timeout(seconds):
                 message = await self._receive()
@@ -144,11 +194,23 @@ class _Body:
             raise Problem(
                 408, "The request did not arrive in time.", headers={"Connection": "close"}
             ) from None
-        self._n_bytes += len(message.get("body", b""))
         self._is_complete = not message.get("more_body", False)
-        if self._most is not None and self._n_bytes > self._most:
-            raise _too_large(self._most)
+        if self._budget is not None:
+            self._count(len(message.get("body", b"")), self._budget)
         return message
+
+    def _count(self, n_bytes: int, budget: _Budget) -> None:
+        self._n_bytes += n_bytes
+        if self._n_bytes > self._limits.body_bytes:
+            raise _too_large(self._limits.body_bytes)
+        n_more = max(0, self._n_bytes - SMALL_BODY) - self._n_taken
+        budget.reserve(n_more)
+        self._n_taken += n_more
+
+    def release(self) -> None:
+        """Give back what was taken; the request is answered."""
+        if self._budget is not None:
+            self._budget.n_left += self._n_taken
 
 
 class _Answer:
@@ -169,12 +231,34 @@ class _Answer:
         await self._send(message)
 
 
+def _read_headers(scope: Message) -> dict[bytes, bytes]:
+    """Return the headers of a request; one that must be there once is not there twice."""
+    names = [name for name, _ in scope["headers"]]
+    for name in _GIVEN_ONCE:
+        if names.count(name) > 1:
+            raise Problem(
+                400,
+                f"The header {name.decode()} is there {names.count(name)} times; send it once.",
+                headers={"Connection": "close"},
+            )
+    return dict(scope["headers"])
+
+
 def _host_names(settings: Settings) -> frozenset[str] | None:
-    """Return the names under which the service may be reached; None where none were given."""
+    """Return the names under which the service may be reached; None is any address, no name."""
     given = {name.lower() for name in settings.allowed_hosts}
     if is_loopback(settings.host):
         return frozenset(given | {"localhost", "127.0.0.1", "[::1]", settings.host})
     return frozenset(given | {settings.host}) if given else None
+
+
+def _is_address(host: str) -> bool:
+    """Return whether a host is an address, which no page elsewhere can have led a browser to."""
+    try:
+        ip_address(host.removeprefix("[").removesuffix("]"))
+    except ValueError:
+        return host == "localhost"
+    return True
 
 
 def _content_length(headers: dict[bytes, bytes]) -> int:

@@ -59,6 +59,13 @@ def find_terms(
     }
 
 
+def count_words(vocabulary: Vocabulary, texts: list[str]) -> tuple[int, int]:
+    """Return the number of distinct words of each text, all together, and of those unknown."""
+    pattern = _pattern(vocabulary)
+    n_words = sum(len({match.group() for match in pattern.finditer(text)}) for text in texts)
+    return n_words, sum(map(len, new_words(vocabulary, texts)))
+
+
 def new_words(vocabulary: Vocabulary, texts: list[str]) -> list[list[str]]:
     """Return the distinct words of each text that the vocabulary does not have."""
     pattern = _pattern(vocabulary)

@@ -16,6 +16,14 @@ from prometheus_client import (
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.015, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 30.0)
+_PROBABILITIES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 1.0)
+_PREDICTED = (
+    ("n_documents", "predicted_documents", "Documents predicted."),
+    ("n_abstained", "abstained_documents", "Of these, without a label at 90 % precision."),
+    ("n_without_words", "documents_without_known_word", "Of these, without a known word."),
+    ("n_words", "words", "Distinct words of one document in 16."),
+    ("n_unknown_words", "unknown_words", "Of these, words that no document had."),
+)
 _DOCUMENTS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 
 
@@ -47,8 +55,22 @@ class Metrics:
             buckets=_DOCUMENTS,
             registry=self.registry,
         )
+        self.predicted = {
+            name: Counter(f"longtail_{key}", description, registry=self.registry)
+            for name, key, description in _PREDICTED
+        }
+        self.probabilities = Histogram(
+            "longtail_probability",
+            "Probability of the first class of each document that has one.",
+            buckets=_PROBABILITIES,
+            registry=self.registry,
+        )
         self.changes = Counter(
             "longtail_changes", "Changes, by action and outcome.", ("action", "outcome"),
+            registry=self.registry,
+        )  # fmt: skip
+        self.audit_lost = Counter(
+            "longtail_audit_lost", "Lines that the audit trail does not have.", ("reason",),
             registry=self.registry,
         )  # fmt: skip
 

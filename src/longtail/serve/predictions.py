@@ -51,6 +51,13 @@ class Prediction:
         """The label set: the first of the candidates."""
         return self.labels[: self.n_predicted]
 
+    def sure_labels(self, threshold: Threshold) -> list[Any]:
+        """Return the labels that a threshold keeps."""
+        none = None if self.snapshot.is_multilabel else np.array([self.none])
+        top = TopK(np.array([self.labels], object), np.array([self.values]), none=none)
+        n_sure = int(np.count_nonzero(threshold.keeps(top)))  # candidates fall in probability
+        return self.labels[:n_sure]
+
 
 def predict(snapshot: Snapshot, texts: list[str]) -> list[Prediction]:
     """Return all candidates of each text."""
@@ -102,12 +109,10 @@ def as_json(prediction: Prediction, k: int, threshold: Threshold | None) -> dict
     key = "probability" if snapshot.has_probabilities else "score"
     labels = prediction.predicted
     if threshold is not None:
-        # Candidates fall in probability; none is sure where the threshold is NaN.
-        n_sure = sum(value >= threshold.threshold for value in values)
-        labels = prediction.labels[: n_sure if snapshot.is_multilabel else min(n_sure, 1)]
+        labels = prediction.sure_labels(threshold)
     return {
         "labels": labels,
-        "abstained": threshold is not None and not labels,
+        "abstained": not labels and (threshold is not None or not values),
         "classes": [
             describe_label(snapshot, label) | {key: value}
             for label, value in zip(prediction.labels[:k], values[:k], strict=True)
@@ -122,11 +127,13 @@ def describe_label(snapshot: Snapshot, label: Any) -> dict[str, Any]:
     return {"label": label} if text is None else {"label": label, "text": text[:LONGEST_TEXT]}
 
 
-def find_threshold(snapshot: Snapshot, precision: float | None) -> Threshold | None:
+def find_threshold(
+    snapshot: Snapshot, precision: float | None, each: bool = False
+) -> Threshold | None:
     """Return the threshold for a precision; None where none was asked for, or none is known."""
     if precision is None or not hasattr(snapshot.model, "threshold_for"):
         return None
-    threshold: Threshold = snapshot.model.threshold_for(precision)
+    threshold: Threshold = snapshot.model.threshold_for(precision, each=each)
     return threshold
 
 

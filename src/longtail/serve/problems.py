@@ -6,13 +6,15 @@ In: an exception. Out: ``application/problem+json`` with `type`, `title`, `statu
 from __future__ import annotations
 
 import http
+import json
+import math
 from collections.abc import Mapping
 from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ConfigDict
-from pydantic_core import to_json
+from pydantic_core import PydanticSerializationError, to_json
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
@@ -88,7 +90,28 @@ def respond(problem: Problem) -> Response:
         **problem.more,
     }
     headers = dict(problem.headers or {})
-    return Response(to_json(body, inf_nan_mode="null"), status, headers, MEDIA_TYPE)
+    return Response(encode_json(body), status, headers, MEDIA_TYPE)
+
+
+def encode_json(body: Any) -> bytes:
+    """Return plain data as JSON; what is not finite becomes null.
+
+    A label or text of a model may hold a lone surrogate, which UTF-8 cannot hold: then everything
+    beyond ASCII is escaped.
+    """
+    try:
+        return to_json(body, inf_nan_mode="null")
+    except PydanticSerializationError:
+        return json.dumps(_finite(body), allow_nan=False).encode("ascii")
+
+
+def _finite(value: Any) -> Any:
+    """Return plain data with None for numbers that are not finite."""
+    if isinstance(value, dict):
+        return {key: _finite(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(entry) for entry in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def install(app: FastAPI) -> None:

@@ -37,7 +37,9 @@ def make_protocol(limits: Limits) -> type[HttpToolsProtocol]:
     class _PatientProtocol(HttpToolsProtocol):
         _head_timer: asyncio.TimerHandle | None = None
         _read_timer: asyncio.TimerHandle | None = None
-        _n_head_bytes = 0
+        _n_head_bytes = 0  # that came in
+        _n_parsed = 0  # of them, in address and headers; all may come with the first read
+        _in_head = True
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
@@ -55,7 +57,21 @@ def make_protocol(limits: Limits) -> type[HttpToolsProtocol]:
             if self._head_timer is not None and self._n_head_bytes > MOST_HEAD_BYTES:
                 self._end()
 
+        def on_message_begin(self) -> None:
+            self._n_parsed, self._in_head = 0, True
+            super().on_message_begin()
+
+        def on_url(self, url: bytes) -> None:
+            self._count_head(len(url))
+            super().on_url(url)
+
+        def on_header(self, name: bytes, value: bytes) -> None:
+            self._count_head(len(name) + len(value) + 4)
+            if self._in_head:  # what follows a chunked body is no header of the request
+                super().on_header(name, value)
+
         def on_headers_complete(self) -> None:
+            self._in_head = False
             self._have_head()
             super().on_headers_complete()
 
@@ -79,6 +95,11 @@ def make_protocol(limits: Limits) -> type[HttpToolsProtocol]:
         def _await_head(self) -> None:
             self._n_head_bytes = 0
             self._head_timer = self.loop.call_later(limits.head_seconds, self._end)
+
+        def _count_head(self, n_bytes: int) -> None:
+            self._n_parsed += n_bytes
+            if self._n_parsed > MOST_HEAD_BYTES:
+                raise ValueError("the head is too large")  # which the parser answers with 400
 
         def _have_head(self) -> None:
             if self._head_timer is not None:

@@ -1,9 +1,9 @@
 """What held-out documents showed when the model was fitted: stored with it, drawn by the page.
 
-In: the self-check and the calibrator of a model. Out: accuracy by class frequency, the calibration
-of the best candidates, and precision against coverage, as plain JSON. With several labels per
-document the last is of (document, label) pairs, and coverage counts labels per document. Beside it,
-how far the model has moved since.
+In: the self-check and the calibrator of a model. Out: the measures of `evaluate` with intervals, by
+class frequency too, the calibration of the best candidates, and precision against coverage, as
+plain JSON. With several labels per document the last is of (document, label) pairs, and coverage
+counts labels per document. Beside it, how far the model has moved since.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from longtail._constants import FIGURES, FREQUENCY_BANDS
+from longtail._constants import EXPECTED, FREQUENCY_BANDS, MEASURES
 from longtail.metrics.calibration import precision_curve, reliability
 from longtail.serve.served_model import Snapshot
 from longtail.sparse import Floats
@@ -35,21 +35,28 @@ def measure_quality(snapshot: Snapshot) -> dict[str, Any]:
     if check is None or calibrator is None or not len(calibrator.held_out_correct):
         nothing: dict[str, Any] = {
             "n_held_out": 0,
-            "figures": None,
+            "figures": [],
             "by_frequency": [],
             "curve": [],
             "bins": [],
         }
         return nothing | {"health": _describe_health(snapshot)}
     n_held_out = len(calibrator.held_out_correct)
-    summary = check.summary()
-    figures = {name: _finite(summary.get(name)) for name in FIGURES[:3]}
+    measured = dict(zip(EXPECTED, map(_describe_measure, check.expected.tolist()), strict=True))
+    if not calibrator.marginal:
+        error = _finite(classifier.calibration_error_)
+        if error is None or abs(error - (measured["calibration_error"]["value"] or -1)) > 1e-5:
+            measured["calibration_error"] = {"value": error, "low": None, "high": None}
     return {
         "n_held_out": n_held_out,
-        "figures": figures | {"calibration_error": _finite(classifier.calibration_error_)},
+        "figures": [
+            {"measure": key, "name": name} | measured[key]
+            for key, name in MEASURES.items()
+            if measured[key]["value"] is not None
+        ],
         "by_frequency": [
-            {"band": name, "low": low, "high": high, "accuracy": _finite(summary.get(name))}
-            for name, low, high in FREQUENCY_BANDS
+            {"band": name, "smallest": smallest, "largest": largest} | measured[name]
+            for name, smallest, largest in FREQUENCY_BANDS
         ],
         "curve": _draw_curve(*_held_out_predictions(calibrator), n_held_out),
         "bins": [
@@ -67,14 +74,19 @@ def measure_quality(snapshot: Snapshot) -> dict[str, Any]:
     }
 
 
+def _describe_measure(row: list[float]) -> dict[str, float | None]:
+    """Return value and interval of what to expect; null where nothing is known."""
+    known = row if row[0] >= 0 else [None] * 3
+    return dict(zip(("value", "low", "high"), known, strict=True))
+
+
 def _describe_health(snapshot: Snapshot) -> dict[str, Any] | None:
     """Return how far the model has moved since; what is not known becomes null."""
     health = snapshot.health
     if health is None:
         return None
-    figures = (health.n_documents, health.n_unrefined, health.n_stale, health.unseen_terms)
-    names = ("n_documents", "n_unrefined", "n_stale", "unseen_terms")
-    return dict(zip(names, figures, strict=True)) | {"advice": list(health.advice)}
+    names = ("n_documents", "n_labels", "n_unrefined", "n_stale", "unseen_terms")
+    return {name: getattr(health, name) for name in names} | {"advice": list(health.advice)}
 
 
 def _held_out_predictions(calibrator: Calibrator) -> tuple[Floats, NDArray[np.bool_]]:

@@ -23,6 +23,10 @@ def _check_label(label: str) -> str:
 
 
 Text = Annotated[str, Field(max_length=MOST_CHARACTERS)]
+Record = Annotated[
+    dict[str, Any],
+    Field(description="By column, as `/v1/model` names them: they are joined as in the fit."),
+]
 TaughtText = Annotated[str, Field(min_length=1, max_length=MOST_CHARACTERS)]
 NewName = Annotated[
     StrictStr, Field(min_length=1, max_length=LONGEST_LABEL), AfterValidator(_check_label)
@@ -44,13 +48,17 @@ class _Request(BaseModel):
 
 
 class PredictRequest(_Request):
-    """Texts to classify."""
+    """Texts to classify, or records with the columns of the fit."""
 
-    documents: Annotated[list[Text], Field(min_length=1, max_length=MOST_DOCUMENTS)]
+    documents: Annotated[list[Text | Record], Field(min_length=1, max_length=MOST_DOCUMENTS)]
     k: Annotated[int, Field(ge=1, le=100, description="How many candidates of each.")] = 5
     precision: Annotated[
         float | None, Field(gt=0, lt=1, description="Abstain where this is not reached.")
     ] = None
+    each: Annotated[
+        bool,
+        Field(description="Whether each label must be as probable as precision, not all together."),
+    ] = False
     new_words: Annotated[bool, Field(description="Also return words that no document had.")] = False
 
 
@@ -73,8 +81,13 @@ class Result(BaseModel):
         list[AnyLabel],
         Field(description="One label, several for a multi-label model, none after abstaining."),
     ]
-    abstained: bool
-    classes: Annotated[list[Candidate], Field(description="Candidates, best first.")]
+    abstained: Annotated[
+        bool, Field(description="No label is certain enough, or the text has no known word.")
+    ]
+    classes: Annotated[
+        list[Candidate],
+        Field(description="Candidates, best first; none where the text has no known word."),
+    ]
     none: Annotated[
         float | None, Field(description="Probability that no candidate is the class.")
     ] = None
@@ -107,7 +120,7 @@ class PredictResponse(BaseModel):
 class ExplainRequest(_Request):
     """A text, and the class to explain: the predicted one where none is named."""
 
-    text: Text
+    text: Text | Record
     label: AnyLabel | None = None
     top_terms: Annotated[int, Field(ge=1, le=100)] = 10
 
@@ -121,13 +134,20 @@ class TermPart(BaseModel):
 
 
 class ExplanationBody(BaseModel):
-    """A score in parts: terms + rest + constant, or features, add up to it."""
+    """A score in parts: terms + rest + constant, or features, add up to it.
+
+    So do the lines to show: terms that most classes share (`common`, part of the rest) are one line
+    of terms, cosine and dampened cosine one line of features.
+    """
 
     label: AnyLabel
     text: ClassText | None = None
     score: float
     features: dict[str, float]
+    feature_lines: list[tuple[str, float]]
     terms: list[TermPart]
+    term_lines: list[tuple[str, float]]
+    common: dict[str, float]
     rest: float
     constant: float
 
@@ -143,7 +163,7 @@ class ExplainResponse(BaseModel):
 class TaughtDocument(_Request):
     """A text with its label, or its labels for a multi-label model."""
 
-    text: TaughtText
+    text: TaughtText | Record
     label: Label | None = None
     labels: Annotated[list[Label] | None, Field(min_length=1, max_length=100)] = None
 
@@ -250,6 +270,16 @@ class ChangeList(BaseModel):
     changes: list[ChangeEntry]
 
 
+class ColumnsBody(BaseModel):
+    """The columns of the tables that the model was fitted on."""
+
+    text: Annotated[list[str], Field(description="Joined by a blank.")]
+    label: list[str]
+    label_separator: Annotated[
+        str | None, Field(description="Of the labels in a column; empty where they are whole.")
+    ]
+
+
 class ModelInfo(BaseModel):
     """What a service serves."""
 
@@ -257,29 +287,36 @@ class ModelInfo(BaseModel):
     multilabel: bool
     probabilities: bool
     n_classes: int
-    n_documents: int
+    n_documents: Annotated[
+        int, Field(description="Of a multi-label model those of the last fit, each counted once.")
+    ]
+    n_labels: Annotated[int, Field(description="Of all documents, with what was taught since.")]
     class_texts: Annotated[bool, Field(description="Whether classes may have a text.")]
+    columns: Annotated[ColumnsBody | None, Field(description="null where nothing was said.")]
     read_only: bool
     may_teach: bool
     library: str
 
 
-class QualityFigures(BaseModel):
-    """Shares of held-out documents, or of their labels; null where there were none."""
+class QualityFigure(BaseModel):
+    """A measure of `longtail evaluate`, estimated on held-out documents."""
 
-    accuracy: float | None
-    macro_f1: float | None
-    recall: Annotated[float | None, Field(description="The true class is among the candidates.")]
-    calibration_error: float | None
+    measure: str
+    name: Annotated[str, Field(description="For people.")]
+    value: float
+    low: Annotated[float | None, Field(description="95 % interval; 90 % for calibration errors.")]
+    high: float | None
 
 
 class QualityBand(BaseModel):
-    """Accuracy for classes of some sizes."""
+    """Accuracy for classes of some sizes; of label sets, recall in the first five classes."""
 
     band: str
-    low: int
-    high: int | None
-    accuracy: float | None
+    smallest: int
+    largest: int | None
+    value: float | None
+    low: Annotated[float | None, Field(description="95 % interval.")]
+    high: float | None
 
 
 class QualityPoint(BaseModel):
@@ -305,7 +342,8 @@ class HealthBody(BaseModel):
     """How far the model has moved from what was learned."""
 
     n_documents: int
-    n_unrefined: Annotated[int, Field(description="Documents since the last refine.")]
+    n_labels: int
+    n_unrefined: Annotated[int, Field(description="Labels of documents since the last refine.")]
     n_stale: Annotated[int, Field(description="Classes that changed since they were learned.")]
     unseen_terms: Annotated[
         float | None, Field(description="Share of occurrences of terms without a learned weight.")
@@ -313,16 +351,36 @@ class HealthBody(BaseModel):
     advice: Annotated[list[str], Field(description="What to do, most urgent first.")]
 
 
+class QualityHour(BaseModel):
+    """What was predicted in an hour; null where nothing was counted."""
+
+    start: Annotated[int, Field(description="Seconds since 1970.")]
+    n_documents: int
+    abstained: Annotated[
+        float | None, Field(description="Share of documents without a label at 90 % precision.")
+    ]
+    mean_probability: Annotated[
+        float | None, Field(description="Of the first class, where there is one.")
+    ]
+    without_known_word: Annotated[float | None, Field(description="Share of the documents.")]
+    unknown_words: Annotated[
+        float | None, Field(description="Share of the distinct words of one document in 16.")
+    ]
+
+
 class QualityResponse(BaseModel):
-    """What held-out documents showed when the model was fitted."""
+    """What held-out documents showed when the model was fitted, and what was asked since."""
 
     version: str
     n_held_out: int
-    figures: QualityFigures | None
+    figures: list[QualityFigure]
     by_frequency: list[QualityBand]
     curve: list[QualityPoint]
     bins: list[QualityBin]
     health: HealthBody | None
+    hours: Annotated[
+        list[QualityHour], Field(description="The last week of this process, oldest first.")
+    ]
 
 
 class ReloadResponse(BaseModel):

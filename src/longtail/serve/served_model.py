@@ -18,7 +18,7 @@ import numpy as np
 from longtail._caching import cached_property
 from longtail.estimators.text import TextClassifier
 from longtail.exceptions import ModelFileError
-from longtail.results import Health
+from longtail.results import Health, Threshold
 from longtail.serve.class_names import ClassNames
 from longtail.serve.problems import Problem
 from longtail.sparse import Integers
@@ -26,6 +26,7 @@ from longtail.statistics.classes import ClassStatistics
 from longtail.statistics.editing import gather_classes
 from longtail.store.changes import Change
 from longtail.teaching.versions import Follower, VersionedTeacher, fingerprint, read_history
+from longtail.training.health import PRECISION
 from longtail.training.long_tail import LongTailState
 from longtail.training.segments import gather_statistics, merged_class_sizes
 
@@ -53,6 +54,12 @@ class Snapshot:
         self.has_probabilities = hasattr(model, "predict_proba_topk")
         self._before = None if before is None else vars(before).get("names")
 
+    @property
+    def text_columns(self) -> tuple[str, ...]:
+        """The columns of a record that make up its text."""
+        columns = self.model.columns_
+        return columns.text if columns is not None and columns.text else ("text",)
+
     @cached_property
     def texts(self) -> dict[Any, str]:
         """Names or descriptions of the classes that have any."""
@@ -78,10 +85,21 @@ class Snapshot:
         measure = getattr(self.model, "health", None)
         return None if measure is None else measure()
 
+    @cached_property
+    def threshold(self) -> Threshold:
+        """The threshold of the precision by which abstentions are counted."""
+        found: Threshold = self.model.threshold_for(PRECISION)
+        return found
+
+    @property
+    def n_labels(self) -> int:
+        """The number of labels of all documents."""
+        return int(self.class_sizes.sum())
+
     @property
     def n_documents(self) -> int:
-        """The number of documents of all classes."""
-        return int(self.class_sizes.sum())
+        """The number of documents; of a model of label sets, those of the last fit."""
+        return self.model.n_documents_ if self.is_multilabel else self.n_labels
 
     def sum_class(self, row: int) -> ClassStatistics:
         """Return the sums of one class, without those of all others."""
@@ -154,9 +172,9 @@ class ServedModel:
         change_number: int = await self._run_in_turn(run)
         return change_number
 
-    async def read_changes(self) -> list[Change]:
+    def read_changes(self) -> list[Change]:
         """Return the journal, oldest first."""
-        return await asyncio.to_thread(read_history, self.path)
+        return read_history(self.path)
 
     async def refresh(self) -> bool:
         """Take in another model file, or what others taught; return whether anything was new.

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import os
 import signal
+import socket
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -41,7 +43,13 @@ def run_server(
         Called with host and port once the service answers.
     access_log : bool, default=False
         Whether each request is logged; texts and tokens never are.
+
+    Raises
+    ------
+    OSError
+        If the address cannot be listened on; the model is not opened then.
     """
+    sockets = bind(settings.host, settings.port)
     # `/v1/quality` says what was held out; a warning at every prediction would fill the log.
     warnings.simplefilter("ignore", UncalibratedWarning)
     app = create_app(path, settings)
@@ -59,11 +67,59 @@ def run_server(
         timeout_keep_alive=_KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=_GRACE_SECONDS,
     )
-    asyncio.run(_serve(uvicorn.Server(config), app, settings, on_ready))
+    try:
+        asyncio.run(_serve(uvicorn.Server(config), app, settings, on_ready, sockets))
+    finally:
+        for bound in sockets:
+            bound.close()
+
+
+def bind(host: str, port: int) -> list[socket.socket]:
+    """Return a socket for each address of a host, bound to a port; 0 is any.
+
+    Raises
+    ------
+    OSError
+        If the host has no address here, or the port is taken.
+    """
+    bound: list[socket.socket] = []
+    failed: OSError | None = None
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except OSError as error:
+        raise OSError(f"cannot listen on {host!r}: {error.strerror}.") from None
+    for family, kind, protocol, _, (address, _, *more) in dict.fromkeys(found):
+        listener = socket.socket(family, kind, protocol)
+        try:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if family == socket.AF_INET6:
+                listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            # A port that was chosen for the first address is that of all.
+            listener.bind((address, bound[0].getsockname()[1] if bound else port, *more))
+            bound.append(listener)
+        except OSError as error:
+            listener.close()
+            # A name may have an address that this machine does not have, such as ::1.
+            if failed is None or error.errno == errno.EADDRINUSE:
+                failed = error
+    if failed is None or (bound and failed.errno != errno.EADDRINUSE):
+        return bound
+    for listener in bound:
+        listener.close()
+    if failed.errno == errno.EADDRINUSE:
+        raise OSError(
+            f"port {port} of {host} is taken by another program. End that one, or give another "
+            "port; 0 takes any that is free."
+        )
+    raise OSError(f"cannot listen on port {port} of {host}: {failed.strerror}.")
 
 
 async def _serve(
-    server: uvicorn.Server, app: Any, settings: Settings, on_ready: Callable[[str, int], None]
+    server: uvicorn.Server,
+    app: Any,
+    settings: Settings,
+    on_ready: Callable[[str, int], None],
+    sockets: list[socket.socket],
 ) -> None:
     await app.load()  # before uvicorn, which would make a traceback of what cannot be opened
     loop = asyncio.get_running_loop()
@@ -75,7 +131,7 @@ async def _serve(
         task.add_done_callback(tasks.discard)
 
     loop.add_signal_handler(signal.SIGHUP, reload)
-    serving = loop.create_task(server.serve())
+    serving = loop.create_task(server.serve(sockets=sockets))
     while not server.started and not serving.done():
         await asyncio.sleep(0.02)
     if server.started:

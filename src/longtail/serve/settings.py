@@ -39,9 +39,15 @@ class Limits:
     Attributes
     ----------
     body_bytes : int
-        Of a request that is not streamed (413).
+        Of a request that is not a stream of predictions (413).
+    bodies_bytes : int
+        Of all such bodies together, beyond the first 64 KiB of each (503).
+    streams : int
+        Under way at the same time (503).
     queued_documents : int
         That wait for prediction (503).
+    queued_reads : int
+        Explanations, lists and figures that wait or are made; searches as many (503).
     queued_changes : int
         That wait for their turn (503).
     requests_per_client : int
@@ -52,11 +58,14 @@ class Limits:
         In which the head of a request, and its body or the next piece of a streamed one, must
         arrive (408).
     answer_seconds : float
-        In which a prediction must be made (503), and a client must read what it asked for.
+        In which an answer must be made (503), and a client must read what it asked for.
     """
 
     body_bytes: int = 8 << 20
+    bodies_bytes: int = 32 << 20
+    streams: int = 32
     queued_documents: int = 8_192
+    queued_reads: int = 64
     queued_changes: int = 64
     requests_per_client: int = 256
     connections: int = 1_000
@@ -78,7 +87,11 @@ class Settings:
     tokens : tuple of Token
         Who may do what.
     allowed_hosts : tuple of str
-        Names under which browsers may reach the service, beside the address itself.
+        Names under which browsers may reach the service, beside the address itself. Without any,
+        a service that listens to others is reached by addresses alone.
+    require_token : bool
+        Whether reading needs a token on a loopback address, too: behind a proxy on the same machine
+        every request comes from it.
     read_only : bool
         Whether changes are refused; several such processes may follow one journal.
     audit : Path or None
@@ -91,6 +104,7 @@ class Settings:
     port: int = 8080
     tokens: tuple[Token, ...] = ()
     allowed_hosts: tuple[str, ...] = ()
+    require_token: bool = False
     read_only: bool = False
     audit: Path | None = None
     limits: Limits = field(default_factory=Limits)
@@ -98,7 +112,7 @@ class Settings:
     @property
     def is_open_to_read(self) -> bool:
         """Whether reading needs no token: only this machine can ask."""
-        return is_loopback(self.host)
+        return is_loopback(self.host) and not self.require_token
 
 
 def is_loopback(host: str) -> bool:

@@ -205,6 +205,11 @@ class ClassStatistics:
         np.add.at(totals, self.indices, self.centroid_sums)
         return totals.astype(np.float64)
 
+    @cached_property
+    def class_frequencies(self) -> Integers:
+        """Number of classes that have each term."""
+        return count_terms(self.indices, self.n_terms)
+
     def centroid_norms(self, idf: Floats) -> Floats:
         """Return the length of each idf-weighted centroid sum, in units of `2**-CENTROID_BITS`."""
         norms = np.zeros(self.n_classes)

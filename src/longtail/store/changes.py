@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from longtail._constants import MAX_LABEL
+
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
@@ -210,7 +212,9 @@ def unpack_counts(packed: Iterable[dict[str, Any]]) -> csr_array[Any]:
 
 
 def _is_label(value: object) -> bool:
-    return isinstance(value, str | int | float)  # a bool is an int
+    if isinstance(value, str):
+        return len(value) <= MAX_LABEL
+    return isinstance(value, int | float)  # a bool is an int
 
 
 def _holds_documents(content: dict[str, Any], change_number: int) -> bool:

@@ -131,7 +131,6 @@ def _check_derived(schema: Schema, contents: Contents) -> None:
         ("names",),
         ("memory/",),
         ("added",),
-        ("columns",),
         ("calibrator/pair_",),
     ):
         known = [spec.name for spec in part_specs(contents.kind, schema)]

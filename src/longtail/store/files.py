@@ -35,6 +35,24 @@ def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
     return open(handle, "rb", buffering=0)
 
 
+def set_mode(path: str | os.PathLike[str], mode: int) -> None:
+    """Give a regular file permissions; never what a link leads to.
+
+    The file is not opened for reading: closing a file that SQLite has open in this process would
+    give up its locks, which closing a handle of `O_PATH` does not.
+    """
+    if not hasattr(os, "O_PATH"):  # macOS and Windows
+        if stat.S_ISREG(os.lstat(path).st_mode):
+            os.chmod(path, mode)
+        return
+    handle = os.open(path, os.O_PATH | os.O_NOFOLLOW)
+    try:
+        if stat.S_ISREG(os.fstat(handle).st_mode):
+            os.chmod(f"/proc/self/fd/{handle}", mode)
+    finally:
+        os.close(handle)
+
+
 def replace_file(target: Path, blocks: Iterable[bytes | memoryview], mode: int | None) -> None:
     """Write blocks of bytes beside the target, make them durable and rename them into place.
 
@@ -121,7 +139,7 @@ def _write_durably(
             with suppress(OSError):  # a file system without locks
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if mode is not None:
-            os.chmod(path, mode)  # what the umask took away
+            set_mode(path, mode)  # what the umask took away
         for block in blocks:
             file.write(block)
         file.flush()

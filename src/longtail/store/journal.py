@@ -38,7 +38,7 @@ from longtail.exceptions import ModelFileError
 from longtail.store import journal_database as database
 from longtail.store.changes import Change, encode_row
 from longtail.store.container import read_checksum
-from longtail.store.files import sync_folder, temporary_path
+from longtail.store.files import set_mode, sync_folder, temporary_path
 from longtail.store.journal_conversion import convert, header_of, refuse_two_journals
 from longtail.store.journal_database import translate_errors
 from longtail.store.journal_rows import (
@@ -196,12 +196,13 @@ class Journal:
 
     def close(self) -> None:
         """Close the database; it is opened again when it is needed."""
-        connection, self._connection = self._connection, None
+        connection = self._connection
         if connection is not None and self._opened[0] == os.getpid():
             with suppress(sqlite3.Error):
                 connection.close()
         elif connection is not None:
             _FORKED.append(connection)
+        self._connection = None
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -212,18 +213,26 @@ class Journal:
         OSError
             If the journal cannot be written.
         """
-        while True:
-            connection = self._connect()
-            database.begin(self.path, connection)
-            if self._is_current():
-                break
-            self.close()  # the file was deleted, and perhaps created again
         try:
+            self.begin()
             yield
         finally:
-            if connection.in_transaction:
-                with suppress(sqlite3.Error):
-                    connection.rollback()
+            self.release()
+
+    def begin(self) -> None:
+        """Begin to keep all other processes from writing, until `release`."""
+        while True:
+            database.begin(self.path, self._connect())
+            if self._is_current():
+                return
+            self.close()  # the file was deleted, and perhaps created again
+
+    def release(self) -> None:
+        """Undo what is not committed, if anything, and let others write; harmless twice."""
+        connection = self._connection
+        if connection is not None and self._opened[0] == os.getpid():
+            with suppress(sqlite3.Error):
+                connection.rollback()  # nothing where no transaction is open
 
     def header(self) -> Header | None:
         """Return the header; None where nothing was written yet."""
@@ -311,7 +320,7 @@ class Journal:
         mode = stat.S_IMODE(self.model.stat().st_mode)
         os.close(os.open(beside, os.O_RDWR | os.O_CREAT | os.O_EXCL, mode))
         try:
-            os.chmod(beside, mode)
+            set_mode(beside, mode)
             yield beside
         finally:
             beside.unlink(missing_ok=True)

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from longtail.exceptions import ModelFileError
 from longtail.store.changes import LARGEST_ROW
-from longtail.store.files import sync_folder
+from longtail.store.files import set_mode, sync_folder
 
 JOURNAL_FORMAT = 1
 LOCK_TIMEOUT = (
@@ -78,12 +78,11 @@ def create(path: Path, mode: int) -> None:
     with suppress(FileExistsError):
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, mode)
         os.close(handle)
-        os.chmod(path, mode)  # what the umask took away
         sync_folder(path.parent)
-    for name in (path, *companions(path)):  # the model's permissions may have changed since
+    # What the umask took away, or the permissions of the model have changed since.
+    for name in (path, *companions(path)):
         with suppress(OSError):
-            if stat.S_IMODE(os.stat(name).st_mode) != mode:
-                os.chmod(name, mode)
+            set_mode(name, mode)
 
 
 def connect(path: Path, *, writable: bool, timeout: float = 1.0) -> sqlite3.Connection:

@@ -16,6 +16,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from longtail._constants import (
+    EXPECTED,
     FIGURES,
     FRACTION_BITS,
     LABEL_FORMS,
@@ -173,6 +174,9 @@ LONG_TAIL = (
     ArraySpec("check/recalls", "f8", "n_recalls", "recall by posting budget", 0, 1, optional=True),
     ArraySpec("check/residual_figures", "f8", f"n_mixtures, {len(FIGURES)}",
               "held-out figures with and without residuals; -1 for none", -1, 1, optional=True),
+    ArraySpec("check/expected", "f8", f"{len(EXPECTED)}, 3",
+              "what to expect of new documents: value and bounds; -1 for none", -1, 1,
+              optional=True),
     ArraySpec("check/mixture", "f8", "2", "what weights and biases of the residuals count",
               optional=True),
     ArraySpec("check/mixture_slopes", "f8", "2", "what is added to it per unit of ln n_c",
@@ -243,6 +247,8 @@ LONG_TAIL_VALUES = (
               optional=True),
     ValueSpec("label_form/form", "integer", f"labels come as {', '.join(LABEL_FORMS)}", 0,
               len(LABEL_FORMS) - 1, optional=True),
+    ValueSpec("n_fitted_documents", "integer", "documents of the last fit, each counted once", 0,
+              LARGEST_SIZE, optional=True),
     ValueSpec("label_form/n_columns", "integer", "columns of an indicator matrix", 0, MAX_COLUMNS,
               optional=True),
     ValueSpec("check/scorer", "integer", "row of the scorer that is kept", 0, len(SCORERS) - 1,
@@ -260,7 +266,13 @@ TEXT_VALUES = (
     ValueSpec("text/is_default", "boolean", "whether the classifier was left to the default"),
     ValueSpec("added/complete", "boolean", "whether all documents are there", optional=True),
     ValueSpec("columns/text", "strings", "columns of tables that hold the text", optional=True),
-    ValueSpec("columns/label", "string", "the column that holds the class", optional=True),
+    ValueSpec("columns/label", "strings", "columns that hold the labels", optional=True),
+    ValueSpec("columns/label_separator", "string", "separates labels; empty: none", optional=True),
+    ValueSpec("columns/format", "string", "format of the files that the rest is of", optional=True),
+    ValueSpec("columns/header", "boolean", "whether the first row has names", optional=True),
+    ValueSpec("columns/delimiter", "string", "separates the fields of a row", optional=True),
+    ValueSpec("columns/quotes", "boolean", "whether fields may stand in quotes", optional=True),
+    ValueSpec("columns/encoding", "string", "encoding of the files", optional=True),
 )
 
 LARGEST_NGRAM = 16  # words; each size takes as much memory as the words

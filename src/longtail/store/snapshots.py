@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 
 from longtail.store.changes import is_checksum, is_counter
 from longtail.store.container import read_checksum
+from longtail.store.files import set_mode
 from longtail.store.journal_database import translate_errors
 from longtail.store.journal_rows import Header, has_end
 
@@ -172,10 +173,8 @@ def remove_unknown(journal: Journal) -> None:
 
 def follow_mode(model: Path, mode: int) -> None:
     """Give a snapshot the permissions that its model has by now."""
-    path = snapshot_path(model)
     with suppress(OSError):
-        if stat.S_IMODE(os.stat(path).st_mode) != mode:
-            os.chmod(path, mode)
+        set_mode(snapshot_path(model), mode)
 
 
 def _seal(content: bytes) -> bytes:

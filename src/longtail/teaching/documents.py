@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils.validation import validate_data
 
+from longtail._columns import align_labels, as_labels, show_label
+from longtail._constants import MAX_LABEL
 from longtail._labels import LabelSets, as_sets
 from longtail.estimators.text import TextClassifier
 from longtail.sparse import check_sparse
@@ -21,6 +23,7 @@ from longtail.store.changes import pack_counts, unpack_counts
 
 # A character takes at most 12 bytes of JSON, a count 22: a batch has at most 12 MiB, a row 16.
 _LARGEST_BATCH = 1 << 19
+_MOST_PADDING = 1 << 22  # bytes, of the labels of a journal in one array
 
 
 def takes_texts(model: Any) -> bool:
@@ -41,8 +44,9 @@ def pack(model: Any, documents: Any, labels: Any) -> list[dict[str, Any]]:
     """
     if _are_sets(labels):
         return _pack_sets(model, documents, as_sets(labels))
-    named = np.asarray(labels)
-    if named.ndim != 1:
+    # A list of strings and numbers would become an array of strings, as wide as the longest.
+    named = labels if isinstance(labels, list | tuple) else np.asarray(labels).tolist()
+    if not isinstance(named, list | tuple) or any(isinstance(label, list) for label in named):
         raise ValueError(f"labels must be a list with one label for each document; got {labels!r}.")
     checked = _check_texts(documents) if takes_texts(model) else _check_counts(model, documents)
     n_documents = len(checked) if isinstance(checked, list) else checked.shape[0]
@@ -51,9 +55,7 @@ def pack(model: Any, documents: Any, labels: Any) -> list[dict[str, Any]]:
             f"labels must have one label for each document, and there must be one at least; got "
             f"{n_documents} document(s) and {len(named)} label(s)."
         )
-    # A list of strings and numbers would become an array of strings.
-    source = labels if isinstance(labels, list | tuple) else named.tolist()
-    return _batch(checked, [plain_label(label) for label in source])
+    return _batch(checked, [plain_label(label) for label in named])
 
 
 def _are_sets(labels: Any) -> bool:
@@ -111,6 +113,11 @@ def plain_label(label: Any) -> str | int | float:
     value = label.item() if isinstance(label, np.generic) else label
     if not isinstance(value, str | int | float) or value != value:
         raise TypeError(f"a label must be a string or a number; got {label!r}.")
+    if isinstance(value, str) and len(value) > MAX_LABEL:
+        raise ValueError(
+            f"a label that is taught may have {MAX_LABEL:,} characters; {show_label(value)} has "
+            f"{len(value):,}."
+        )
     return value
 
 
@@ -156,6 +163,8 @@ def _as_labels(model: Any, labels: list[str | int | float]) -> NDArray[Any]:
     if len({isinstance(label, str) for label in labels}) > 1:
         raise ValueError("labels must be all strings or all numbers")
     kind = model.classes_.dtype
+    if labels and isinstance(labels[0], str) and kind.kind == "U":
+        return align_labels(as_labels(labels, most_padding=_MOST_PADDING), model.classes_)
     given = np.array(labels, dtype=object if kind.kind == "O" else None)
     if given.dtype.kind in "iufb" and kind.kind in "iufb":
         cast = given.astype(kind)

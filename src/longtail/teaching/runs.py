@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from longtail._columns import as_labels
+from longtail._columns import align_labels, as_labels
 from longtail._validation import check_columns, check_same_kind, look_up
 from longtail.estimators._added_documents import AddedDocuments, drop_late, has_late, hash_rows
 from longtail.estimators._text_state import TextState, add_counts, check_lengths
@@ -141,7 +141,7 @@ def _change_counts(classifier: Any, X: Any, y: NDArray[Any], added: Flags) -> No
     state = classifier._fitted()
     check_same_kind(y, classifier.classes_)
     check_columns(state.label_form, y)
-    counts = CountMatrix.from_matrix(X)
+    counts, y = CountMatrix.from_matrix(X), align_labels(y, classifier.classes_)
     classifier._state = change_in_order(state, counts, y, added, classifier.n_jobs)
 
 

@@ -11,10 +11,9 @@ import numbers as number_types
 import os
 import threading
 import weakref
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from longtail.estimators.loading import load as load_file
 from longtail.store.changes import Change, mark_undone
@@ -30,6 +29,8 @@ from longtail.teaching.replay import ReplayError, copy_model, shares_segment
 from longtail.teaching.snapshots import SnapshotWriter, Tail, rebuild
 
 __all__ = ["Teacher"]
+
+Result = TypeVar("Result")
 
 
 class Teacher(ClassChanges):
@@ -193,8 +194,7 @@ class Teacher(ClassChanges):
     def refresh(self) -> None:
         """Take in what other processes have taught since the last call of any method."""
         if self._journal.exists():
-            with self._locked():
-                pass
+            self._hold(lambda _: None)
         elif self._state.header is not None or read_checksum(self._path) != self._state.checksum:
             self._state = open_state(self._path, verify=True)
 
@@ -222,7 +222,8 @@ class Teacher(ClassChanges):
         _check_author(by)
         if not self._journal.exists():
             attempt(self._state)  # an error must not create a journal
-        with self._locked() as state:
+
+        def record(state: State) -> int:
             model, batches = attempt(state)
             before = attach(self._journal, state)
             header = self._journal.append(before, action, batches, by)
@@ -237,40 +238,58 @@ class Teacher(ClassChanges):
             self._state = State(model, state.checksum, header, tail)
             return header.next_number - 1
 
-    @contextmanager
-    def _locked(self) -> Iterator[State]:
-        """Hold the journal, alone among threads and processes, with the state up to date."""
-        with self._turn, self._journal.locked():
-            self._state = catch_up(self._path, self._journal, self._state)
-            remove_unknown(self._journal)
-            yield self._state
+        return self._hold(record)
+
+    def _hold(self, work: Callable[[State], Result]) -> Result:
+        """Work with the state up to date, holding the journal alone among threads and processes.
+
+        No context manager of Python's: Ctrl-C between its beginning and the block, or within its
+        end, would leave a transaction open. Here it is released wherever one interrupt comes.
+        """
+        with self._turn:
+            try:
+                try:
+                    self._journal.begin()
+                    self._state = catch_up(self._path, self._journal, self._state)
+                    remove_unknown(self._journal)
+                    return work(self._state)
+                finally:
+                    self._journal.release()
+            except BaseException:
+                self._journal.release()
+                raise
 
 
 def _fold(teacher: Teacher, attempt: Attempt | None) -> int:
     """Write a model with all changes, and one more, as the model file; empty the journal."""
     if attempt is not None and not teacher._journal.exists():
         attempt(teacher._state)
+
+    def fold(state: State) -> bool:
+        if attempt is None and not state.is_attached:
+            return True
+        model = state.model if attempt is None else attempt(state)[0]
+        before = attach(teacher._journal, state)
+        with teacher._journal.new_file() as beside:
+            model.save(beside)
+            model = load_file(beside)  # a file that does not open must not replace one
+            n_used = int(attempt is not None)
+            header = teacher._journal.replace_model(beside, before, n_used)
+        if header is not None:
+            teacher._state = State(model, header.model, header, Tail.at(header))
+        return header is not None
+
     with teacher._turn:
         teacher._snapshots.cancel()
-        header = None
-        while header is None:
-            with teacher._locked() as state, teacher._journal.new_file() as beside:
-                if attempt is None and not state.is_attached:
-                    return 0
-                model = state.model if attempt is None else attempt(state)[0]
-                before = attach(teacher._journal, state)
-                model.save(beside)
-                model = load_file(beside)  # a file that does not open must not replace one
-                n_used = int(attempt is not None)
-                header = teacher._journal.replace_model(beside, before, n_used)
-                if header is not None:
-                    teacher._state = State(model, header.model, header, Tail.at(header))
+        while not teacher._hold(fold):
+            pass  # another process made a change meanwhile
+        header = teacher._state.header
         if not teacher._journal.erase() and attempt is not None:
             raise TimeoutError(
                 "the documents are forgotten, but their text is still in the journal, which "
                 "another process is reading; call compact() when it has ended."
             )
-        return header.next_number - 1
+        return 0 if header is None else header.next_number - 1
 
 
 class _Before(NamedTuple):

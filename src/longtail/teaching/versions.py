@@ -8,7 +8,7 @@ and the last change: ``4f1c0a9b7d23.17``.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,7 +21,7 @@ from longtail.store.journal import journal_path, read_journal
 from longtail.store.journal_rows import read_changes, read_header
 from longtail.teaching.opening import State, open_state
 from longtail.teaching.replay import copy_model, replay_journal
-from longtail.teaching.teacher import Teacher
+from longtail.teaching.teacher import Result, Teacher
 
 __all__ = ["Follower", "ModelVersion", "VersionedTeacher"]
 
@@ -85,13 +85,14 @@ class VersionedTeacher(Teacher):
             finally:
                 self._expected = None
 
-    @contextmanager
-    def _locked(self) -> Iterator[State]:
-        with super()._locked() as state:
+    def _hold(self, work: Callable[[State], Result]) -> Result:
+        def work_on_expected(state: State) -> Result:
             current = _name_version(state).version
             if self._expected not in (None, current):
                 raise VersionConflictError(str(self._expected), current)
-            yield state
+            return work(state)
+
+        return super()._hold(work_on_expected)
 
 
 class Follower:

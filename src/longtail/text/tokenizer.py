@@ -62,14 +62,14 @@ class Tokenizer:
         n_tokens, sizes = int(word_buffer.indptr[-1]), (1, 0)
         if self.options.char_ngram_range is not None:
             sizes = self.options.char_ngram_range
-            n_ngrams, n_more = kernels.measure_char_ngrams(word_buffer, self._kinds, *sizes)
+            n_ngrams, n_more = kernels.measure_char_ngrams(word_buffer, self._kinds, sizes)
             n_tokens += n_ngrams
             word_buffer = word_buffer._replace(
                 utf8=with_capacity(word_buffer.utf8[:n_bytes], n_bytes + n_more)
             )
         starts, ends = np.empty((2, n_tokens), np.int64)
         tokens = Tokens(word_buffer.utf8, starts, ends, np.empty(len(texts) + 1, np.int64))
-        kernels.write_tokens(word_buffer, self._kinds, *sizes, n_bytes, tokens)
+        kernels.write_tokens(word_buffer, self._kinds, sizes, n_bytes, tokens)
         return tokens
 
     def _tokenize_words(self, texts: list[str]) -> tuple[WordBuffer, int]:

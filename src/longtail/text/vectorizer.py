@@ -25,7 +25,9 @@ class TextVectorizer(TransformerMixin, BaseEstimator):
     ngram_range : tuple of two int, default=(1, 2)
         ``(1, 1)``: the words are the terms; ``(1, n)``: n-grams of up to n words as well.
     char_ngram_range : tuple of two int, or None, default=None
-        Shortest and longest character n-gram inside words, edges included; None for none.
+        Shortest and longest character n-gram inside words, edges included; None for none. Those of
+        a document have at most 16,384 characters and 64 for each byte of its words; beyond that,
+        words go without their longer n-grams.
     min_df : int or float, default=1
         Words in fewer documents (an integer), or in a smaller share of them (a float), are left
         out.

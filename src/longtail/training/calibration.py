@@ -1,4 +1,4 @@
-"""From scores to probabilities, and from a wanted precision to a threshold.
+"""From scores to probabilities.
 
 In: scores of held-out documents for their candidates, and which candidate was correct. Out: a
 Calibrator. A candidate's log odds in the softmax over all candidates order predictions well but are
@@ -22,9 +22,7 @@ from sklearn.isotonic import IsotonicRegression
 
 from longtail._kernels.residuals import fill_log_odds
 from longtail._kernels.types import Block, ListRows
-from longtail._validation import check_precision, check_share
 from longtail.metrics.calibration import expected_calibration_error
-from longtail.results import Threshold
 from longtail.sparse import Floats, Integers
 from longtail.training.short_documents import doubt_short, find_short_length, fit_slope
 
@@ -251,85 +249,6 @@ def choose_set_sizes(probabilities: Floats, max_labels: int | None = None) -> In
     f1 = 2.0 * expected / (sizes + expected[:, -1:])
     f1[:, 1:][probabilities[:, 1:] < SMALLEST_CHOSEN] = 0.0
     return np.asarray(np.argmax(f1[:, :max_labels], axis=1) + 1)
-
-
-def find_threshold(calibrator: Calibrator, precision: float, unknown: float = 0.0) -> Threshold:
-    """Return the lowest probability from which on predictions reach a precision.
-
-    Predictions are the best candidates; where probabilities are marginal, all candidates.
-
-    Parameters
-    ----------
-    calibrator : Calibrator
-        With what held-out documents showed.
-    precision : float
-        Between 0 and 1.
-    unknown : float, default=0.0
-        Share of the documents whose class the model does not have; each of them that passes is an
-        error.
-
-    Returns
-    -------
-    Threshold
-        NaN where no held-out documents reached the precision, or none were held out.
-
-    Raises
-    ------
-    ValueError
-        If a share is out of range, or the calibrator was fitted without unknown classes.
-    """
-    check_precision(precision)
-    check_share("unknown", unknown)
-    if calibrator.marginal:
-        return _find_marginal_threshold(calibrator, precision, unknown)
-    n_held_out, n_unknown = len(calibrator.held_out_correct), len(calibrator.unknown_log_odds)
-    if unknown and n_held_out and not n_unknown:
-        raise ValueError(
-            "this model does not know how documents of unknown classes score: it was fitted by an "
-            "earlier version, or with fewer than 3 candidates. Fit it again, or leave unknown out."
-        )
-    counts = np.arange(1, n_held_out + 1)
-    strangers = np.searchsorted(
-        -calibrator.unknown_log_odds, -calibrator.held_out_log_odds, side="right"
-    )
-    weight = unknown / (1.0 - unknown) * n_held_out / max(n_unknown, 1)
-    kept = counts + weight * strangers
-    reached = np.cumsum(calibrator.held_out_correct) / kept
-    probabilities = held_out_probabilities(calibrator)
-    last = _find_last_crossing(probabilities, reached, precision)
-    if last is None:
-        return Threshold(np.nan, np.nan, 0.0, 0)
-    coverage = (1.0 - unknown) * float(kept[last]) / n_held_out
-    return Threshold(float(probabilities[last]), float(reached[last]), coverage, last + 1)
-
-
-def _find_marginal_threshold(calibrator: Calibrator, precision: float, unknown: float) -> Threshold:
-    """Return the lowest marginal from which on all labels together reach a precision."""
-    if unknown:
-        raise ValueError(
-            "unknown is for models with one label for each document; a document with several "
-            "labels may have known and unknown ones. Leave it out."
-        )
-    counts = np.arange(1, len(calibrator.pair_correct) + 1)
-    reached = np.cumsum(calibrator.pair_correct) / counts
-    last = _find_last_crossing(calibrator.pair_probabilities, reached, precision)
-    if last is None:
-        return Threshold(np.nan, np.nan, 0.0, 0)
-    coverage = (last + 1) / len(calibrator.held_out_correct)
-    threshold = float(calibrator.pair_probabilities[last])
-    return Threshold(threshold, float(reached[last]), coverage, last + 1)
-
-
-def _find_last_crossing(probabilities: Floats, reached: Floats, precision: float) -> int | None:
-    """Return the last prediction up to which a precision is reached; None where it never is.
-
-    Predictions, most certain first, that have the same probability are kept or left out together.
-    """
-    # The last of many crossings is a lucky one: half a standard error makes up for that (measured).
-    margin = 0.5 * np.sqrt(precision * (1.0 - precision) / np.arange(1, len(reached) + 1))
-    ends = np.diff(probabilities, append=-1.0) != 0
-    enough = np.flatnonzero(ends & (reached >= precision + margin))
-    return int(enough[-1]) if len(enough) else None
 
 
 def _log_odds_without(scores: Floats, correct: NDArray[np.bool_]) -> Floats:

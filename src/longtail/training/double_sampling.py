@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
+from longtail._caching import cached_property
 from longtail._progress import OnStage
 from longtail.retrieval.index import InvertedIndex, build_index
 from longtail.retrieval.search import rank_topk, search
@@ -49,6 +50,11 @@ class DoubleSamplingState:
     centroids: LinearScorer
     index: InvertedIndex
     term_scores: LinearScorer
+
+    @cached_property
+    def known_terms(self) -> NDArray[np.bool_]:
+        """Which terms a class has."""
+        return self.statistics.class_frequencies > 0
 
 
 @dataclass(frozen=True)

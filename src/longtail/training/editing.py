@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from longtail._columns import as_labels
+from longtail._columns import align_labels, as_labels
 from longtail._validation import (
     check_documents_left,
     check_same_kind,
@@ -138,6 +138,7 @@ def edit_documents(
     ValueError
         If documents are subtracted that were never added, or none would be left.
     """
+    y = align_labels(y, classes)
     labels = np.union1d(classes, y)
     positions = np.searchsorted(labels, classes)
     sources = np.full(len(labels), -1)
@@ -164,7 +165,7 @@ def edit_documents(
 
 def add_class(classes: NDArray[Any], statistics: ClassStatistics, label: Any) -> ClassEdit:
     """Make sure that there is a class of the label, be it without documents."""
-    added = as_labels([label])
+    added = align_labels(as_labels([label]), classes)
     check_same_kind(added, classes)
     labels = np.union1d(classes, added)
     positions = np.searchsorted(labels, classes)
@@ -183,7 +184,7 @@ def rename_class(
 ) -> ClassEdit:
     """Give a class another label."""
     class_id = find_label(classes, old)
-    renamed = as_labels([new])
+    renamed = align_labels(as_labels([new]), classes)
     check_same_kind(renamed, classes)
     if np.any(classes == new):
         raise ValueError(

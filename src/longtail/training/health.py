@@ -11,11 +11,12 @@ from dataclasses import replace
 import numpy as np
 
 from longtail.results import Health
-from longtail.training.calibration import estimate_calibration_error, find_threshold
+from longtail.training.calibration import estimate_calibration_error
 from longtail.training.config import FitConfig
 from longtail.training.long_tail import LongTailState
 from longtail.training.long_tail_editing import merge_learned
 from longtail.training.relearning import needs_learning, needs_residuals
+from longtail.training.thresholds import find_threshold
 
 PRECISION = 0.9  # of the threshold that decides what is an abstention
 # From here on advice is given. On cve-stream `refine` after every 250 documents, 1 to 5 in a
@@ -29,16 +30,17 @@ FEWEST_OUTCOMES = 200  # an error of 0.05 is hardly told from chance by fewer
 def measure_health(state: LongTailState, config: FitConfig) -> Health:
     """Return the health of a model."""
     state = merge_learned(state)
-    n_documents = state.statistics.n_documents
+    n_labels = state.statistics.n_documents
     calibrator, memory = state.calibrator, state.memory
     n_outcomes = len(calibrator.held_out_correct)
     abstention = np.nan
     if n_outcomes and not state.several:
         abstention = 1.0 - min(find_threshold(calibrator, PRECISION).coverage, 1.0)
     health = Health(
-        n_documents=n_documents,
+        n_documents=state.n_fitted_documents if state.label_form.is_multilabel else n_labels,
+        n_labels=n_labels,
         n_classes=len(state.classes),
-        n_unrefined=abs(n_documents - state.corpus.n_documents),
+        n_unrefined=abs(n_labels - state.corpus.n_documents),
         n_stale=int(state.stale.sum()),
         unseen_terms=_share_unseen(state),
         n_outcomes=n_outcomes,
@@ -65,7 +67,7 @@ def _advise(health: Health, several: bool) -> Iterator[str]:
     """Give what to do, most urgent first."""
     if health.will_learn:
         yield "call refine(): it learns from the documents kept"
-    elif health.n_unrefined > SHARE_UNREFINED * health.n_documents:
+    elif health.n_unrefined > SHARE_UNREFINED * health.n_labels:
         yield "call refine(): what all classes share is behind the documents taught"
     if health.n_stale > SHARE_STALE * health.n_classes and not health.will_learn:
         yield "call refine(X, y) with documents, or fit again: many classes compete on sums alone"

@@ -30,6 +30,7 @@ from longtail.statistics.classes import ClassStatistics
 from longtail.statistics.corpus import Corpus
 from longtail.training.calibration import Calibrator, fit_calibrator, learn_shortness
 from longtail.training.config import FitConfig
+from longtail.training.expectation import expect_measures
 from longtail.training.mixture import (
     N_FEATURES,
     N_PARTS,
@@ -276,7 +277,17 @@ def _choose_mixture(
         residuals=kept,
     )
     calibrator = fit_calibrator(scores, test.labels.contain(classes), test.marginal)
-    return checked, _learn_shortness(calibrator, *truncated.rank(mixture), test)
+    calibrator = _learn_shortness(calibrator, *truncated.rank(mixture), test)
+    expected = expect_measures(
+        test.labels,
+        classes,
+        scores,
+        np.diff(test.counts.indptr),
+        calibrator,
+        test.statistics.class_sizes,
+        checked.term_weight_gains,
+    )
+    return replace(checked, expected=expected), calibrator
 
 
 def _learn_shortness(

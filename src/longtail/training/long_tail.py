@@ -38,7 +38,7 @@ from longtail.retrieval.pruning import QueryPruning
 from longtail.scoring.linear import ClassResiduals, LinearScorer, add_scorers
 from longtail.scoring.names import ClassNames, add_names
 from longtail.scoring.weighting import Profile, weight_documents
-from longtail.sparse import CountMatrix, Floats, Integers
+from longtail.sparse import CountMatrix, Floats, Integers, count_terms, gather_rows
 from longtail.statistics.classes import ClassStatistics
 from longtail.statistics.corpus import Corpus
 from longtail.training.calibration import Calibrator
@@ -94,6 +94,8 @@ class LongTailState:
         The last documents of each class, where the model keeps any.
     label_form : LabelForm
         Whether a document may have several labels, and in which form `predict` gives them.
+    n_fitted_documents : int
+        Documents of the last fit; the statistics count a document once for each of its labels.
     scorer : LinearScorer
         Statistics and weights collapsed into one number for each (class, term), without names.
     index : InvertedIndex
@@ -117,6 +119,7 @@ class LongTailState:
     index: InvertedIndex
     check: SelfCheck = field(default_factory=SelfCheck)
     label_form: LabelForm = field(default_factory=LabelForm)
+    n_fitted_documents: int = 0
     delta: DeltaSegment | None = None
     names: ClassNames | None = None
     memory: DocumentMemory | None = None
@@ -137,6 +140,19 @@ class LongTailState:
         corpus = self.current_corpus if self.delta is None else self.delta.corpus
         # A term that no document has had says nothing, as if it were no term at all.
         return np.where(corpus.document_frequencies > 0, corpus.idf * self.term_weights, 0.0)
+
+    @cached_property
+    def known_terms(self) -> NDArray[np.bool_]:
+        """Which terms are evidence for a class: in its documents or its name, and of any weight."""
+        is_known = self.statistics.class_frequencies > 0
+        if self.delta is not None:
+            _, gone = gather_rows(self.statistics.indptr, np.flatnonzero(self.delta.tombstones))
+            n_gone = count_terms(self.statistics.indices[gone], len(is_known))
+            is_known = self.statistics.class_frequencies > n_gone
+            is_known[self.delta.statistics.indices] = True
+        if self.names is not None:
+            is_known[self.names.indices[self.names.weights > 0]] = True
+        return is_known & (self.document_weights > 0)
 
     @cached_property
     def name_scorer(self) -> LinearScorer | None:
@@ -290,7 +306,7 @@ def learn_state(
     state = build_state(
         labels.classes, scored, shared, residuals, check, calibrator, pruning, n_jobs, names
     )
-    return replace(state, label_form=labels.form)
+    return replace(state, label_form=labels.form, n_fitted_documents=labels.n_documents)
 
 
 def draw_documents(

@@ -208,5 +208,6 @@ def relearn(state: LongTailState, config: FitConfig) -> LongTailState:
         learned,
         calibrator=calibrator,
         label_form=state.label_form,
+        n_fitted_documents=state.n_fitted_documents,  # the memory has them label by label
         memory=replace(memory, n_changed=0),
     )

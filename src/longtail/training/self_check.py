@@ -27,11 +27,20 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from longtail._constants import FIGURES, FREQUENCY_BANDS, RESIDUALS, SCORERS, WHOLE_QUERY
+from longtail._constants import (
+    EXPECTED,
+    FIGURES,
+    FREQUENCY_BANDS,
+    MEASURES,
+    RESIDUALS,
+    SCORERS,
+    WHOLE_QUERY,
+)
 from longtail._kernels.sizes import N_BENDS
 from longtail._labels import LabelSets
 from longtail.scoring.names import FIRST_NAME_WEIGHTS
 from longtail.sparse import Floats, Integers
+from longtail.training.expectation import nothing_expected
 from longtail.training.mixture import N_FEATURES, N_PARTS, Mixture
 
 BUDGETS = (1, 4, 16)  # postings per class, beside the whole query
@@ -84,6 +93,9 @@ class SelfCheck:
     name_weights : ndarray of shape (3,), float64
         Weight of a name for a class of one document, what is added to it per unit of ln n_c, and
         the bonus of a class without documents.
+    expected : ndarray of shape (len(EXPECTED), 3), float64
+        What to expect of new documents, in the order of `EXPECTED`: value and the bounds of its
+        interval; -1 where nothing is known.
     scorer, residuals : int
         Rows of `SCORERS` and `RESIDUALS` that were kept.
     postings_per_class : int
@@ -98,6 +110,7 @@ class SelfCheck:
     feature_shifts: Floats = field(default_factory=lambda: Mixture().features[:2])
     mixture_bends: Floats = field(default_factory=lambda: np.zeros((N_BENDS, N_PARTS)))
     name_weights: Floats = field(default_factory=lambda: FIRST_NAME_WEIGHTS)
+    expected: Floats = field(default_factory=nothing_expected)
     scorer: int = len(SCORERS) - 1
     residuals: int = 1
     postings_per_class: int = WHOLE_QUERY
@@ -130,18 +143,30 @@ class SelfCheck:
             "residuals": RESIDUALS[self.residuals],
             "postings per class": "all" if is_whole else float(self.postings_per_class),
         }
-        if self.residuals < len(self.residual_figures):
-            figures = np.where(self.residual_figures >= 0, self.residual_figures, np.nan)
-            kept |= dict(zip(FIGURES, figures[self.residuals].tolist(), strict=True))
-        return kept
+        values = self.expected[:, 0].tolist()
+        return kept | {
+            name: value for name, value in zip(EXPECTED, values, strict=True) if value >= 0
+        }
+
+    @property
+    def term_weight_gains(self) -> Floats:
+        """What learned term weights gain by class size; 0 where they are not used or compared."""
+        figures = self.scorer_figures[:, -len(FREQUENCY_BANDS) :]
+        learned, without = SCORERS.index("learned"), SCORERS.index("no term weights")
+        if not len(figures) or self.scorer == without:
+            return np.zeros(len(FREQUENCY_BANDS))
+        known = (figures[learned] >= 0) & (figures[without] >= 0)
+        return np.where(known, figures[learned] - figures[without], 0.0)
 
     def describe(self, calibration_error: float) -> str:
         """Return what to expect of new documents of known classes, in one sentence."""
-        if not len(self.residual_figures):
-            return "no documents were held out: what to expect is not known"
         figures = self.summary()
-        names = {"accuracy": "accuracy", "macro_f1": "macro F1", "recall": "true class in reach"}
-        shown = [f"{label} {figures[name]:.1%}" for name, label in names.items()]
+        names = ("accuracy", "macro_f1", "top_20")
+        if "mean_f1" in figures:
+            names = ("mean_f1", "P@1", "P@5")
+        shown = [f"{MEASURES[name]} {figures[name]:.1%}" for name in names if name in figures]
+        if not shown:
+            return "no documents were held out: what to expect is not known"
         calibrated = calibration_error == calibration_error
         error = f"{calibration_error:.3f}" if calibrated else "not known"
         return f"on held-out documents: {', '.join(shown)}, calibration error {error}"

@@ -88,10 +88,23 @@ def run(
     retry: Annotated[bool, typer.Option("--retry", help="Run again what failed.")] = False,
     text: TextColumns = None,
     label: LabelColumn = None,
+    label_separator: Annotated[
+        str | None,
+        typer.Option(help="What separates several labels in the label column, such as ';'."),
+    ] = None,
+    test: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Table of the documents to test, with the same columns; about a fifth of the "
+            "data if left out.",
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Run systems on data sets, each in processes of its own, and keep a row of each."""
     from longtail_bench.cli.systems import parse_settings, run_systems
+    from longtail_bench.table_data import TableColumns
 
     with clear_errors():
         run_systems(
@@ -107,8 +120,7 @@ def run(
             tune=tune,
             settings=parse_settings(settings or []),
             retry=retry,
-            text=text,
-            label=label,
+            columns=TableColumns(text or [], label, label_separator, test),
         )
 
 
@@ -170,12 +182,13 @@ def calibration(
     folder: DataFolder = DATA_FOLDER,
     seeds: Seeds = "0,1,2",
     threads: Threads = -1,
+    out: Out = None,
 ) -> None:
     """Measure what LongTailClassifier's probabilities and thresholds are worth."""
     from longtail_bench.cli import experiments
 
     with clear_errors():
-        experiments.run_calibration(data, folder, seeds, threads)
+        experiments.run_calibration(data, folder, seeds, threads, out)
 
 
 @bench.command()

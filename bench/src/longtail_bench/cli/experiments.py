@@ -173,35 +173,45 @@ def run_ablation(
         print_table(f"{name_data_set(path)}, mean over seeds {seeds}", header, rows)
 
 
-def run_calibration(names: list[str] | None, folder: Path, seeds: str, threads: int) -> None:
+def run_calibration(
+    names: list[str] | None, folder: Path, seeds: str, threads: int, out: Path | None
+) -> None:
     """Measure the calibration on every data set with every seed."""
+    from dataclasses import asdict
+
     from longtail import LongTailClassifier
-    from longtail_bench.data import find_data_set, find_data_sets, load_counts, name_data_set
+    from longtail.cli.show import plain
+    from longtail_bench.data import find_data_set, find_data_sets, name_data_set
     from longtail_bench.measure import measure_reliability
+    from longtail_bench.table_data import load_data
 
     rows = []
     with progress() as update:
         names_found = names or list(find_data_sets(folder))
         for done, name in enumerate(names_found):
             path = find_data_set(name, folder)
-            data, title = load_counts(path), name_data_set(path)
+            data, title = load_data(path), name_data_set(path)
             for seed in parse_integers("--seeds", seeds):
                 update(f"{title}, seed {seed}", done, len(names_found))
                 classifier = LongTailClassifier(random_state=seed, n_jobs=threads)
                 quality = measure_reliability(classifier, data)
-                rows.append(
+                append_json(out, plain({"data": title, "seed": seed, **asdict(quality)}))
+                error = f"{quality.calibration_error:.3f}"
+                first = (title, str(seed), f"{quality.accuracy:.1%}", error)
+                rows += [
                     (
-                        title,
-                        str(seed),
-                        f"{quality.accuracy:.1%}",
-                        f"{quality.calibration_error:.3f}",
-                        f"{quality.threshold:.2f}",
-                        f"{quality.precision:.1%}",
-                        f"{quality.coverage:.1%}",
+                        *(("",) * 4 if i else first),
+                        f"{kept.asked:.0%}, {'each' if kept.each else 'on average'}",
+                        f"{kept.threshold:.3f}",
+                        f"{kept.precision:.1%}",
+                        f"{kept.coverage:.1%}",
+                        f"{kept.lowest:.3f}",
                     )
-                )
-    header = ("", "seed", "accuracy", "calibration error", "threshold", "precision", "coverage")
-    print_table("Top-1 probabilities, and predictions above threshold_for(0.9)", header, rows)
+                    for i, kept in enumerate(quality.kept)
+                ]
+    measured = ("seed", "accuracy", "calibration error")
+    kept_names = ("precision asked for", "threshold", "reached", "coverage", "lowest kept")
+    print_table("Probabilities, and what thresholds keep", ("", *measured, *kept_names), rows)
 
 
 def run_theory(quick: bool, figure: Path | None, seed: int, as_json: bool) -> None:

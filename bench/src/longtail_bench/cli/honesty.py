@@ -35,8 +35,9 @@ def honesty(
     from dataclasses import asdict
 
     from longtail.cli.show import plain
-    from longtail_bench.data import find_data_set, find_data_sets, load_data, name_data_set
+    from longtail_bench.data import find_data_set, find_data_sets, name_data_set
     from longtail_bench.honesty import find_distances, run_honesty
+    from longtail_bench.table_data import TableColumns, load_single_labels
 
     with clear_errors():
         results: list[dict[str, Any]] = []
@@ -46,7 +47,7 @@ def honesty(
                 update(f"{name_data_set(path)}: reading", 0, 1)
                 rows = run_honesty(
                     name_data_set(path),
-                    load_data(path, text, label),
+                    load_single_labels(path, TableColumns(text or [], label)),
                     parse_integers("--seeds", seeds),
                     threads,
                     update,

@@ -3,8 +3,12 @@
 import { warn } from "./dom.js";
 
 const PRECISION = "longtail precision";
+const EACH = "longtail each";
 
-export const state = { model: null, version: "", precision: Number(localStorage.getItem(PRECISION)) || 0.9, token: "" };
+export const state = {
+  model: null, version: "", token: "",
+  precision: Number(localStorage.getItem(PRECISION)) || 0.9, each: localStorage.getItem(EACH) === "true",
+};
 const listeners = new Set();
 
 /** Be told when the model has another version, or the caller another token. */
@@ -35,10 +39,11 @@ export async function request(method, path, body) {
   return answer;
 }
 
-/** Set the precision below which the model abstains; this browser remembers it. */
-export function setPrecision(precision) {
-  state.precision = precision;
+/** Set below which precision the model abstains, on average or `each` answer; this browser remembers it. */
+export function setPrecision(precision, each = state.each) {
+  Object.assign(state, { precision, each });
   localStorage.setItem(PRECISION, String(precision));
+  localStorage.setItem(EACH, String(each));
   tell();
 }
 
@@ -58,11 +63,11 @@ export const predict = (documents, more = {}) => request("POST", "/v1/predict", 
 export const explain = (text, label) => request("POST", "/v1/explain", { text, label, top_terms: 8 });
 
 /** Return from which probability on a precision is reached; asked once for each version. */
-export function findThreshold(precision) {
-  const key = `${state.version} ${precision}`;
+export function findThreshold(precision, each) {
+  const key = `${state.version} ${precision} ${each}`;
   if (findThreshold.key !== key) {
     findThreshold.key = key;
-    findThreshold.found = request("GET", `/v1/threshold?${new URLSearchParams({ precision })}`);
+    findThreshold.found = request("GET", `/v1/threshold?${new URLSearchParams({ precision, each })}`);
     findThreshold.found.catch(() => { findThreshold.key = ""; });
   }
   return findThreshold.found;

@@ -35,7 +35,7 @@ export function candidateList(result, { onChoose, picked = null, onPick, before 
       fill(result.none), el("span", { class: "name" }, "none of these"),
       before ? difference(result.none, before.get("none") ?? 0) : null, el("span", { class: "number" }, percent(result.none)))));
   }
-  if (!result.classes.length) rows.unshift(el("li", { class: "quiet" }, "No class has a word of this text."));
+  if (!result.classes.length) rows.unshift(el("li", { class: "quiet" }, "The text has no known word, so no class."));
   return el("ol", { class: "candidates" }, ...rows);
 }
 

@@ -23,8 +23,8 @@ export function parseCsv(text) {
   return rows.filter((cells) => cells.length > 1 || cells[0] !== "");
 }
 
-/** Return records with the columns that they have; the one with the longest texts comes first. */
-export function readTexts(name, content) {
+/** Return records with the columns that they have, the longest texts first; those wanted may hold numbers. */
+export function readTexts(name, content, wanted = []) {
   const text = content.replace(/^\ufeff/, "");
   let records;
   if (/\.(jsonl|ndjson|json)$/i.test(name)) {
@@ -42,24 +42,30 @@ export function readTexts(name, content) {
     records = names ? rows.map((cells) => Object.fromEntries(names.map((column, i) => [column, cells[i] ?? ""]))) : [{ text: header[0] }];
   }
   if (!records.length) throw new Error("The file has no texts.");
-  const columns = [...new Set(records.slice(0, 100).flatMap(Object.keys))].filter((column) => records.some((r) => typeof r[column] === "string"));
+  const columns = [...new Set(records.slice(0, 100).flatMap(Object.keys))].filter((column) => wanted.includes(column) || records.some((r) => typeof r[column] === "string"));
   if (!columns.length) throw new Error("The file has no column of texts.");
   const total = (column) => records.slice(0, 100).reduce((sum, r) => sum + String(r[column] ?? "").length, 0);
   columns.sort((a, b) => (b === "text") - (a === "text") || total(b) - total(a));
   return { records, columns };
 }
 
+/** Return what a text may be read from, by title: the columns of the fit together, then each column. */
+export function textChoices(columns, wanted) {
+  const isThere = wanted.length && wanted.every((name) => columns.includes(name));
+  return new Map([...(isThere ? [[wanted.join(" + "), wanted]] : []), ...columns.map((name) => [name, [name]])]);
+}
+
 /** Return a cell of a CSV file; what a spreadsheet would take for a formula gets a quote before it. */
-function cell(value) {
-  const joined = Array.isArray(value) ? value.join(";") : value; // as --label-separator reads it
+function cell(value, separator) {
+  const joined = Array.isArray(value) ? value.join(separator) : value; // as --label-separator reads it
   let text = joined == null ? "" : typeof joined === "object" ? JSON.stringify(joined) : String(joined);
   if (/^[=+\-@\t\r]/.test(text) && typeof joined === "string") text = `'${text}`;
   return /[",\n\r;\t]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
-export function writeCsv(records) {
+export function writeCsv(records, separator) {
   const columns = [...new Set(records.flatMap(Object.keys))];
-  return [columns, ...records.map((r) => columns.map((c) => r[c]))].map((row) => row.map(cell).join(",")).join("\r\n") + "\r\n";
+  return [columns, ...records.map((r) => columns.map((c) => r[c]))].map((row) => row.map((value) => cell(value, separator)).join(",")).join("\r\n") + "\r\n";
 }
 
 export const writeJsonl = (records) => records.map((record) => JSON.stringify(record)).join("\n") + "\n";

@@ -2,6 +2,7 @@
 
 import { byId, count, el, number, percent, svg, visible, warn } from "./dom.js";
 import { findThreshold, request, setPrecision, state } from "./api.js";
+import { describePrecision, eachSwitch } from "./precision.js";
 
 const W = 420, H = 250, L = 44, B = 36;
 const view = byId("view-quality");
@@ -26,59 +27,71 @@ function table(caption, names, entries) {
     el("tbody", {}, ...entries.map((cells) => el("tr", {}, ...cells.map((cell) => el("td", { class: "number" }, cell)))))));
 }
 
+const isSets = () => Boolean(state.model?.multilabel);
+const bandMeasure = () => isSets() ? "recall in the first five" : "accuracy";
+const byFrequency = () => `${isSets() ? "Recall in the first five" : "Accuracy"} by class frequency`;
+const spread = (entry) => `${percent(entry.low)} to ${percent(entry.high)}`;
+
 function frequency(bands) {
-  const known = bands.filter((band) => band.accuracy !== null);
-  const step = 1 / Math.max(1, known.length);
-  return chart(`Accuracy by class frequency: ${known.map((b) => `${b.band} documents ${percent(b.accuracy)}`).join(", ")}`, "", "accuracy", null,
+  const known = bands.filter((band) => band.value !== null);
+  const step = 1 / Math.max(1, known.length), middle = (i) => x((i + 0.5) * step);
+  return chart(`${byFrequency()}: ${known.map((b) => `${b.band} documents ${percent(b.value)}, ${spread(b)}`).join("; ")}`, "", bandMeasure(), null,
     ...known.flatMap((band, i) => [
-      svg("rect", { x: x(i * step) + 6, width: x(step) - x(0) - 12, y: y(band.accuracy), height: y(0) - y(band.accuracy), rx: 3 }),
-      svg("text", { x: x((i + 0.5) * step), y: y(band.accuracy) - 4, "text-anchor": "middle" }, percent(band.accuracy)),
+      svg("rect", { x: x(i * step) + 6, width: x(step) - x(0) - 12, y: y(band.value), height: y(0) - y(band.value), rx: 3 }),
+      svg("line", { class: "spread", x1: middle(i), x2: middle(i), y1: y(band.low), y2: y(band.high) }),
+      svg("text", { x: middle(i), y: y(band.high) - 4, "text-anchor": "middle" }, percent(band.value)),
       svg("text", { x: x((i + 0.5) * step), y: H - B + 14, "text-anchor": "middle" }, band.band)]),
     svg("text", { x: x(0.5), y: H - 6, "text-anchor": "middle" }, "documents of the class"));
 }
 
-const figure = (name, value) => el("div", {}, el("dt", {}, name), el("dd", {}, value));
+const figure = (name, value, between) => el("div", {}, el("dt", {}, name), el("dd", {}, value), between ? el("dd", { class: "quiet" }, between) : "");
+const FIRST = ["accuracy", "macro_f1", "top_5", "mean_f1", "P@1", "P@5", "calibration_error", "label_calibration_error"];
 
+/** The measures that matter most as tiles, all of them as a table. */
 function figures(q) {
-  const error = q.figures.calibration_error;
-  return el("dl", { class: "figures" },
-    figure("held-out documents", number(q.n_held_out)), figure("accuracy", percent(q.figures.accuracy)), figure("macro F1", percent(q.figures.macro_f1)),
-    figure("true class among the candidates", percent(q.figures.recall)), error === null ? "" : figure("calibration error", error.toFixed(3)));
+  const isError = (f) => f.measure.endsWith("calibration_error");
+  const written = (f) => isError(f) ? f.value.toFixed(3) : percent(f.value);
+  const between = (f) => f.low === null ? "" : isError(f) ? `${f.low.toFixed(3)} to ${f.high.toFixed(3)} (90 %)` : spread(f);
+  return el("div", {},
+    el("dl", { class: "figures" }, ...q.figures.filter((f) => FIRST.includes(f.measure)).map((f) => figure(f.name, written(f), between(f)))),
+    table("Every measure", ["measure", "value", "95 % interval"], q.figures.map((f) => [f.name, written(f), between(f)])));
 }
 
 /** The curve of precision against coverage, with the point that the slider chooses. */
 function operatingPoint({ curve }) {
   const most = Math.max(1, ...curve.map((point) => point.coverage)); // labels a document may be more than 1
-  const isSets = Boolean(state.model?.multilabel);
+  const several = isSets();
   const marker = svg("circle", { class: "dot", r: 6 });
   const verdict = el("p", { id: "operating-point", role: "status" });
   const slider = el("input", { id: "precision", type: "range", min: 50, max: 99, step: 1, value: Math.round(100 * state.precision) });
   const chosen = el("output", { for: "precision" });
+  const which = eachSwitch("precision-of", (each) => { setPrecision(state.precision, each); update(); });
   let asked = 0;
   const update = async () => {
-    const precision = slider.value / 100, turn = ++asked;
+    const precision = slider.value / 100, { each } = state, turn = ++asked;
+    which.set(precision, each);
     chosen.textContent = percent(precision);
     slider.setAttribute("aria-valuetext", percent(precision));
     try {
-      const found = await findThreshold(precision);
+      const found = await findThreshold(precision, each);
       if (turn !== asked) return;
       const isReached = found.threshold !== null;
       marker.setAttribute("cx", x(isReached ? found.coverage / most : 0));
       marker.setAttribute("cy", y(isReached ? found.expected_precision : 1));
-      const covered = isSets ? `gives ${found.coverage.toFixed(2)} labels a text` : `decides ${percent(found.coverage)} of the texts`;
+      const covered = several ? `gives ${found.coverage.toFixed(2)} labels a text` : `decides ${percent(found.coverage)} of the texts`;
       verdict.textContent = isReached
-        ? `At ${percent(precision)}: the model ${covered}, those from ${percent(found.threshold)} probability on, and abstains from the rest.`
+        ? `With ${describePrecision(precision, each)}, the model ${covered}, those from ${percent(found.threshold)} probability on; ${percent(found.expected_precision)} of them were right. It abstains from the rest.`
         : `${percent(precision)} cannot be reached; the model would abstain from everything.`;
     } catch (error) { warn(error.message); }
   };
   slider.addEventListener("input", () => { setPrecision(slider.value / 100); update(); });
   update();
-  const xTick = isSets ? (t) => (t * most).toFixed(1) : percent;
+  const xTick = several ? (t) => (t * most).toFixed(1) : percent;
   return el("div", { class: "card" }, el("h2", {}, "Precision against coverage"),
-    chart("Precision against coverage", isSets ? "labels a document" : "coverage", "precision", xTick, svg("path", { class: "line", d: path(curve.map((p) => [p.coverage / most, p.precision])) }), marker),
-    el("label", { for: "precision", class: "row" }, el("span", {}, "Precision to abstain at"), chosen), slider, verdict,
-    el("p", { class: "quiet" }, "Try and Queue use it; this browser remembers it."),
-    table("Figures of the curve", ["threshold", "precision", isSets ? "labels a document" : "coverage"], curve.filter((_, i) => i % 20 === 0).map((p) => [percent(p.threshold), percent(p.precision), isSets ? p.coverage.toFixed(2) : percent(p.coverage)])));
+    chart("Precision against coverage", several ? "labels a document" : "coverage", "precision", xTick, svg("path", { class: "line", d: path(curve.map((p) => [p.coverage / most, p.precision])) }), marker),
+    el("label", { for: "precision", class: "row" }, el("span", {}, "Precision to abstain at"), chosen), slider, which.root, verdict,
+    el("p", { class: "quiet" }, "On average, certain answers make up for less certain ones; none below half the precision is kept, nor one where none of these is likelier. Try and Queue use what you choose; this browser remembers it."),
+    table("Figures of the curve", ["threshold", "precision", several ? "labels a document" : "coverage"], curve.filter((_, i) => i % 20 === 0).map((p) => [percent(p.threshold), percent(p.precision), several ? p.coverage.toFixed(2) : percent(p.coverage)])));
 }
 
 function calibration({ bins }) {
@@ -96,18 +109,37 @@ function healthCard({ health }) {
   if (!health) return "";
   return el("div", { class: "card", id: "health" }, el("h2", {}, "Since it was fitted"),
     el("dl", { class: "figures" },
-      figure("documents since the last refine", number(health.n_unrefined)), figure("classes that changed", number(health.n_stale)),
+      figure(`${health.n_labels === health.n_documents ? "documents" : "labels"} since the last refine`, number(health.n_unrefined)), figure("classes that changed", number(health.n_stale)),
       health.unseen_terms === null ? "" : figure("terms without a learned weight", percent(health.unseen_terms))),
     health.advice.length ? el("ul", {}, ...health.advice.map((sentence) => el("li", {}, visible(sentence)))) : el("p", { class: "quiet" }, "Nothing needs to be done."));
+}
+
+const ASKED = [["abstained", "abstained at 90 %"], ["mean_probability", "mean probability"], ["without_known_word", "without a known word"], ["unknown_words", "unknown words"]];
+
+/** What was asked hour by hour: how certain the model was, and how much of it was unknown. */
+function askedCard({ hours }) {
+  if (!hours.length) return "";
+  const first = hours[0].start, last = hours.at(-1).start, total = hours.reduce((sum, hour) => sum + hour.n_documents, 0);
+  const place = (hour) => (last > first ? (hour.start - first) / (last - first) : 0.5);
+  const when = (seconds) => new Date(1000 * seconds).toLocaleString("en", { weekday: "short", hour: "2-digit", minute: "2-digit" });
+  const drawn = ASKED.flatMap(([key], i) => {
+    const points = hours.filter((hour) => hour[key] !== null).map((hour) => [place(hour), hour[key]]);
+    return [svg("path", { class: `line of-${i}`, d: path(points) }), ...points.map(([a, b]) => svg("circle", { class: `dot of-${i}`, r: 3, cx: x(a), cy: y(b) }))];
+  });
+  return el("div", { class: "card", id: "asked" }, el("h2", {}, "What it was asked"),
+    chart("What it was asked, by hour", "hour", "share", (t) => (t === 0 || t === 1 ? when(t ? last : first) : ""), ...drawn),
+    el("p", { class: "legend" }, ...ASKED.flatMap(([, name], i) => [el("span", { class: `swatch of-${i}`, "aria-hidden": "true" }), `${name} `])),
+    el("p", { class: "quiet" }, `${count(total, "document")} in the last week, since this service was started. Unknown words are counted in one document of 16.`),
+    table("Figures by hour", ["from", "documents", ...ASKED.map(([, name]) => name)], hours.map((hour) => [when(hour.start), number(hour.n_documents), ...ASKED.map(([key]) => percent(hour[key]))])));
 }
 
 export async function openQuality() {
   let q;
   try { q = await request("GET", "/v1/quality"); } catch (error) { warn(error.message); return; }
-  if (!q.n_held_out) { view.replaceChildren(el("p", {}, "No documents were held out when this model was fitted."), healthCard(q)); return; }
+  if (!q.n_held_out) { view.replaceChildren(el("p", {}, "No documents were held out when this model was fitted."), healthCard(q), askedCard(q)); return; }
   view.replaceChildren(
     el("p", { class: "quiet" }, `What ${count(q.n_held_out, "document")} showed that were held out when the model was fitted. What was taught since is not in it.`),
     figures(q),
-    el("div", { class: "columns" }, el("div", {}, operatingPoint(q), healthCard(q)),
-      el("div", {}, calibration(q), el("div", { class: "card" }, el("h2", {}, "Accuracy by class frequency"), frequency(q.by_frequency)))));
+    el("div", { class: "columns" }, el("div", {}, operatingPoint(q), healthCard(q), askedCard(q)),
+      el("div", {}, calibration(q), el("div", { class: "card" }, el("h2", {}, byFrequency()), frequency(q.by_frequency), el("p", { class: "quiet" }, "Lines are 95 % intervals.")))));
 }

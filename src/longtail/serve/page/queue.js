@@ -1,16 +1,17 @@
 // Queue: a file of texts, the least certain first; accept, correct, accept by precision, save.
 
 import { button, byId, count, el, number, percent, say, spoken, visible, warn } from "./dom.js";
-import { findThreshold, onChange, predict, state, teach, undo } from "./api.js";
+import { findThreshold, onChange, predict, setPrecision, state, teach, undo } from "./api.js";
 import { auditPanel } from "./audit.js";
 import { candidateList, chips, keyOf, predictedOf } from "./candidates.js";
 import { classSearch } from "./combo.js";
-import { download, readTexts, writeCsv, writeJsonl } from "./files.js";
+import { download, readTexts, textChoices, writeCsv, writeJsonl } from "./files.js";
+import { describePrecision, eachSwitch, keptBy } from "./precision.js";
 
 const BATCH = 128;
 const LONGEST = 100000; // characters that the service takes
 const view = byId("view-queue");
-const queue = { name: "", records: [], items: [], waiting: [], done: [], current: null, picked: null, version: "", isSaved: true };
+const queue = { name: "", records: [], choices: new Map(), items: [], waiting: [], done: [], current: null, picked: null, version: "", isSaved: true };
 
 const ORDERS = {
   uncertain: ["least certain first", (item) => item.classes[0]?.probability ?? 0],
@@ -26,6 +27,7 @@ const drop = el("div", { class: "drop" },
 const column = el("select", { id: "queue-column", on: { change: load } });
 const order = el("select", { id: "queue-order", on: { change: sort } }, ...Object.entries(ORDERS).map(([key, [title]]) => el("option", { value: key }, title)));
 const precision = el("input", { id: "queue-precision", type: "number", min: 50, max: 99.9, step: 0.5, value: 90 });
+const which = eachSwitch("queue-of", (each) => setPrecision(Number(precision.value) / 100 || state.precision, each));
 const bar = el("progress", { id: "queue-bar", max: 1, value: 0, "aria-label": "Labelled" });
 const progress = el("p", { class: "quiet", id: "queue-progress", role: "status" });
 const item = el("div", { id: "queue-item", tabindex: "-1" });
@@ -39,7 +41,7 @@ const tools = el("div", { hidden: true },
     el("div", { class: "card" }, el("h2", {}, "All at once"),
       el("p", { class: "quiet" }, "Accepts what the model is certain enough of. It is not taught: nobody has looked at it. Audit a sample."),
       el("div", { class: "row" },
-        el("div", {}, el("label", { for: "queue-precision" }, "Precision, %"), precision),
+        el("div", {}, el("label", { for: "queue-precision" }, "Precision, %"), precision), which.root,
         button("Accept everything above it", acceptAll, { id: "queue-accept-all" }),
         button("Audit a random sample", audit.start, { id: "queue-audit-start" })),
       audit.root),
@@ -62,10 +64,14 @@ const search = classSearch({
 
 async function open(chosen) {
   try {
-    const { records, columns } = readTexts(chosen.name, await chosen.text());
+    const wanted = state.model?.columns?.text ?? [];
+    const { records, columns } = readTexts(chosen.name, await chosen.text(), wanted);
     queue.name = chosen.name.replace(/\.[^.]*$/, "");
     queue.records = records;
-    column.replaceChildren(...columns.map((name) => el("option", { value: name }, visible(name))));
+    queue.choices = textChoices(columns, wanted);
+    column.replaceChildren(...[...queue.choices.keys()].map((title) => el("option", { value: title }, visible(title))));
+    const missing = wanted.filter((name) => !columns.includes(name));
+    if (missing.length) warn(`The model was fitted on ${wanted.join(" and ")}; this file has no column ${missing.join(" and ")}.`);
     tools.hidden = false;
     drop.classList.add("small");
     await load();
@@ -73,7 +79,8 @@ async function open(chosen) {
 }
 
 async function load() {
-  queue.items = queue.records.map((record, row) => ({ record, row, text: String(record[column.value] ?? ""), classes: [], predicted: [], none: null, newWords: 0, chosen: null, how: "" }));
+  const names = queue.choices.get(column.value) ?? []; // joined as in the fit
+  queue.items = queue.records.map((record, row) => ({ record, row, text: names.map((name) => record[name] ?? "").join(" "), classes: [], predicted: [], none: null, newWords: 0, chosen: null, how: "" }));
   queue.done = [];
   audit.clear();
   if (await score(queue.items)) { sort(); item.focus(); }
@@ -198,18 +205,18 @@ async function acceptAll() {
   const wanted = Number(precision.value) / 100;
   if (!queue.waiting.length || !(wanted > 0 && wanted < 1)) return;
   try {
-    const { threshold, expected_precision: promised } = await findThreshold(wanted);
-    if (threshold === null) { warn(`This model cannot promise ${percent(wanted)}.`); return; }
+    const { each } = state, found = await findThreshold(wanted, each);
+    if (found.threshold === null) { warn(`This model cannot promise ${percent(wanted)}.`); return; }
     let n = 0;
     for (const entry of queue.waiting) {
-      const sure = entry.classes.filter(({ probability }) => (probability ?? 0) >= threshold).slice(0, state.model.multilabel ? undefined : 1);
+      const sure = keptBy(found, entry);
       if (!sure.length) continue;
-      Object.assign(entry, { chosen: sure, how: "by precision", promised });
+      Object.assign(entry, { chosen: sure, how: "by precision", promised: found.expected_precision });
       n++;
     }
     queue.isSaved &&= !n;
     sort();
-    say(`${count(n, "text")} accepted at ${percent(wanted)} precision.`);
+    say(`${count(n, "text")} accepted, precision ${describePrecision(wanted, each)}.`);
   } catch (error) { warn(error.message); }
 }
 
@@ -225,13 +232,13 @@ function save(kind) {
   const asLabel = (entries) => (entries === null ? null : state.model?.multilabel ? entries.map(({ label }) => label) : entries[0].label);
   const records = queue.items.map((entry) => ({ ...entry.record, label: asLabel(entry.chosen), how: entry.how || null,
     predicted: entry.classes[0]?.label ?? null, probability: entry.classes[0]?.probability ?? null }));
-  download(`${queue.name}.labelled.${kind}`, kind === "csv" ? writeCsv(records) : writeJsonl(records));
+  download(`${queue.name}.labelled.${kind}`, kind === "csv" ? writeCsv(records, state.model?.columns?.label_separator || ";") : writeJsonl(records));
   queue.isSaved = true;
 }
 
 function onKey(event) {
   if (view.hidden || !queue.items.length || event.ctrlKey || event.altKey || event.metaKey) return;
-  if (event.target.matches("input:not([type=checkbox]), select, textarea")) return;
+  if (event.target.matches("input:not([type=checkbox], [type=radio]), select, textarea")) return;
   const entry = /^[1-5]$/.test(event.key) ? queue.current?.classes[event.key - 1] : null;
   if (audit.onKey(event.key)) { /* it was for the audit */ }
   else if (event.key === "u") goBack();
@@ -263,6 +270,11 @@ export function startQueue() {
   drop.addEventListener("drop", (event) => { event.preventDefault(); const [first] = event.dataTransfer.files; if (first) open(first); });
   document.addEventListener("keydown", onKey);
   onChange(rescore);
-  onChange(() => { if (document.activeElement !== precision) precision.value = String(+(100 * state.precision).toFixed(1)); });
+  const showPrecision = () => which.set(Number(precision.value) / 100 || state.precision, state.each);
+  precision.addEventListener("input", showPrecision);
+  onChange(() => {
+    if (document.activeElement !== precision) precision.value = String(+(100 * state.precision).toFixed(1));
+    showPrecision();
+  });
   window.addEventListener("beforeunload", (event) => { if (!queue.isSaved) event.preventDefault(); });
 }

@@ -53,8 +53,7 @@ export function reasons(text, { explanation: first, runner_up: second }) {
   const both = second ? [first, second] : [first];
   const names = second ? ["this", "runner-up"] : ["this"];
   const lead = second ? first.score - second.score : 0;
-  const terms = first.terms.map((term, i) => [term.term, ...both.map((of) => of.terms[i].contribution)]);
-  terms.push(["other terms", ...both.map((of) => of.rest)], ["the class itself", ...both.map((of) => of.constant)]);
+  const lines = (key) => first[key].map(([name], i) => [name, ...both.map((of) => of[key][i][1])]);
   const total = both.map((of) => of.score);
   return [
     el("h2", {}, "Why ", nameOf(first)),
@@ -63,7 +62,7 @@ export function reasons(text, { explanation: first, runner_up: second }) {
       el("span", { class: "swatch of-1", "aria-hidden": "true" }), nameOf(second)) : "",
     el("div", { class: "text", id: "highlighted", tabindex: "0", role: "region", "aria-label": "The text with its terms marked" }, ...highlight(text, first.terms)),
     el("p", { class: "quiet" }, "Marked words speak for the class, the stronger the more; underlined ones against it."),
-    parts("Terms", names, terms, total),
-    parts("Features", names, Object.keys(first.features).map((name) => [name.replaceAll("_", " "), ...both.map((of) => of.features[name])]), total),
+    parts("Terms", names, lines("term_lines"), total),
+    parts("Features", names, lines("feature_lines"), total),
   ];
 }

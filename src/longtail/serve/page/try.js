@@ -4,6 +4,7 @@ import { button, byId, debounce, el, percent, say, spoken, warn } from "./dom.js
 import { explain, findThreshold, onChange, predict, state, teach, undo } from "./api.js";
 import { candidateList, chips, keyOf, predictedOf, probabilitiesOf } from "./candidates.js";
 import { classSearch } from "./combo.js";
+import { keptBy } from "./precision.js";
 import { reasons } from "./reasons.js";
 
 const SHOWN = 6; // candidates
@@ -13,7 +14,7 @@ let shown = null; // the label whose reasons are shown
 let target = null; // the class to teach
 let picked = null; // classes to teach where a text may have several labels
 let before = null; // probabilities before the last change
-let sureFrom = null; // the probability from which on the model does not abstain
+let sure = null; // the threshold below which the model abstains
 let seen = ""; // the version of what is on the screen
 let asked = 0;
 
@@ -54,18 +55,18 @@ async function update() {
     return null;
   }
   try {
-    const [answer, sure] = await Promise.all([predict([value], { k: SHOWN }), state.model?.probabilities ? findThreshold(state.precision) : null]);
+    const [answer, threshold] = await Promise.all([predict([value], { k: SHOWN }), state.model?.probabilities ? findThreshold(state.precision, state.each) : null]);
     if (turn !== asked) return null; // a later one is under way
     seen = answer.version;
     result = answer.results[0];
-    sureFrom = sure && (sure.threshold ?? Infinity);
+    sure = threshold;
     if (state.model?.multilabel) picked = predictedOf(result);
     showCandidates();
     const labels = result.classes.map((entry) => entry.label);
     if (shown === null || !labels.includes(shown)) shown = labels[0] ?? null;
     markShown();
     if (shown !== null) await showReasons(value, turn);
-    else byId("reasons").replaceChildren();
+    else byId("reasons").replaceChildren(el("p", { class: "quiet", id: "no-known-word" }, "No word of the text is known, so nothing speaks for a class."));
     showTeach();
     summarise();
     return result;
@@ -80,12 +81,20 @@ function showCandidates() {
     onChoose: choose, picked, before,
     onPick: (entry, isTicked) => { if (isTicked) picked.set(keyOf(entry.label), entry); else picked.delete(keyOf(entry.label)); showTeach(); },
   });
-  const isUnsure = !((result.classes[0]?.probability ?? 0) >= sureFrom);
-  const verdict = sureFrom === null ? "" : el("p", { class: `verdict ${isUnsure ? "unsure" : "sure"}`, id: "verdict" }, isUnsure
-    ? `Below what ${percent(state.precision)} precision needs: a person should look.`
-    : `Certain enough for ${percent(state.precision)} precision.`);
+  const isSure = sure && keptBy(sure, result).length > 0;
+  const verdict = sure && result.classes.length ? el("p", { class: `verdict ${isSure ? "sure" : "unsure"}`, id: "verdict" }, judge(isSure)) : "";
   byId("candidates").replaceChildren(list, verdict);
   markShown();
+}
+
+/** Say whether the model would decide, and why not. */
+function judge(isSure) {
+  const wanted = percent(state.precision), first = result.classes[0].probability;
+  if (isSure) return state.each ? `At least ${wanted} probable.` : `Certain enough for ${wanted} precision on average.`;
+  const reason = sure.threshold === null ? `This model cannot promise ${wanted}`
+    : first >= sure.threshold ? "None of these is likelier"
+      : state.each ? `Less than ${wanted} probable` : `Below what ${wanted} precision on average needs`;
+  return `${reason}: a person should look.`;
 }
 
 // Listeners hear the outcome once typing pauses, not every bar.
@@ -145,12 +154,11 @@ export function startTry() {
   text.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) { event.preventDefault(); teachText(); }
   });
-  let version = "", precision = state.precision;
+  let version = "", precision = state.precision, each = state.each;
   onChange(() => {
     showTeach();
-    if ((version && version !== state.version && seen !== state.version) || precision !== state.precision) update();
-    version = state.version;
-    precision = state.precision;
+    if ((version && version !== state.version && seen !== state.version) || precision !== state.precision || each !== state.each) update();
+    ({ version, precision, each } = state);
   });
   update();
 }

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import Response
 
 from longtail.serve.class_details import decode_id, describe, encode_id, find_row
-from longtail.serve.context import answer, get_service, in_thread, make_change
+from longtail.serve.context import answer, get_service, make_change
 from longtail.serve.predictions import describe_label
 from longtail.serve.problems import CHANGE_RESPONSES, Problem
 from longtail.serve.routes.teaching import match_label
@@ -36,11 +36,11 @@ async def list_classes(
     service = get_service(request)
     snapshot = service.snapshot
     if not query.strip():
-        return answer(await in_thread(_browse, snapshot, sort, offset, limit))
+        return answer(await service.reading.run(_browse, snapshot, sort, offset, limit))
     found: list[tuple[Any, str]] = []
     if by != "score":
-        found += await in_thread(snapshot.names.search, query, limit)
-    if by != "name" and await in_thread(_has_known_term, snapshot, query):
+        found += await service.searching.run(snapshot.names.search, query, limit)
+    if by != "name" and await service.searching.run(_has_known_term, snapshot, query):
         (prediction,) = await service.batcher.submit([query])
         n_named = len(found)
         named = {label for label, _ in found}
@@ -48,16 +48,17 @@ async def list_classes(
         # Half of the list is for what the model thinks, where the names alone would fill it.
         n_scored = min(len(scored), max(limit - n_named, limit // 2 if by == "both" else limit))
         found = found[: limit - n_scored] + [(label, "score") for label in scored[:n_scored]]
-    classes = await in_thread(_summarise, snapshot, found)
+    classes = await service.searching.run(_summarise, snapshot, found)
     return answer({"version": snapshot.version, "total": len(snapshot.classes), "classes": classes})
 
 
 @router.get("/v1/classes/{class_id}", response_model=ClassDetails)
 async def show_class(request: Request, class_id: _ClassId) -> Response:
     """Show a class: its size, the terms that speak for it, the classes it is close to."""
-    snapshot = get_service(request).snapshot
+    service = get_service(request)
+    snapshot = service.snapshot
     label, row = decode_id(snapshot, class_id)
-    details = await in_thread(describe, snapshot, label, row)
+    details = await service.reading.run(describe, snapshot, label, row)
     return answer({"version": snapshot.version} | details)
 
 

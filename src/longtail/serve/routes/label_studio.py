@@ -1,8 +1,9 @@
 """`/setup`, `/predict`, `/webhook`, `/health`: the service as an ML backend of Label Studio.
 
 The labelling configuration says which field of a task holds the text (`<Text value="$text"/>`) and
-which control takes the classes (`Choices` or `Taxonomy`). Annotations that arrive at the webhook
-are taught.
+which control takes the classes (`Choices` or `Taxonomy`). Where that field is a column of the fit
+and the task has all of these columns, they are joined as in the fit. Annotations that arrive at the
+webhook are taught.
 """
 
 from __future__ import annotations
@@ -16,9 +17,11 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
 from longtail.serve.context import answer, get_service, make_change
+from longtail.serve.documents import as_texts
 from longtail.serve.problems import CHANGE_RESPONSES, Problem
 from longtail.serve.routes.teaching import read_documents
 from longtail.serve.schemas import ANY_VERSION, MOST_CHARACTERS, MOST_DOCUMENTS, TaughtDocument
+from longtail.serve.served_model import Snapshot
 
 router = APIRouter(responses=CHANGE_RESPONSES, tags=["Label Studio"])
 _CONTROLS = {"choices": "Choices", "taxonomy": "Taxonomy"}
@@ -81,7 +84,7 @@ async def predict(request: Request, asked: Tasks) -> Response:
     """Predict tasks: the best class of each, with its probability as the score."""
     control = read_configuration(asked.label_config)
     service = get_service(request)
-    texts = [_read_text(task, control, i) for i, task in enumerate(asked.tasks)]
+    texts = [_read_text(service.snapshot, task, control, i) for i, task in enumerate(asked.tasks)]
     predictions = await service.batcher.submit(texts) if texts else []
     results = []
     for prediction in predictions:
@@ -91,7 +94,7 @@ async def predict(request: Request, asked: Tasks) -> Response:
                 "model_version": prediction.snapshot.version,
                 "score": prediction.values[0] if prediction.values else 0.0,
                 "none": prediction.none,
-                "result": [_as_region(control, [str(label) for label in labels])],
+                "result": [_as_region(control, [str(label) for label in labels])] if labels else [],
             }
         )
     return answer({"results": results})
@@ -107,8 +110,8 @@ async def webhook(request: Request, asked: Event) -> Response:
     labels = _read_labels(asked.annotation)
     if not labels:
         return answer({"status": "ignored"})
-    text = _read_text(asked.task, control, 0)
     snapshot = get_service(request).snapshot
+    text = _read_text(snapshot, asked.task, control, 0)
     try:
         document = TaughtDocument(text=text, labels=list(labels))
     except ValueError:
@@ -147,11 +150,18 @@ def read_configuration(text: str) -> Control:
     raise Problem(422, "The labelling configuration has no Choices or Taxonomy for a Text.")
 
 
-def _read_text(task: dict[str, Any], control: Control | None, document: int) -> str:
-    """Return the text of a task."""
+def _read_text(
+    snapshot: Snapshot, task: dict[str, Any], control: Control | None, document: int
+) -> str:
+    """Return the text of a task: of the columns of the fit, where it shows one and has them all."""
     data = task.get("data")
     data = data if isinstance(data, dict) else {}
-    if control is not None:
+    columns = snapshot.text_columns
+    is_shown = control is None or control.field in columns
+    text: Any
+    if is_shown and all(name in data for name in columns):
+        [text] = as_texts(snapshot, [data])
+    elif control is not None:
         text = data.get(control.field)
     else:
         text = next((value for value in data.values() if isinstance(value, str)), None)

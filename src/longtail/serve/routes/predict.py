@@ -9,17 +9,17 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
 from pydantic import TypeAdapter, ValidationError
-from pydantic_core import to_json
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
 from longtail.serve import explanations
 from longtail.serve.class_details import find_row
-from longtail.serve.context import Service, answer, get_service, in_thread
+from longtail.serve.context import Service, answer, get_service
+from longtail.serve.documents import as_texts
 from longtail.serve.guard import STREAMED
 from longtail.serve.highlights import new_words
 from longtail.serve.predictions import Prediction, as_json, find_threshold, threshold_as_json
-from longtail.serve.problems import RESPONSES, Problem, describe_invalid
+from longtail.serve.problems import RESPONSES, Problem, describe_invalid, encode_json
 from longtail.serve.schemas import (
     MOST_CHARACTERS,
     ExplainRequest,
@@ -31,9 +31,9 @@ from longtail.serve.schemas import (
 )
 
 STREAM_BATCH = 128  # lines of a stream that are predicted together
+_STREAM_CHARACTERS = 1 << 19  # of the lines that wait for a batch, so that a stream takes few MB
 _LONGEST_LINE = 12 * MOST_CHARACTERS + 1_000  # bytes; a character takes at most 12 in JSON
 _TEXT = TypeAdapter(Text)
-_MEDIA_TYPE = STREAMED.decode()
 
 router = APIRouter(responses=RESPONSES)
 
@@ -45,10 +45,11 @@ router = APIRouter(responses=RESPONSES)
         "requestBody": {
             "content": {
                 "application/json": {"schema": {"$ref": "#/components/schemas/PredictRequest"}},
-                _MEDIA_TYPE: {
+                STREAMED: {
                     "schema": {
                         "type": "string",
-                        "description": "A JSON string, or an object with `text`, in each line.",
+                        "description": "A JSON string, or an object with the columns of the fit or "
+                        "`text`, in each line.",
                     }
                 },
             },
@@ -60,6 +61,7 @@ async def predict(
     request: Request,
     k: Annotated[int, Query(ge=1, le=100, description="Of a stream.")] = 5,
     precision: Annotated[float | None, Query(gt=0, lt=1, description="Of a stream.")] = None,
+    each: Annotated[bool, Query(description="Of a stream.")] = False,
 ) -> Response:
     """Classify texts: candidates, probabilities, and the labels at a precision.
 
@@ -67,19 +69,20 @@ async def predict(
     for each, while the rest is still coming in.
     """
     service = get_service(request)
-    kind = request.headers.get("content-type", "").split(";")[0].strip().lower()
-    if kind == _MEDIA_TYPE:
-        return _LinesResponse(_answer_lines(service, request, k, precision))
+    kind = request.scope["longtail.body_type"]  # as the guard read it, which bounds the others
+    if kind == STREAMED:
+        return _LinesResponse(_answer_lines(service, request, k, (precision, each)))
     if kind != "application/json":
-        raise Problem(415, f"Send application/json, or {_MEDIA_TYPE} to stream.")
+        raise Problem(415, f"Send application/json, or {STREAMED} to stream.")
     asked = _parse(await request.body())
-    predictions = await service.batcher.submit(asked.documents)
+    texts = as_texts(service.snapshot, asked.documents)
+    predictions = await service.batcher.submit(texts)
     snapshot = predictions[0].snapshot
-    sure = find_threshold(snapshot, asked.precision)
+    sure = find_threshold(snapshot, asked.precision, asked.each)
     results = [as_json(prediction, asked.k, sure) for prediction in predictions]
     if asked.new_words:
         vocabulary = snapshot.model.vocabulary_
-        unknown = await in_thread(new_words, vocabulary, asked.documents)
+        unknown = await service.reading.run(new_words, vocabulary, texts)
         for result, some in zip(results, unknown, strict=True):
             result["new_words"] = some
     body = None if sure is None else threshold_as_json(sure)
@@ -91,11 +94,14 @@ async def explain(request: Request, asked: ExplainRequest) -> Response:
     """Say why a text gets a class: its score in terms and features, beside the runner-up's."""
     service = get_service(request)
     snapshot = service.snapshot
-    if asked.label is not None and find_row(snapshot, asked.label) is None:
-        raise Problem(422, "The model has no class with this label.")
-    found = await in_thread(
-        explanations.explain, snapshot, asked.text, asked.label, asked.top_terms
-    )
+    label = None
+    if asked.label is not None:
+        row = find_row(snapshot, asked.label)
+        if row is None:
+            raise Problem(422, "The model has no class with this label.")
+        [label] = snapshot.classes[row : row + 1].tolist()  # in the type that the model has
+    [text] = as_texts(snapshot, [asked.text])
+    found = await service.reading.run(explanations.explain, snapshot, text, label, asked.top_terms)
     return answer(found)
 
 
@@ -103,10 +109,14 @@ async def explain(request: Request, asked: ExplainRequest) -> Response:
 async def threshold(
     request: Request,
     precision: Annotated[float, Query(gt=0, lt=1, description="What is to be reached.")],
+    each: Annotated[
+        bool, Query(description="Whether each prediction must be that probable.")
+    ] = False,
 ) -> Response:
     """Say from which probability on predictions reach a precision, and how many these are."""
-    snapshot = get_service(request).snapshot
-    found = await in_thread(find_threshold, snapshot, precision)
+    service = get_service(request)
+    snapshot = service.snapshot
+    found = await service.reading.run(find_threshold, snapshot, precision, each)
     if found is None:
         raise Problem(422, "This model has no probabilities.")
     return answer({"version": snapshot.version, **threshold_as_json(found)})
@@ -118,7 +128,7 @@ class _LinesResponse(Response):
     Starlette's own streaming response reads from the body to notice that the client has gone.
     """
 
-    media_type = _MEDIA_TYPE
+    media_type = STREAMED
 
     def __init__(self, lines: AsyncIterator[bytes]) -> None:
         super().__init__()
@@ -144,21 +154,27 @@ def _parse(body: bytes) -> PredictRequest:
 
 
 async def _answer_lines(
-    service: Service, request: Request, k: int, precision: float | None
+    service: Service, request: Request, k: int, wanted: tuple[float | None, bool]
 ) -> AsyncIterator[bytes]:
-    """Yield an answer for each line of a stream, a batch at a time."""
+    """Yield an answer for each line of a stream, a batch at a time.
+
+    `wanted` is the precision, and whether each label must have it.
+    """
     batch: list[str | Problem] = []
+    n_characters = 0
     async for line in _split_lines(request):
-        batch.append(line if isinstance(line, Problem) else _read_line(line))
-        if len(batch) == STREAM_BATCH:
-            yield await _answer_batch(service, batch, k, precision)
-            batch = []
+        text = line if isinstance(line, Problem) else _read_line(service, line)
+        batch.append(text)
+        n_characters += len(text) if isinstance(text, str) else 0
+        if len(batch) == STREAM_BATCH or n_characters > _STREAM_CHARACTERS:
+            yield await _answer_batch(service, batch, k, wanted)
+            batch, n_characters = [], 0
     if batch:
-        yield await _answer_batch(service, batch, k, precision)
+        yield await _answer_batch(service, batch, k, wanted)
 
 
 async def _answer_batch(
-    service: Service, batch: list[str | Problem], k: int, precision: float | None
+    service: Service, batch: list[str | Problem], k: int, wanted: tuple[float | None, bool]
 ) -> bytes:
     texts = [text for text in batch if isinstance(text, str)]
     try:
@@ -175,23 +191,25 @@ async def _answer_batch(
             }
         else:
             prediction = next(predictions)
-            sure = find_threshold(prediction.snapshot, precision)
+            sure = find_threshold(prediction.snapshot, *wanted)
             body = as_json(prediction, k, sure) | {"version": prediction.snapshot.version}
-        lines.append(to_json(body, inf_nan_mode="null"))
+        lines.append(encode_json(body))
     return b"\n".join([*lines, b""])
 
 
-def _read_line(line: bytes) -> str | Problem:
+def _read_line(service: Service, line: bytes) -> str | Problem:
     """Return the text of a line, or what is wrong with it."""
+    snapshot = service.snapshot
     try:
         value = json.loads(line)
-        text = value.get("text") if isinstance(value, dict) else value
+        [text] = as_texts(snapshot, [value]) if isinstance(value, dict) else [value]
         checked: str = _TEXT.validate_python(text, strict=True)
         checked.encode("utf-8")
         return checked
-    except (ValueError, RecursionError):
+    except (ValueError, RecursionError, Problem):
+        expected = " and ".join(snapshot.text_columns)
         return Problem(
-            422, "A line must be a JSON string, or an object with text, of at most "
+            422, f"A line must be a JSON string, or an object with {expected}, of at most "
             f"{MOST_CHARACTERS:,} characters."
         )  # fmt: skip
 

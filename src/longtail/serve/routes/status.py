@@ -10,7 +10,8 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from longtail import __version__
-from longtail.serve.context import answer, get_caller, get_service, in_thread
+from longtail._columns import TableFormat
+from longtail.serve.context import answer, get_caller, get_service
 from longtail.serve.metrics import CONTENT_TYPE
 from longtail.serve.problems import RESPONSES, Problem
 from longtail.serve.quality import measure_quality
@@ -54,7 +55,9 @@ async def model(request: Request) -> Response:
             "probabilities": snapshot.has_probabilities,
             "n_classes": len(snapshot.classes),
             "n_documents": snapshot.n_documents,
+            "n_labels": snapshot.n_labels,
             "class_texts": hasattr(snapshot.model, "class_texts_"),
+            "columns": _describe_columns(snapshot.model.columns_),
             "read_only": service.settings.read_only,
             "may_teach": caller.may_teach and not service.settings.read_only,
             "library": __version__,
@@ -62,12 +65,20 @@ async def model(request: Request) -> Response:
     )
 
 
+def _describe_columns(columns: TableFormat | None) -> dict[str, Any] | None:
+    if columns is None:
+        return None
+    names = {"text": list(columns.text), "label": list(columns.label)}
+    return names | {"label_separator": columns.label_separator}
+
+
 @router.get("/v1/quality", response_model=QualityResponse)
 async def quality(request: Request) -> Response:
-    """Say what held-out documents showed when the model was fitted."""
-    snapshot = get_service(request).snapshot
-    figures: dict[str, Any] = await in_thread(measure_quality, snapshot)
-    return answer({"version": snapshot.version} | figures)
+    """Say what held-out documents showed when the model was fitted, and what was asked since."""
+    service = get_service(request)
+    snapshot = service.snapshot
+    figures: dict[str, Any] = await service.reading.run(measure_quality, snapshot)
+    return answer({"version": snapshot.version} | figures | {"hours": service.monitor.describe()})
 
 
 @router.get("/health/live")

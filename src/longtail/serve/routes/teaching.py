@@ -7,7 +7,15 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from longtail.serve.context import answer, describe_refusal, get_caller, get_service, make_change
+from longtail.serve.context import (
+    answer,
+    begin_change,
+    describe_refusal,
+    get_caller,
+    get_service,
+    make_change,
+)
+from longtail.serve.documents import as_texts
 from longtail.serve.problems import CHANGE_RESPONSES, MODEL_REFUSED, Problem
 from longtail.serve.schemas import (
     ChangeList,
@@ -64,7 +72,7 @@ async def changes(
     """List the changes since the model file was written, newest first."""
     service = get_service(request)
     try:
-        found: list[Change] = await service.model.read_changes()
+        found: list[Change] = await service.reading.run(service.model.read_changes)
     except Exception as error:
         raise describe_refusal(error) or error from None
     newest = found[::-1][offset : offset + limit]
@@ -81,6 +89,7 @@ async def changes(
 async def reload(request: Request) -> Response:
     """Take in the model file that now has the name of the old one; predictions go on meanwhile."""
     service, outcome = get_service(request), "done"
+    begin_change(request, "reload")
     try:
         is_new = await service.model.refresh()
     except Exception as error:
@@ -106,7 +115,7 @@ def read_documents(
     Problem
         422 where a document has no label, or several where the model has one for each.
     """
-    texts: list[str] = []
+    texts = as_texts(snapshot, [document.text for document in documents])
     labels: list[Any] = []
     for i, document in enumerate(documents):
         given = document.labels if document.label is None else [document.label]
@@ -115,7 +124,8 @@ def read_documents(
         if len(given) != 1 and not snapshot.is_multilabel:
             raise Problem(422, f"document {i}: this model has one label a document.", document=i)
         checked = [match_label(snapshot, label) for label in given]
-        texts.append(document.text)
+        if not texts[i].strip() and not isinstance(document.text, str):
+            raise Problem(422, f"document {i} has no text.", document=i)
         labels.append(checked if snapshot.is_multilabel else checked[0])
     return texts, labels
 

@@ -1,0 +1,53 @@
+"""Documents as requests have them -> texts, joined from columns exactly as `fit` read them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from longtail.datasets.columns import join_columns
+from longtail.serve.problems import Problem
+from longtail.serve.schemas import MOST_CHARACTERS
+from longtail.serve.served_model import Snapshot
+
+
+def as_texts(snapshot: Snapshot, documents: Sequence[str | Mapping[str, Any]]) -> list[str]:
+    """Return the text of each document.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+        The model, which knows the columns of its fit.
+    documents : sequence of str or mapping
+        Texts, or records by column. A record that has none of the model's columns may have its
+        text as ``text``.
+
+    Raises
+    ------
+    Problem
+        422 where a record lacks a column, or a text is too long.
+    """
+    return [_as_text(snapshot, document, i) for i, document in enumerate(documents)]
+
+
+def _as_text(snapshot: Snapshot, document: str | Mapping[str, Any], i: int) -> str:
+    if isinstance(document, str):
+        return document
+    columns = snapshot.text_columns
+    if not any(name in document for name in columns):
+        columns = ("text",)
+    try:
+        text = join_columns(columns, document)
+        text.encode("utf-8")
+    except ValueError:
+        expected = " and ".join(map(repr, snapshot.text_columns))
+        raise Problem(
+            422,
+            f"document {i} must be a text, or an object with {expected}, strings or numbers.",
+            document=i,
+        ) from None
+    if len(text) > MOST_CHARACTERS:
+        raise Problem(
+            422, f"document {i} is longer than {MOST_CHARACTERS:,} characters.", document=i
+        )
+    return text
