@@ -66,6 +66,18 @@ def test_predict_gives_the_largest_class_and_counts_in_one_warning(fitted):
         fitted.predict(["apple markc05"])
 
 
+def test_explain_explains_what_predict_gives(fitted):
+    texts = [*UNKNOWN, "apple markc05"]
+    with pytest.warns(NoKnownTermWarning):
+        labels = fitted.predict(texts)
+    explained = fitted.explain(texts)
+    assert [why.label for why in explained] == labels.tolist()
+    assert [bool(why.terms) for why in explained] == [False, False, False, True]
+    assert all(why.runner_up not in (None, why.label) for why in explained)
+    [other] = fitted.explain(UNKNOWN[:1], classes=["c07"])
+    assert other.label == "c07"
+
+
 def test_dense_rows_hold_the_shares_of_the_largest_classes():
     """So that the highest is what `predict` gives, for few classes and many, dense or sparse."""
     for n_classes in (2, 10, 60, 1200):

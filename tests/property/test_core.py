@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -11,6 +13,7 @@ from hypothesis import strategies as st
 import longtail
 from longtail import DoubleSamplingClassifier
 from longtail._labels import LabelSets
+from longtail.exceptions import NoKnownTermWarning
 from longtail.retrieval.index import build_index
 from longtail.retrieval.search import search
 from longtail.scoring.paper import centroid_scorer, pair_features, weight_for_cosine
@@ -150,7 +153,11 @@ def test_predictions(data, seed, candidates):
     X, y, n_classes = data
     classifier = DoubleSamplingClassifier(candidates=candidates, random_state=seed).fit(X, y)
     top = classifier.predict_topk(X, n_classes)
-    assert np.array_equal(top.classes[:, 0], classifier.predict(X))
+    known = (X[:, classifier.statistics_.class_frequencies > 0] > 0).any(axis=1)
+    assert np.array_equal(top.valid.any(axis=1), known)
+    with pytest.warns(NoKnownTermWarning) if not known.all() else contextlib.nullcontext():
+        predicted = classifier.predict(X)
+    assert np.array_equal(predicted, np.where(known, top.classes[:, 0], np.bincount(y).argmax()))
     for k in range(1, n_classes):  # top-k is a prefix of top-(k+1)
         shorter = classifier.predict_topk(X, k)
         assert np.array_equal(shorter.classes, top.classes[:, :k])
@@ -163,9 +170,13 @@ def test_predictions(data, seed, candidates):
     assert np.array_equal(
         threaded.fit(sp.csr_array(X), y).predict_topk(X, n_classes).scores, top.scores
     )
-    for e, score in zip(classifier.explain(X), top.scores[:, 0], strict=True):
-        assert e.score == pytest.approx(score, rel=1e-9, abs=1e-9)
-        assert sum(e.features.values()) == pytest.approx(score, rel=1e-9, abs=1e-9)
+    for e, i in zip(classifier.explain(X), range(len(X)), strict=True):
+        assert e.label == predicted[i]
+        assert sum(e.features.values()) == pytest.approx(e.score, rel=1e-9, abs=1e-9)
+        if known[i]:
+            assert e.score == pytest.approx(top.scores[i, 0], rel=1e-9, abs=1e-9)
+        else:
+            assert e.terms == e.common == {}
 
 
 @given(data_sets(), st.data())

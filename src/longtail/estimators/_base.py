@@ -287,9 +287,11 @@ class CountClassifier(EditingMixin, CountInput):
         state, counts = self._fitted(), self._check_counts(X)
         labels = self._all_classes(state)
         ranked, scores = self._rank(state, counts, 2)
-        explained = ranked[:, 0]
         if classes is not None:
             explained = find_labels(labels, classes, counts.n_documents)
+        else:
+            largest = self._largest_classes(state, 1)[0]
+            explained = np.where(has_known_term(state, counts), ranked[:, 0], largest)
         others = (ranked != explained[:, None]) & (scores > -np.inf)
         first = others.argmax(axis=1)[:, None]  # the best that is another class
         best = np.take_along_axis(ranked, first, axis=1)[:, 0]
