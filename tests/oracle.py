@@ -142,7 +142,12 @@ def nearest(corpus: OracleCorpus, document: Document, q: int) -> list[int]:
 def predict(
     corpus: OracleCorpus, document: Document, weights: Sequence[float], q: int
 ) -> list[int]:
-    """Algorithm 2: the q nearest centroids, ordered by f; ties go to the lower class number."""
+    """Algorithm 2: the q nearest centroids, ordered by f; ties go to the lower class number.
+
+    A document without a term of any class has none.
+    """
+    if not any(t in y_t for t in document for y_t in corpus.y_t):
+        return []
     return sorted(
         nearest(corpus, document, q), key=lambda c: (-score(corpus, document, c, weights), c)
     )

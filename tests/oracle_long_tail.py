@@ -113,25 +113,41 @@ def predict_proba_topk(model: OracleModel, documents: Sequence[Document], k: int
     rows = []
     for document, ranked in zip(documents, rank(model, documents), strict=True):
         scores = [score for _, score in ranked]
-        probabilities = calibrate(scores, model.calibrator, len(document))
+        probabilities = calibrate(scores, model.calibrator, len(document)) if scores else []
         rows.append([(c, p) for (c, _), p in zip(ranked, probabilities, strict=True)][:k])
     return rows
+
+
+def predict(model: OracleModel, documents: Sequence[Document]) -> list[int]:
+    """The best class of each document; the largest, ties to the lower, where there is none."""
+    sizes = model.scored.classes.sizes
+    largest = max(range(len(sizes)), key=lambda c: (sizes[c], -c))
+    return [ranked[0][0] if ranked else largest for ranked in rank(model, documents)]
 
 
 def predict_sets(
     model: OracleModel, documents: Sequence[Document], max_labels: int | None = None
 ) -> list[list[int]]:
-    """The label set of highest expected F1 of each document, most probable label first."""
+    """The label set of highest expected F1 of each document, most probable label first.
+
+    That of a document without candidates is empty.
+    """
     ranked = predict_proba_topk(model, documents, model.task.n_candidates)
     return [[c for c, _ in row[: choose_set([p for _, p in row], max_labels)]] for row in ranked]
 
 
 def rank(model: OracleModel, documents: Sequence[Document]) -> list[Ranking]:
-    """Candidates by the pruned query, ranked by score and residual of all terms."""
+    """Candidates by the pruned query, ranked by score and residual of all terms.
+
+    A document without a term that a class has, and that weighs anything, has no candidates.
+    """
     scored, residuals = replace(model.scored, scorer=model.ranking_scorer), model.ranking_residuals
     rankings = []
     for document in documents:
         x = weigh(model.task.problem, document, model.shared.term_weights)
+        if not any(x.values()):
+            rankings.append([])
+            continue
         found = find(scored, x, model.task.n_candidates, model.check.budget)
         rankings.append(rerank(x, found, scored.scorer, residuals))
     return rankings

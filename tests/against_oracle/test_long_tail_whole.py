@@ -8,6 +8,7 @@ to differ by 1e-11 and all others by 1e-14, unless that rounds a 32-bit number t
 
 from __future__ import annotations
 
+import contextlib
 import math
 from dataclasses import dataclass, field, replace
 
@@ -17,6 +18,7 @@ import pytest
 from longtail import LongTailClassifier, TextClassifier
 from longtail._constants import WHOLE_QUERY
 from longtail._labels import as_sets
+from longtail.exceptions import NoKnownTermWarning
 from longtail.training import calibration, mixture, residuals, self_check, short_documents
 from longtail.training.sampling import draw_labels, draw_seed, hold_out
 from tests import oracle_long_tail as oracle
@@ -447,20 +449,34 @@ def test_predictions(fitted, method):
     k = min(fitted.case.candidates, len(fitted.ours.classes_))
     ours = getattr(fitted.ours, method)(X, k)
     theirs = getattr(oracle, method)(fitted.theirs, oracle_score.to_documents(X.tolist()), k)
+    missing = -np.inf if method == "predict_topk" else 0.0
+    theirs = [row + [(-1, missing)] * (k - len(row)) for row in theirs]
     assert ours.classes.tolist() == [[c for c, _ in row] for row in theirs]
+    assert ours.valid.tolist() == [[c >= 0 for c, _ in row] for row in theirs]
     expected = [[v for _, v in row] for row in theirs]
     # A sum of weights in 32 bits.
     np.testing.assert_allclose(ours.scores, expected, rtol=2.0**-20, atol=1e-7)
 
 
-def test_label_sets(fitted):
-    if not fitted.ours.multilabel_:
-        assert fitted.ours.predict(fitted.unseen).ndim == 1
-        return
+def test_predict(fitted):
     documents = oracle_score.to_documents(fitted.unseen.tolist())
+    if not fitted.ours.multilabel_:
+        n_unknown = sum(not row for row in oracle.predict_topk(fitted.theirs, documents, 1))
+        with expect_unknown(n_unknown, len(documents)):
+            predicted = fitted.ours.predict(fitted.unseen)
+        assert predicted.tolist() == oracle.predict(fitted.theirs, documents)
+        return
     for max_labels in (None, 2):
         expected = oracle.predict_sets(fitted.theirs, documents, max_labels)
         assert fitted.ours.predict(fitted.unseen, max_labels=max_labels) == expected
+
+
+def expect_unknown(n_unknown, n_documents):
+    """Expect the warning about documents without a known term, or none where there are none."""
+    if not n_unknown:
+        return contextlib.nullcontext()
+    message = f"^{n_unknown} of {n_documents} documents have no known term"
+    return pytest.warns(NoKnownTermWarning, match=message)
 
 
 def what_it_shows(theirs):

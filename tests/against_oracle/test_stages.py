@@ -233,12 +233,16 @@ def test_fit_and_predict_whole(case):
     assert learned == pytest.approx(weights, rel=1e-5, abs=1e-7)
     q = min(classifier.candidates, n_classes)
     top = classifier.predict_topk(X, q)
+    assert (~top.valid).any() == (case == "lonely and empty")
     for i, document in enumerate(documents):
         ranked = oracle.predict(corpus, document, weights, q)
         scores = [oracle.score(corpus, document, c, weights) for c in ranked]
-        assert top.scores[i] == pytest.approx(scores, rel=1e-5, abs=1e-6)
+        n_missing = q - len(ranked)
+        assert top.valid[i].tolist() == [True] * len(ranked) + [False] * n_missing
+        assert top.scores[i, : len(ranked)] == pytest.approx(scores, rel=1e-5, abs=1e-6)
+        assert top.scores[i, len(ranked) :].tolist() == [-np.inf] * n_missing
         assert_same_up_to_ties(
-            top.classes[i],
+            top.classes[i, : len(ranked)],
             ranked,
             lambda c, document=document: oracle.score(corpus, document, c, weights),
         )
