@@ -384,7 +384,7 @@ def test_settings_and_grids_name_parameters_that_exist():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"systems": ["nonsense"]}, "systems must be among longtail, ova, .*; got 'nonsense'"),
+        ({"systems": ["nonsense"]}, "systems must be among longtail, text, .*; got 'nonsense'"),
         ({"systems": []}, "systems must be a list with at least one entry"),
         ({"systems": "bm25"}, "systems must be a list"),
         ({"settings": {"nonsense": {}}}, "systems must be among .*; got 'nonsense'"),

@@ -138,7 +138,7 @@ def test_several_files_and_parquet(odd, tmp_path):
     assert table["line"] == [2, 2]
     assert [os.path.basename(path) for path in table["file"]] == ["part-0.csv", "part-1.csv"]
     both = (tmp_path / "part-0.csv", tmp_path / "part-1.csv")
-    columns = ("--text", "body", "--label", "genus")
+    columns = ("--text", "body", "--label", "genus", "--unique-labels")
     run("fit", *both, *columns, "-o", tmp_path / "m", "--C", 0.5, "--candidates", 3)
     fitted = longtail.load(tmp_path / "m")
     assert fitted.classes_.tolist() == ["-3", "[/y]"]
