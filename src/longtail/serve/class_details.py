@@ -99,7 +99,7 @@ def top_terms(snapshot: Snapshot, row: int) -> tuple[Integers, Any]:
     learned = getattr(snapshot.model, "term_weights_", None)
     if learned is not None:
         weights = weights * learned[terms]
-    norm = float(np.linalg.norm(weights)) or 1.0
+    norm = float(np.sqrt((weights * weights).sum())) or 1.0
     order = np.lexsort((terms, -weights))[:N_TERMS]
     return terms[order], weights[order] / norm
 

@@ -114,7 +114,7 @@ def fit_slope(
 
     def is_too_steep(slope: float) -> bool:
         doubted = doubt_short(probabilities, lengths, short_length, slope)
-        return float(shortness @ (correct - doubted)) >= 0.0
+        return float((shortness * (correct - doubted)).sum()) >= 0.0
 
     # The likelihood has one maximum: where so many are correct as are expected, each counted by how
     # short it is.
