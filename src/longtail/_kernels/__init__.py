@@ -8,6 +8,7 @@ on the disk (`cache`).
 
 ================ ================================================================
 `types`          the named tuples
+`elementary`     exponential and logarithm
 `sorting`        sorting, binary search, counting sort by class
 `statistics`     sums of the documents of each class
 `weighting`      document vectors; query pruning

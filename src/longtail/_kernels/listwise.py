@@ -11,6 +11,7 @@ import math
 
 import numpy as np
 
+from longtail._kernels.elementary import exp, log
 from longtail._kernels.features import bend
 from longtail._kernels.jit import kernel, subroutine
 
@@ -31,7 +32,7 @@ def add_list(weight, scratch, sums):
         highest = max(highest, scores[column])
     loss, total = highest - scores[0], 0.0
     for column in range(n_columns):
-        scores[column] = math.exp(scores[column] - highest)
+        scores[column] = exp(scores[column] - highest)
         total += scores[column]
     for a in range(n_features):
         mean[a] = 0.0
@@ -50,7 +51,7 @@ def add_list(weight, scratch, sums):
             factor = share * features[column, a]
             for b in range(a + 1):
                 sums.hessian[a, b] += factor * features[column, b]
-    return weight * (loss + math.log(total))
+    return weight * (loss + log(total))
 
 
 @kernel
@@ -120,7 +121,7 @@ def step_term_weights(
         first = indptr[document_ids[i]]
         length = indptr[document_ids[i] + 1] - first
         for j in range(length):
-            factors[j] = math.exp(log_weights[indices[first + j]])
+            factors[j] = exp(log_weights[indices[first + j]])
         highest = -np.inf
         for column in range(n_columns):
             start = offsets[i] + column * length
@@ -131,11 +132,11 @@ def step_term_weights(
             highest = max(highest, score)
         total = 0.0
         for column in range(n_columns):
-            scores[column] = math.exp(scores[column] - highest)
+            scores[column] = exp(scores[column] - highest)
             total += scores[column]
         for column in range(n_columns):
             scores[column] /= total
-        loss -= math.log(max(scores[0], _SMALLEST_SHARE))
+        loss -= log(max(scores[0], _SMALLEST_SHARE))
         scores[0] -= 1.0
         for j in range(length):
             gradient = 0.0

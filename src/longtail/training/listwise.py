@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from longtail._elementary import exp, log
 from longtail._kernels import listwise as kernels
 from longtail._kernels.types import (
     AdaGrad,
@@ -124,7 +125,7 @@ def fit_term_weights(
     squared_gradients = np.full(rows.n_terms, FIRST_SQUARED_GRADIENT)
     if before is not None:
         weights, n_learned_on = before
-        log_weights = np.log(weights)
+        log_weights = log(weights)
         squared_gradients += SQUARED_GRADIENT_OF_DOCUMENT * n_learned_on
     optimizer = AdaGrad(learning_rate, decay, squared_gradients)
     factors = np.empty(int(np.diff(rows.indptr).max(initial=0)))
@@ -146,7 +147,7 @@ def fit_term_weights(
         advance("term weights", start, len(documents))
         batch = slice(start, start + block)
         step(batch, contributions_of(batch))  # without a name: it would live on beside the next
-    return np.exp(log_weights)
+    return exp(log_weights)
 
 
 def _documents_in_block(rows: CountMatrix, documents: Integers) -> int:

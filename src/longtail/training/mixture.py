@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from longtail._elementary import log
 from longtail._kernels import types as kernel_types
 from longtail._kernels.features import SMALLEST_SIZE
 from longtail._kernels.listwise import sum_mixture_losses
@@ -158,7 +159,7 @@ class Mixture:
 
 def log_sizes(class_sizes: Integers) -> Floats:
     """Return ln n_c, as the size feature has it."""
-    return np.asarray(np.log(np.maximum(class_sizes, SMALLEST_SIZE)))
+    return log(np.maximum(class_sizes, SMALLEST_SIZE))
 
 
 def fit_mixture(
