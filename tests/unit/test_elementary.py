@@ -9,17 +9,17 @@ import pytest
 
 from longtail._elementary import exp, log
 
-SPACINGS = np.random.default_rng(0)
+RANDOM = np.random.default_rng(0)
 EXPONENTS = [
-    *SPACINGS.uniform(-708.0, 709.0, 3000),
-    *SPACINGS.normal(scale=3.0, size=3000),
-    *SPACINGS.normal(scale=1e-9, size=300),
+    *RANDOM.uniform(-708.0, 709.0, 3000),
+    *RANDOM.normal(scale=3.0, size=3000),
+    *RANDOM.normal(scale=1e-9, size=300),
     *(math.log(2.0) * np.arange(-20.5, 21.0, 0.5)),  # where the power of two changes
 ]
 NUMBERS = [
-    *np.exp(SPACINGS.uniform(-708.0, 709.0, 3000)),
-    *(1.0 + SPACINGS.exponential(size=3000)),
-    *(1.0 + SPACINGS.normal(scale=1e-4, size=300)),
+    *np.exp(RANDOM.uniform(-708.0, 709.0, 3000)),
+    *(1.0 + RANDOM.exponential(size=3000)),
+    *(1.0 + RANDOM.normal(scale=1e-4, size=300)),
     *np.arange(1.0, 2000.0),
     *np.nextafter(2.0 ** np.arange(-5.5, 6.0, 0.5), 0.0),
 ]
@@ -33,7 +33,7 @@ NUMBERS = [
 def test_within_one_unit_in_the_last_place(ours, theirs, values):
     found, expected = ours(values), np.array([theirs(v) for v in values])
     assert np.max(np.abs(found - expected) / np.spacing(np.abs(expected))) <= 1.0
-    assert np.mean(found == expected) > 0.85
+    assert np.mean(found == expected) > 0.98
 
 
 def test_at_the_ends():
@@ -48,7 +48,7 @@ def test_at_the_ends():
 
 def test_counts_have_the_logarithms_that_files_were_written_with():
     """Sums of files of 0.1 hold 1 + ln of counts; a document taken out must leave no trace."""
-    counts = np.arange(1, 343)
+    counts = np.arange(1, 5_000)
     assert (1.0 + log(counts)).tolist() == [1.0 + math.log(count) for count in counts.tolist()]
 
 
