@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from longtail._columns import align_labels, as_labels, show_label
 from longtail._constants import MAX_COLUMNS
 from longtail._labels import LabelForm, Labels, LabelSets
+from longtail._words import count
 from longtail.sparse import Integers
 
 MAX_PADDED_K = 1_000  # k may be above the number of classes, but not without limit
@@ -198,8 +199,8 @@ def check_among(y: ArrayLike, classes: ArrayLike) -> None:
     unknown = np.setdiff1d(align_labels(as_labels(y), known), known)
     if len(unknown):
         raise ValueError(
-            f"y has {len(unknown)} label(s) that are not among the classes, such as "
-            f"{show_label(unknown[0])}."
+            f"{count(len(unknown), 'label')} {'is' if len(unknown) == 1 else 'are'} not among the "
+            f"classes{':' if len(unknown) == 1 else ', such as'} {show_label(unknown[0])}."
         )
 
 

@@ -95,6 +95,15 @@ def model(files, tmp_path):
 # ---- fit
 
 
+def test_stop_words_of_english(files, tmp_path):
+    out = tmp_path / "model"
+    run("fit", files.train, *COLUMNS, "-o", out, "--stop-words", "english", "--no-calibrate")
+    model = longtail.load(out)
+    assert model.get_params()["vectorizer__stop_words"] == "english"
+    assert "the" not in model.vocabulary_.terms
+    assert "river" in model.vocabulary_.terms
+
+
 def test_fit(files):
     assert files.summary["kind"] == "TextClassifier"
     assert files.summary["documents"] == len(files.rows)
@@ -197,7 +206,7 @@ def test_stages_off_a_terminal(files, tmp_path, monkeypatch):
         *("calibration", "mining", "residuals", "index", "writing"),
     ]
     [reading] = [line for line in lines if "reading small.csv" in line]
-    assert re.fullmatch(r"longtail: reading small.csv: \d+\.\d s, 300, [\d,]+/s", reading)
+    assert re.fullmatch(r"longtail: reading small.csv: \d+\.\d s, 300 documents, [\d,]+/s", reading)
 
 
 def test_check(tmp_path):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from longtail._words import count
 from longtail.cli.evaluate_sets import (
     set_figures,
     set_json,
@@ -44,7 +45,6 @@ from longtail.cli.options import (
 )
 from longtail.cli.show import (
     clear_errors,
-    count,
     describe_sizes,
     model_sizes,
     print_json,

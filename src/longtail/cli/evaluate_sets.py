@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from longtail.cli.show import count
+from longtail._words import count
 
 if TYPE_CHECKING:
     from longtail.metrics.label_set_evaluation import LabelSetEvaluation

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from longtail._words import count
 from longtail.cli.cluster import Cluster, DaskAddress, Workers, predict_on
 from longtail.cli.files import STANDARD_OUTPUT, check_writable
 from longtail.cli.inputs import (
@@ -34,15 +35,7 @@ from longtail.cli.options import (
     reads_table,
 )
 from longtail.cli.predictions import Columns, Prediction, SetColumns, open_output
-from longtail.cli.show import (
-    clear_errors,
-    count,
-    print_json,
-    print_note,
-    print_table,
-    progress,
-    say,
-)
+from longtail.cli.show import clear_errors, print_json, print_note, print_table, progress, say
 
 if TYPE_CHECKING:
     from longtail.results import Threshold

@@ -131,7 +131,7 @@ class _LongTailChecks(_LongTailEdits):
                 f"probabilities are not calibrated: fewer than {FEWEST_DOCUMENTS} documents could "
                 "be held out (a class of one document has none to spare), or time_budget was too "
                 "short. They order predictions, but are no frequencies. Fit with more documents or "
-                "time, or set calibrate=False.",
+                "time, or without calibration.",
                 UncalibratedWarning,
                 stacklevel=level_outside(),
             )

@@ -188,8 +188,8 @@ def rename_class(
     check_same_kind(renamed, classes)
     if np.any(classes == new):
         raise ValueError(
-            f"there is a class {new!r} already; merge_classes({old!r}, {new!r}) adds one "
-            "to the other."
+            f"there is a class {new!r} already. To add the documents of {old!r} to it, merge them "
+            "instead of renaming."
         )
     labels = np.concatenate([classes, renamed])[:-1]
     labels[class_id] = new
