@@ -139,7 +139,8 @@ def test_several_files_and_parquet(odd, tmp_path):
     assert [os.path.basename(path) for path in table["file"]] == ["part-0.csv", "part-1.csv"]
     both = (tmp_path / "part-0.csv", tmp_path / "part-1.csv")
     columns = ("--text", "body", "--label", "genus")
-    run("fit", *both, *columns, "-o", tmp_path / "m", "--C", 0.5, "--candidates", 3)
+    once = ("--unique-labels", "-o", tmp_path / "m")
+    run("fit", *both, *columns, *once, "--C", 0.5, "--candidates", 3)
     fitted = longtail.load(tmp_path / "m")
     assert fitted.classes_.tolist() == ["-3", "[/y]"]
     assert fitted.classifier_.get_params()["C"] == 0.5
