@@ -441,10 +441,19 @@ def by_level(calibrator):
     return list(levels.values())
 
 
+def have_known_term(fitted):
+    """Which documents have a term of a labelled document; the others have no candidates."""
+    documents = zip(fitted.case.X, fitted.case.label_sets, strict=True)
+    terms = np.any([row > 0 for row, labels in documents if len(labels)], axis=0)
+    return np.any((fitted.unseen > 0) & terms, axis=1)
+
+
 @pytest.mark.parametrize("method", ["predict_topk", "predict_proba_topk"])
 def test_predictions(fitted, method):
-    X = fitted.unseen
+    known = have_known_term(fitted)
+    X = fitted.unseen[known]
     k = min(fitted.case.candidates, len(fitted.ours.classes_))
+    assert not getattr(fitted.ours, method)(fitted.unseen, k).valid[~known].any()
     ours = getattr(fitted.ours, method)(X, k)
     theirs = getattr(oracle, method)(fitted.theirs, oracle_score.to_documents(X.tolist()), k)
     assert ours.classes.tolist() == [[c for c, _ in row] for row in theirs]
@@ -453,13 +462,15 @@ def test_predictions(fitted, method):
     np.testing.assert_allclose(ours.scores, expected, rtol=2.0**-20, atol=1e-7)
 
 
+@pytest.mark.filterwarnings("ignore::longtail.exceptions.NoKnownTermWarning")
 def test_label_sets(fitted):
     if not fitted.ours.multilabel_:
         assert fitted.ours.predict(fitted.unseen).ndim == 1
         return
-    documents = oracle_score.to_documents(fitted.unseen.tolist())
+    documents, known = oracle_score.to_documents(fitted.unseen.tolist()), have_known_term(fitted)
     for max_labels in (None, 2):
         expected = oracle.predict_sets(fitted.theirs, documents, max_labels)
+        expected = [row if ok else [] for row, ok in zip(expected, known, strict=True)]
         assert fitted.ours.predict(fitted.unseen, max_labels=max_labels) == expected
 
 

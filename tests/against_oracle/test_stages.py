@@ -234,6 +234,9 @@ def test_fit_and_predict_whole(case):
     q = min(classifier.candidates, n_classes)
     top = classifier.predict_topk(X, q)
     for i, document in enumerate(documents):
+        if not document:  # without a term there is no evidence, so no candidate
+            assert not top.valid[i].any()
+            continue
         ranked = oracle.predict(corpus, document, weights, q)
         scores = [oracle.score(corpus, document, c, weights) for c in ranked]
         assert top.scores[i] == pytest.approx(scores, rel=1e-5, abs=1e-6)

@@ -23,6 +23,7 @@ def fit_feature_weights(
     features: NDArray[np.float32],
     decay: float = 1e-3,
     bounds: Sequence[tuple[float, float]] | None = None,
+    costs: Floats | None = None,
 ) -> Floats:
     """Fit feature weights so that the first class of each row wins a softmax over its row.
 
@@ -37,6 +38,8 @@ def fit_feature_weights(
         Weight of the penalty.
     bounds : sequence of (low, high), optional
         Of each weight.
+    costs : ndarray of shape (M,), optional
+        What the loss of each row counts; 1 when left out.
 
     Returns
     -------
@@ -48,7 +51,7 @@ def fit_feature_weights(
     scaled = (features - features[:, :1]) / scales
 
     def loss(weights: Floats) -> tuple[float, Floats]:
-        return listwise_loss(weights, scaled, decay)
+        return listwise_loss(weights, scaled, decay, costs)
 
     scaled_bounds = None if bounds is None else np.asarray(bounds) * scales[:, None]
     result = minimize(
@@ -57,16 +60,26 @@ def fit_feature_weights(
     return np.asarray(result.x / scales)
 
 
-def listwise_loss(weights: Floats, features: Floats, decay: float) -> tuple[float, Floats]:
-    """Return the penalised softmax loss of the first column of each row, and its gradient."""
+def listwise_loss(
+    weights: Floats, features: Floats, decay: float, costs: Floats | None = None
+) -> tuple[float, Floats]:
+    """Return the penalised softmax loss of the first column of each row, and its gradient.
+
+    The mean over rows; `costs` says what each counts.
+    """
     scores = features @ weights
     scores -= scores.max(axis=1, keepdims=True)
     shares = np.exp(scores)
     totals = shares.sum(axis=1)
-    value = float(np.mean(np.log(totals) - scores[:, 0]) + decay * weights @ weights)
+    losses, n_rows = np.log(totals) - scores[:, 0], float(len(features))
     shares /= totals[:, None]
     shares[:, 0] -= 1.0
-    gradient = np.einsum("nq,nqd->d", shares, features) / len(features) + 2.0 * decay * weights
+    if costs is not None:
+        n_rows = float(costs.sum())
+        losses *= costs * (len(costs) / n_rows)
+        shares *= costs[:, None]
+    value = float(np.mean(losses) + decay * weights @ weights)
+    gradient = np.einsum("nq,nqd->d", shares, features) / n_rows + 2.0 * decay * weights
     return value, gradient
 
 
@@ -80,6 +93,7 @@ def fit_term_weights(
     n_epochs: int = 3,
     block: int | None = None,
     before: tuple[Floats, Floats] | None = None,
+    costs: Floats | None = None,
 ) -> Floats:
     """Learn a factor for each term so that the first class of each row wins a softmax over its row.
 
@@ -103,6 +117,8 @@ def fit_term_weights(
         Documents in a slice; as many as have 100,000 terms when left out.
     before : tuple of two ndarrays of shape (n_terms,), optional
         Factors to go on from, and how many documents of each term they were learned on.
+    costs : ndarray of shape (M,), optional
+        What the loss of each document counts; 1 when left out.
 
     Returns
     -------
@@ -117,6 +133,7 @@ def fit_term_weights(
     optimizer = AdaGrad(learning_rate, decay, squared_gradients)
     factors = np.empty(int(np.diff(rows.indptr).max(initial=0)))
     block = block or _documents_in_block(rows, documents)
+    nothing = np.zeros(0)
 
     def step(batch: slice, terms: Contributions) -> None:
         for _ in range(n_epochs):
@@ -124,6 +141,7 @@ def fit_term_weights(
                 rows.indptr,
                 rows.indices,
                 documents[batch],
+                nothing if costs is None else costs[batch],
                 terms,
                 optimizer,
                 ListScratch(np.empty(terms.biases.shape[1]), factors),
