@@ -296,7 +296,7 @@ def check_same_kind(y: NDArray[Any], classes: NDArray[Any]) -> None:
     one_is_numeric = (y.dtype.kind in numeric) != (classes.dtype.kind in numeric)
     if one_is_numeric or ("b" in kinds and len(kinds) > 1):
         raise ValueError(
-            f"y has labels such as {show_label(y[0])}, but the model's classes are such as "
+            f"labels are such as {show_label(y[0])}, but the model's classes are such as "
             f"{show_label(classes[0])}; use labels of the same type."
         )
     if not kinds <= set("iuf") or np.result_type(y, classes).kind != "f":
@@ -359,7 +359,7 @@ def check_enough_classes(classes: NDArray[Any]) -> None:
     if len(classes) < 2:
         found = "".join(f", {label!r}" for label in classes.tolist())
         raise ValueError(
-            f"y has only {len(classes)} class{found}; at least 2 classes are needed. "
+            f"there is only {len(classes)} class{found}; at least 2 classes are needed. "
             "Add documents of another class."
         )
 
