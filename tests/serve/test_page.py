@@ -219,6 +219,19 @@ def test_a_precision_on_average_or_of_each_answer(open_page: Callable[..., Any])
     says(page, "#verdict", "Less than 60 % probable: a person should look.")
 
 
+def test_the_reference_asks_with_the_token_of_the_tab(
+    open_page: Callable[..., Any], service: Running
+) -> None:
+    page = open_page()
+    page.get_by_role("link", name="API").click()
+    page.click("#operations-default-ready_health_ready_get .opblock-summary-control")
+    page.get_by_role("button", name="Try it out").click()
+    with page.expect_request("**/health/ready") as asked:
+        page.get_by_role("button", name="Execute").click()
+    assert asked.value.headers["authorization"] == f"Bearer {service.token}"
+    says(page, ".live-responses-table", '"status": "ok"')
+
+
 def test_queue(open_page: Callable[..., Any], tmp_path: Path) -> None:
     page = open_page()
     page.click("#tab-queue")
