@@ -633,6 +633,39 @@ def test_a_teacher_used_on_both_sides_of_a_fork(path):
     assert {"before", "child", "after"} <= set(load(path).classes_)
 
 
+def fork_while_a_thread_teaches(say, path):
+    teacher = Teacher(path)
+    teacher.teach(NEW[:1], ["before"])
+    is_over, n_taught = threading.Event(), 0
+
+    def teach_on():
+        nonlocal n_taught
+        while not is_over.is_set():
+            teacher.teach(NEW[:1], ["thread"])
+            n_taught += 1
+
+    thread = threading.Thread(target=teach_on)
+    thread.start()
+    for i in range(6):
+        status, _ = Child(teach_inherited, teacher).wait()
+        say(i, status)
+    is_over.set()
+    thread.join()
+    say("taught", sizes_of(load(path))["thread"] == n_taught)
+
+
+def test_a_fork_while_a_thread_teaches(path):
+    """The child gets neither the thread nor its locks, those of SQLite among them."""
+    child = Child(fork_while_a_thread_teaches, path)
+    alarm = threading.Timer(120, os.kill, (child.pid, signal.SIGKILL))
+    alarm.start()
+    status, lines = child.wait()
+    alarm.cancel()
+    assert status == 0
+    assert lines == [*(f"{i} 0" for i in range(6)), "taught True"]
+    assert sizes_of(load(path))["child"] == 6
+
+
 # Ctrl-C
 
 

@@ -27,6 +27,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import stat
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -39,6 +40,7 @@ from longtail.store import journal_database as database
 from longtail.store.changes import Change, encode_row
 from longtail.store.container import read_checksum
 from longtail.store.files import set_mode, sync_folder, temporary_path
+from longtail.store.forking import watch
 from longtail.store.journal_conversion import convert, header_of, refuse_two_journals
 from longtail.store.journal_database import translate_errors
 from longtail.store.journal_rows import (
@@ -189,6 +191,8 @@ class Journal:
         self.model = Path(os.path.realpath(model))
         self._connection: sqlite3.Connection | None = None
         self._opened: tuple[int, int, int] = (0, 0, 0)  # process, device and inode
+        self._held_by = 0, 0  # process and thread
+        watch(self)
 
     def exists(self) -> bool:
         """Return whether there is a journal, of this or of an earlier version."""
@@ -222,7 +226,7 @@ class Journal:
     def begin(self) -> None:
         """Begin to keep all other processes from writing, until `release`."""
         while True:
-            database.begin(self.path, self._connect())
+            database.begin(self.path, self._connect(), self._note_holder)
             if self._is_current():
                 return
             self.close()  # the file was deleted, and perhaps created again
@@ -233,6 +237,15 @@ class Journal:
         if connection is not None and self._opened[0] == os.getpid():
             with suppress(sqlite3.Error):
                 connection.rollback()  # nothing where no transaction is open
+        self._held_by = 0, 0
+
+    def is_held_elsewhere(self) -> bool:
+        """Return whether another thread of this process is between `begin` and `release`."""
+        process, thread = self._held_by
+        return process == os.getpid() and thread != threading.get_ident()
+
+    def _note_holder(self) -> None:
+        self._held_by = os.getpid(), threading.get_ident()
 
     def header(self) -> Header | None:
         """Return the header; None where nothing was written yet."""

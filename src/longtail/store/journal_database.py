@@ -15,13 +15,14 @@ import stat
 import tempfile
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from longtail.exceptions import ModelFileError
 from longtail.store.changes import LARGEST_ROW
 from longtail.store.files import set_mode, sync_folder
+from longtail.store.forking import GATE
 
 JOURNAL_FORMAT = 1
 LOCK_TIMEOUT = (
@@ -143,8 +144,12 @@ def install_schema(connection: sqlite3.Connection) -> None:
     connection.execute(f"PRAGMA user_version = {JOURNAL_FORMAT}")
 
 
-def begin(path: Path, connection: sqlite3.Connection) -> None:
+def begin(
+    path: Path, connection: sqlite3.Connection, on_begun: Callable[[], None] = lambda: None
+) -> None:
     """Begin a transaction that writes, alone among all processes.
+
+    `on_begun` is called before this process may fork.
 
     Raises
     ------
@@ -154,12 +159,14 @@ def begin(path: Path, connection: sqlite3.Connection) -> None:
     deadline = time.monotonic() + LOCK_TIMEOUT
     while True:
         try:
-            with translate_errors(path):
+            with GATE, translate_errors(path):
                 connection.execute("BEGIN IMMEDIATE")
+                on_begun()
             return
         except TimeoutError:  # after each second, so that an interrupt is heeded
             if time.monotonic() > deadline:
                 raise
+            time.sleep(0.001)  # a fork may wait for its turn
 
 
 def erase_deleted(path: Path, connection: sqlite3.Connection) -> bool:
