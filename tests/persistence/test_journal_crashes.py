@@ -12,6 +12,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import textwrap
 import threading
 import time
@@ -664,6 +665,36 @@ def test_a_fork_while_a_thread_teaches(path):
     assert status == 0
     assert lines == [*(f"{i} 0" for i in range(6)), "taught True"]
     assert sizes_of(load(path))["child"] == 6
+
+
+def open_and_close(say, path):
+    for _ in range(60):
+        with closing(Teacher(path)) as teacher:
+            teacher.teach(NEW[:1], ["again"])
+    (path.parent / "done").touch()
+    say("done")
+
+
+def load_without_permission(say, path):
+    os.setgid(65_534)
+    os.setuid(65_534)
+    n_loaded = 0
+    while not (path.parent / "done").exists():
+        load(path)
+        n_loaded += 1
+    say(n_loaded > 10)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become someone else")
+def test_reading_beside_a_teacher_that_opens_and_closes(fitted):
+    with tempfile.TemporaryDirectory() as folder:  # pytest's own folders are closed to others
+        os.chmod(folder, 0o755)
+        path = Path(shutil.copy(fitted, folder))
+        os.chmod(path, 0o644)
+        writer = Child(open_and_close, path)
+        status, lines = Child(load_without_permission, path).wait()
+        assert (status, lines) == (0, ["True"])
+        assert writer.wait() == (0, ["done"])
 
 
 # Ctrl-C

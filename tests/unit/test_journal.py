@@ -1,11 +1,13 @@
 """The journal alone: what goes in comes out, and nothing but a sound journal is read."""
 
+import errno
 import json
 import os
 import sqlite3
 import stat
 import threading
 import zlib
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -614,3 +616,45 @@ def test_what_is_not_committed_is_undone(model):
         journal.restart(header, "ab" * 32)
     journal.close()
     assert read_journal(journal_path(model)).header == header
+
+
+# Reading without permission to write
+
+
+@pytest.mark.parametrize("failure", [PermissionError, FileNotFoundError, None])
+def test_what_others_changed_meanwhile_is_read_again(tmp_path, monkeypatch, failure):
+    journal = tmp_path / "m.journal"
+    with closing(sqlite3.connect(journal)) as connection, connection:
+        journal_database.install_schema(connection)
+    monkeypatch.setattr(journal_database.os, "access", lambda *_: False)
+    n_read = 0
+
+    def read(connection):
+        nonlocal n_read
+        n_read += 1
+        if n_read < 3:
+            others = journal if failure is None else journal_database.companions(journal)[0]
+            others.touch()
+            os.utime(others, ns=(n_read, n_read))
+            if failure is not None:
+                raise failure(errno.EACCES, "attempt to write a readonly database")
+        return n_read
+
+    assert journal_database.read_once(journal, read) == 3
+
+
+def test_what_nobody_changed_is_refused_at_once(tmp_path, monkeypatch):
+    journal = tmp_path / "m.journal"
+    with closing(sqlite3.connect(journal)) as connection, connection:
+        journal_database.install_schema(connection)
+    monkeypatch.setattr(journal_database.os, "access", lambda *_: False)
+    n_read = 0
+
+    def read(connection):
+        nonlocal n_read
+        n_read += 1
+        raise PermissionError(errno.EACCES, "no")
+
+    with pytest.raises(PermissionError):
+        journal_database.read_once(journal, read)
+    assert n_read == 1

@@ -98,13 +98,15 @@ def read_journal(path: Path, *, lazily: bool = False) -> Contents | None:
     RuntimeWarning
         If a crash left the last record unfinished. It was never acknowledged and is left out.
     """
-    contents = None
-    if database.exists(path):
-        with database.connect_reader(path) as connection, translate_errors(path):
-            connection.execute("BEGIN")  # header and rows of the same moment
-            header = read_header(path, connection)
-            if header is not None:
-                contents = _read_contents(path, connection, header, lazily=lazily)
+
+    def read(connection: sqlite3.Connection) -> Contents | None:
+        connection.execute("BEGIN")  # header and rows of the same moment
+        header = read_header(path, connection)
+        if header is None:
+            return None
+        return _read_contents(path, connection, header, lazily=lazily)
+
+    contents = database.read_once(path, read) if database.exists(path) else None
     old = read_old_log(old_log_path(path))
     if contents is None:
         return None if old is None else Contents(header_of(old), old.changes)
