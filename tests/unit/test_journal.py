@@ -25,7 +25,7 @@ from longtail.store.changes import (
     unpack_counts,
 )
 from longtail.store.container import read_checksum
-from longtail.store.journal import Journal, journal_path, read_journal
+from longtail.store.journal import Journal, journal_path, read_journal, saving
 from longtail.store.journal_rows import Header, _chain
 
 COUNTS = csr_array(np.array([[0.5, 0, 2], [0, 0, 0], [0, 1e-300, 0]]))
@@ -658,3 +658,12 @@ def test_what_nobody_changed_is_refused_at_once(tmp_path, monkeypatch):
     with pytest.raises(PermissionError):
         journal_database.read_once(journal, read)
     assert n_read == 1
+
+
+@pytest.mark.parametrize("ending", [".journal", ".journal-wal", ".changes"])
+def test_a_pipe_beside_a_model_is_refused_without_waiting(tmp_path, ending):
+    model = tmp_path / "m"
+    write_model(model, "test", {}, {"a": np.arange(3)})
+    os.mkfifo(f"{model}{ending}")
+    with pytest.raises(ModelFileError, match="is not a regular file"), saving(model):
+        pytest.fail("not reached")
