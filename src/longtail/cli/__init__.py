@@ -20,14 +20,14 @@ def main() -> None:
 
 
 def _open_closed_streams() -> None:
-    """Stand in for streams that the caller closed, so that no file takes their number."""
-    for number, name in ((1, "stdout"), (2, "stderr")):
+    """Stand in for streams that the caller closed, so that no file takes their place."""
+    for descriptor, name in ((1, "stdout"), (2, "stderr")):
         if getattr(sys, name) is None:
             closed = os.open(os.devnull, os.O_WRONLY)
-            if closed != number:
-                os.dup2(closed, number)
+            if closed != descriptor:
+                os.dup2(closed, descriptor)
                 os.close(closed)
-            setattr(sys, name, _ClosedStream(number == 1))
+            setattr(sys, name, _ClosedStream(descriptor == 1))
 
 
 class _ClosedStream(io.TextIOBase):
