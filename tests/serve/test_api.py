@@ -391,7 +391,7 @@ def test_a_stream_is_longer_than_other_bodies_and_there_are_few(model_file: Path
     kind = {"content-type": "Application/X-NDJSON; charset=utf-8"}
     app = create_app(model_file, Settings(tokens=TOKENS, limits=limits))
     with TestClient(app, "http://127.0.0.1") as client:
-        problem(client.post("/v1/explain", content=lines, headers=kind), 413)
+        problem(client.post("/v1/explain", content=lines, headers=kind), 415)
         for _ in range(2):  # the place of a stream is free after it
             answer = client.post("/v1/predict", content=lines, headers=kind)
             assert len(answer.text.splitlines()) == 1_000

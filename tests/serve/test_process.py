@@ -149,20 +149,32 @@ def send_without_end(port: int, head: bytes, piece: bytes, pause: float, most: i
             return b""
 
 
-STREAM = b"Content-Type: application/x-ndjson\r\n"
+STREAM, JSON, FORM = (
+    b"Content-Type: application/%s\r\n" % kind
+    for kind in (b"x-ndjson", b"json", b"x-www-form-urlencoded")
+)
+
+
+@pytest.mark.parametrize(
+    "line", [b"POST /v1/explain", b"POST /predict", b"POST /v1/projects/longtail/suggest"]
+)
+def test_a_stream_to_elsewhere_is_refused_before_it_is_read(impatient: int, line: bytes) -> None:
+    answer = send_without_end(impatient, line + b" HTTP/1.1\r\n" + STREAM, b" ", 0.02, 100)
+    assert answer.startswith(b"HTTP/1.1 415")
+    assert b"connection: close" in answer.lower()
 
 
 @pytest.mark.parametrize(
     ("line", "headers"),
     [
-        (b"POST /v1/explain", STREAM),
-        (b"POST /predict", STREAM),
-        (b"POST /v1/projects/longtail/suggest", STREAM),
+        (b"POST /v1/explain", JSON),
+        (b"POST /predict", JSON),
+        (b"POST /v1/projects/longtail/suggest", FORM),
         (
             b"POST /v1/teach",
-            STREAM + b"Authorization: " + BEARER["Authorization"].encode() + b"\r\n",
+            JSON + b"Authorization: " + BEARER["Authorization"].encode() + b"\r\n",
         ),
-        (b"POST /v1/predict", b"Content-Type: application/json\r\n"),
+        (b"POST /v1/predict", JSON),
     ],
 )
 def test_every_body_but_the_stream_of_predictions_is_bounded(

@@ -82,7 +82,8 @@ async def _send(target: Target, request: str, n_chunks: int = 0, pause: float = 
 
 async def _endless_body(target: Target) -> str:
     path = target.random.choice(["/v1/explain", "/predict", "/v1/projects/longtail/suggest"])
-    head = f"POST {path} HTTP/1.1\r\n{_HOST}{_STREAM}Transfer-Encoding: chunked\r\n\r\n"
+    kind = target.random.choice([_STREAM, _JSON])
+    head = f"POST {path} HTTP/1.1\r\n{_HOST}{kind}Transfer-Encoding: chunked\r\n\r\n"
     return await _send(target, head, _MAX_SENT // _CHUNK)
 
 
@@ -244,7 +245,7 @@ def measure_hostile(
     """
     asyncio.run(_ask_steadily(service, texts, rate, 3.0))  # warm up
     quiet, _, _ = asyncio.run(_ask_steadily(service, texts, rate, min(10.0, seconds)))
-    before = service.cpu_seconds()
+    before, ticks = service.cpu_seconds(), _read_ticks()
     given = [service.port, sorted({w for text in texts[:200] for w in text.split()})[:2000]]
     command = [sys.executable, "-m", "longtail_bench.serving_hostile"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as attackers:
@@ -261,6 +262,7 @@ def measure_hostile(
         "honest predictions": dict(statuses),
         "latency ms without hostile clients": _percentiles(quiet),
         "latency ms beside hostile clients": _percentiles(latencies),
+        "share of CPU time stolen by the host, idle": _shares(ticks),
         "CPU s of the service": service.cpu_seconds() - before,
         "resident MB": {
             name: value / 1e6
@@ -271,6 +273,17 @@ def measure_hostile(
             )
         },
     }
+
+
+def _read_ticks() -> list[int]:
+    with open("/proc/stat") as file:
+        return [int(field) for field in file.readline().split()[1:9]]
+
+
+def _shares(before: list[int]) -> list[float]:
+    """Return which share of the machine's time since then was stolen, and which was idle."""
+    ticks = np.array(_read_ticks()) - np.array(before)
+    return [float(ticks[7] / ticks.sum()), float(ticks[3] / ticks.sum())]
 
 
 def _percentiles(seconds: Sequence[float]) -> dict[str, float]:

@@ -126,6 +126,12 @@ class Guard:
         is_streamed = kind == STREAMED and (scope["method"], scope["path"]) == _STREAMING_ROUTE
         scope["longtail.body_type"] = kind
         limits = self._settings.limits
+        if kind == STREAMED and not is_streamed:
+            raise Problem(
+                415,
+                f"{STREAMED} is for POST /v1/predict alone; send application/json.",
+                headers={"Connection": "close"},
+            )
         if not is_streamed and _content_length(headers) > limits.body_bytes:
             raise _too_large(limits.body_bytes)
         if self._under_way[caller.key] >= limits.requests_per_client:
