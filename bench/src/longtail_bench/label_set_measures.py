@@ -64,6 +64,9 @@ def measure_label_sets(
     class_sizes: dict[object, int] = dict(enumerate(sizes.tolist()))
     deep = metrics.label_frequency_report(everything, class_sizes, k=min(10, n_ranked))
     measures["never seen R@10"] = deep[0].recall
+    for k in (1, 3, 5):
+        name = f"all labels PSP@{k}"
+        measures[name] = metrics.psp_at_k(everything, propensity=propensity, k=k)
     measures |= _by_language(data, everything)
     return measures, tuple(metrics.label_frequency_report(everything, class_sizes, k=_BAND_DEPTH))
 
