@@ -59,7 +59,7 @@ class LabelSetDataset:
     languages : (n_test,) array of str or None
         Language of each test document.
     n_unlabelled : int
-        Documents of both parts that were left out because they have no label.
+        Training documents that were left out because they have no label.
     """
 
     X_train: csr_array[Any]
@@ -192,7 +192,8 @@ def _renumber(sets: LabelSets, new_ids: NDArray[np.int64]) -> LabelSets:
 
 def _load_extreme(train_path: Path, test_path: Path) -> LabelSetDataset:
     """Load two files of the Extreme Classification Repository, values as they are."""
-    train, test = (read_extreme(path, replicate=False) for path in (train_path, test_path))
+    train = read_extreme(train_path, replicate=False)
+    test = read_extreme(test_path, replicate=False, unlabelled="keep")  # they count as misses
     if train.X.shape[1] != test.X.shape[1]:
         raise DataFormatError(
             test_path,
@@ -213,7 +214,7 @@ def _load_extreme(train_path: Path, test_path: Path) -> LabelSetDataset:
         n_classes,
         None,
         None,
-        n_unlabelled=train.n_unlabelled + test.n_unlabelled,
+        n_unlabelled=train.n_unlabelled,
     )
 
 

@@ -19,13 +19,14 @@ _REPOSITORY = "Extreme Classification Repository (Bhatia et al., 2016), table of
 _UNKNOWN = "published by its authors; the table it was taken from is not recorded"
 
 # What rows of a run call the columns of `PublishedRow`. Published figures have all labels in the
-# truth, also those that training never saw; precision is the same either way.
+# truth, also those that training never saw, and a document without label counts as 0; precision is
+# the same either way.
 COLUMNS: Mapping[str, str] = MappingProxyType(
     {
         "P@1": "P@1",
         "P@3": "P@3",
         "P@5": "P@5",
-        "nDCG@5": "all labels nDCG@5",
+        "nDCG@5": "all documents nDCG@5",
         "PSP@1": "all labels PSP@1",
         "PSP@5": "all labels PSP@5",
     }

@@ -127,9 +127,9 @@ def repository_table(published: PublishedSet, entries: Sequence[Entry]) -> Table
     ]
     title = published.name
     notes = [
-        "In percent. All labels are in the truth, also those that training never saw; PSP uses "
-        "propensities with A = 0.55 and B = 1.5 on the training counts. Times are CPU time over "
-        "all threads, predict per document.",
+        "In percent. All labels are in the truth, also those that training never saw, and a "
+        "document without label counts as 0. PSP uses propensities with A = 0.55 and B = 1.5 on "
+        "the training counts. Times are CPU time over all threads, predict per document.",
         *(f"[{i}] Quoted, not measured here: {source}." for i, source in enumerate(sources, 1)),
     ]
     if sizes := next((entry.row for entry in entries if entry.row.n_train), None):
@@ -144,7 +144,9 @@ def repository_table(published: PublishedSet, entries: Sequence[Entry]) -> Table
                 "weights, rows of unit length."
             )
         if sizes.n_unlabelled:
-            notes.append(f"{sizes.n_unlabelled:,} documents without a label were left out.")
+            notes.append(
+                f"{sizes.n_unlabelled:,} training documents without a label were left out."
+            )
     notes += [
         f"{entry.title}: {(entry.failure.error or '').rstrip('.')}."
         for entry in entries

@@ -46,7 +46,7 @@ class Row:
     n_train, n_test, n_classes, n_terms : int
         Sizes of the data.
     n_unlabelled : int
-        Documents that were left out because they have no label.
+        Training documents that were left out because they have no label.
     fractions : bool
         Whether the values of the data are not all whole numbers.
     accuracy, top_5 : float
