@@ -72,5 +72,5 @@ def published(
         (entries,) = collect(rows).values()
         table = repository_table(quoted, entries)
         print_table(table.title, table.header, list(table.rows))
-        for note in table.notes:
-            say(note)
+        for footnote in table.notes:
+            say(footnote)
