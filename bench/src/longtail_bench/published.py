@@ -16,7 +16,7 @@ from longtail_bench.data import EXTREME_FILES
 
 _PARABEL_PAPER = "Prabhu et al., Parabel, WWW 2018, Table 2"
 _REPOSITORY = "Extreme Classification Repository (Bhatia et al., 2016), table of results"
-_UNKNOWN = "published by its authors; the table it was taken from is not recorded"
+_UNKNOWN = "source not recorded (later than the paper of Parabel)"
 
 # What rows of a run call the columns of `PublishedRow`. Published figures have all labels in the
 # truth, also those that training never saw, and a document without label counts as 0; precision is
