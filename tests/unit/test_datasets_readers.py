@@ -106,6 +106,10 @@ class TestLshtc:
         assert counts.label_sets.to_lists() == [[1], [2, 3], [2]]
         assert counts.documents.tolist() == [0, 1, 1, 3]
         assert counts.n_unlabelled == 1
+        kept = read_lshtc(path, replicate=False, unlabelled="keep")
+        assert kept.label_sets.to_lists() == [[1], [2, 3], [], [2]]
+        assert kept.X[[2]].toarray().tolist() == [[0, 0, 0, 0, 1]]
+        assert kept.n_unlabelled == 0
         replicated = read_lshtc(path, unlabelled="skip")
         assert replicated.label_sets.to_lists() == [[1], [2], [3], [2]]
         assert replicated.X[[1, 2]].toarray().tolist() == counts.X[[1, 1]].toarray().tolist()
@@ -272,9 +276,10 @@ class TestBadLines:
         [
             (
                 read_lshtc,
-                {"unlabelled": "keep"},
-                "unlabelled must be 'error' or 'skip'; got 'keep'",
+                {"unlabelled": "drop"},
+                "unlabelled must be 'error', 'skip' or 'keep'; got 'drop'",
             ),
+            (read_lshtc, {"unlabelled": "keep"}, "unlabelled='keep' needs replicate=False"),
             (read_lshtc, {"n_terms": 0}, "n_terms must be between 1 and .* got 0"),
             (read_svmlight, {"zero_based": "yes"}, "zero_based must be True, False or 'auto'"),
         ],

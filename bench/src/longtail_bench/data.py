@@ -3,13 +3,15 @@
 A folder holds `counts.npz` and, if its classes and terms have names, `classes.txt.xz` and
 `terms.txt.xz` with one name a line. `counts.npz` holds `shape` (n_train, n_test, n_classes,
 n_terms) and for each of the parts `train` and `test` the arrays `_indptr`, `_indices`, `_data` of a
-CSR matrix of raw counts and `_y`, class ids from 0.
+CSR matrix of raw counts and `_y`, class ids from 0. A folder of the Extreme Classification
+Repository holds a training and a test file in the XMC format instead.
 """
 
 from __future__ import annotations
 
 import lzma
 import os
+import re
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -22,10 +24,12 @@ from longtail.datasets import CountDataset, DataFormatError
 from longtail.datasets.streams import read_chunks
 
 COUNTS = "counts.npz"
+EXTREME_FILES = "train.txt and test.txt (or NAME_train.txt and NAME_test.txt, also compressed)"
 
 _ARRAYS = {"shape"} | {
     f"{split}_{name}" for split in ("train", "test") for name in ("data", "indices", "indptr", "y")
 }
+_EXTREME_NAME = re.compile(r"(?:.*[_-])?(train|test)\.txt(?:\.(?:gz|bz2|xz|zst))?", re.IGNORECASE)
 _CHUNK = 1 << 20  # bytes of a list of names read at once
 
 
@@ -73,8 +77,8 @@ def find_data_set(name: str | os.PathLike[str], folder: str | os.PathLike[str] |
     Parameters
     ----------
     name : str or path-like
-        A folder that holds counts, the name of one inside `folder`, a file of counts (.npz), or a
-        table.
+        A folder that holds counts or XMC files, the name of one inside `folder`, a file of counts
+        (.npz), or a table.
     folder : str or path-like or None
         Holds one folder for each data set; None if there is no such folder.
 
@@ -87,18 +91,70 @@ def find_data_set(name: str | os.PathLike[str], folder: str | os.PathLike[str] |
     ------
     FileNotFoundError
         If there is none: what was looked for, where, and what is there instead.
+    DataFormatError
+        If a folder has XMC files, but not one for training and one for testing.
     """
     if Path(name).is_file():
         return Path(name)
     paths = [Path(name)] if folder is None else [Path(folder) / name, Path(name)]
     for path in paths:
-        if (path / COUNTS).is_file():
+        if (path / COUNTS).is_file() or find_extreme_files(path) is not None:
             return path
     looked = " and ".join(str((path / COUNTS).absolute()) for path in paths)
+    looked += f", and there for {EXTREME_FILES}"
     known = ""
     if folder is not None and Path(folder).is_dir():
         known = f"; there are {', '.join(find_data_sets(folder))}"
     raise FileNotFoundError(f"no data set {os.fspath(name)}: looked for {looked}{known}")
+
+
+def find_extreme_files(folder: Path) -> tuple[Path, Path] | None:
+    """Find the XMC files of a folder, or of a folder in it, as archives of the repository unpack.
+
+    Parameters
+    ----------
+    folder : Path
+        With `train.txt` and `test.txt`, or names that end so, such as `wiki10_train.txt`.
+
+    Returns
+    -------
+    tuple of Path or None
+        The training file and the test file; None if there is neither.
+
+    Raises
+    ------
+    DataFormatError
+        If one of the two is missing, or there are several.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> find_extreme_files(folder) is None
+    True
+    >>> (folder / "Wiki10").mkdir()
+    >>> for name in ("wiki10_train.txt", "wiki10_test.txt"):
+    ...     (folder / "Wiki10" / name).touch()
+    >>> [path.name for path in find_extreme_files(folder)]
+    ['wiki10_train.txt', 'wiki10_test.txt']
+    """
+    for pattern in ("*", "*/*"):
+        found: dict[str, list[Path]] = {"train": [], "test": []}
+        for path in sorted(folder.glob(pattern)):
+            if (match := _EXTREME_NAME.fullmatch(path.name)) and path.is_file():
+                found[match[1].lower()].append(path)
+        if not any(found.values()):
+            continue
+        for split, paths in found.items():
+            if len(paths) != 1:
+                names = ", ".join(str(path.relative_to(folder)) for path in paths)
+                raise DataFormatError(
+                    folder,
+                    f"must have one file for each of {EXTREME_FILES}; for {split} there is "
+                    f"{names or 'none'}",
+                )
+        return found["train"][0], found["test"][0]
+    return None
 
 
 def name_data_set(path: Path) -> str:
@@ -150,7 +206,7 @@ def load_counts(path: str | os.PathLike[str]) -> CountDataset:
                 file,
                 f"{name} must have class ids from 0 to {n_classes - 1}; got {y.min()} to {y.max()}",
             )
-    order = _training_classes_first(y_train, n_classes)
+    order = training_classes_first(y_train, n_classes)
     new_ids = np.argsort(order)
     return CountDataset(
         X_train=X_train,
@@ -211,8 +267,8 @@ def _read_split(
     return X, y
 
 
-def _training_classes_first(y_train: NDArray[np.int64], n_classes: int) -> NDArray[np.int64]:
-    """Return the class ids of the file in the order that CountDataset wants."""
+def training_classes_first(y_train: NDArray[np.int64], n_classes: int) -> NDArray[np.int64]:
+    """Return the class ids of the file in the order that data sets want."""
     untrained = np.bincount(y_train, minlength=n_classes) == 0
     return np.argsort(untrained, kind="stable")
 

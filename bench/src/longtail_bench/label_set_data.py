@@ -3,7 +3,8 @@
 `counts.npz` has `train_label_indptr` and `train_labels` in place of `train_y`, and the parts may be
 `train` and `dev`. Labels of the predicted part that training never saw are not in the counts; they
 come from `dev.jsonl.xz` (one object a line with `labels` and, if there is one, `lang`) where the
-folder has it. `class_names.tsv.xz` (id, tab, name) names all classes, seen or not.
+folder has it. `class_names.tsv.xz` (id, tab, name) names all classes, seen or not. Folders of the
+Extreme Classification Repository have their labels in the XMC files.
 """
 
 from __future__ import annotations
@@ -23,8 +24,13 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from longtail._labels import LabelSets
-from longtail.datasets import DataFormatError
-from longtail_bench.data import COUNTS, read_names
+from longtail.datasets import DataFormatError, read_extreme
+from longtail_bench.data import (
+    COUNTS,
+    find_extreme_files,
+    read_names,
+    training_classes_first,
+)
 
 _TOKEN = re.compile("[a-z0-9]{2,}")
 
@@ -52,6 +58,8 @@ class LabelSetDataset:
         The documents themselves, where they come from a table.
     languages : (n_test,) array of str or None
         Language of each test document.
+    n_unlabelled : int
+        Training documents that were left out because they have no label.
     """
 
     X_train: csr_array[Any]
@@ -65,11 +73,19 @@ class LabelSetDataset:
     terms: NDArray[Any] = field(default_factory=lambda: np.zeros(0, object))
     train_texts: list[str] = field(default_factory=list)
     test_texts: list[str] = field(default_factory=list)
+    n_unlabelled: int = 0
+
+    @property
+    def has_fractions(self) -> bool:
+        """Whether values are not all whole numbers, so that they are weights and no counts."""
+        return any(bool(np.any(X.data % 1)) for X in (self.X_train, self.X_test))
 
 
 def has_label_sets(path: Path) -> bool:
     """Tell whether the documents of a folder or file of counts have label sets."""
     file = path / COUNTS if path.is_dir() else path
+    if not file.exists() and find_extreme_files(path) is not None:
+        return True
     if file.suffix != ".npz" or not zipfile.is_zipfile(file):
         return False  # the reader of the other data sets says what is wrong
     with zipfile.ZipFile(file) as archive:
@@ -90,6 +106,8 @@ def load_label_sets(path: Path) -> LabelSetDataset:
         If an array is missing or does not fit the others.
     """
     file = path / COUNTS if path.is_dir() else path
+    if not file.exists() and (files := find_extreme_files(path)) is not None:
+        return _load_extreme(*files)
     try:
         with file.open("rb") as stream, np.load(stream) as arrays:
             predicted = "test" if "test_indptr" in arrays.files else "dev"
@@ -98,11 +116,13 @@ def load_label_sets(path: Path) -> LabelSetDataset:
             X_test = _read_counts(arrays, predicted, n_test, n_terms)
             train = _read_sets(arrays, "train", n_train, n_classes)
             test = _read_sets(arrays, predicted, n_test, n_classes)
+            order = training_classes_first(train.class_ids, n_classes)
+            n_train_classes = int(np.count_nonzero(train.class_sizes))
     except (KeyError, ValueError, EOFError, zipfile.BadZipFile) as error:
         raise DataFormatError(file, f"the counts cannot be read: {error}") from error
-    if np.any(train.class_sizes == 0):
-        raise DataFormatError(file, "a class of the counts has no training document")
-    ids = {name: i for i, name in enumerate(read_names(file.parent / "classes.txt.xz", n_classes))}
+    train, test = (_renumber(sets, np.argsort(order)) for sets in (train, test))
+    names = read_names(file.parent / "classes.txt.xz", n_classes)[order]
+    ids = {name: i for i, name in enumerate(names)}
     records = file.parent / f"{predicted}.jsonl.xz"
     languages = None
     if records.is_file():
@@ -112,10 +132,10 @@ def load_label_sets(path: Path) -> LabelSetDataset:
     classes = np.arange(len(ids))
     return LabelSetDataset(
         X_train,
-        train,
+        LabelSets(train.indptr, train.class_ids, np.arange(n_train_classes)),
         X_test,
         LabelSets(test.indptr, test.class_ids, classes),
-        n_classes,
+        n_train_classes,
         count_terms(texts, terms) if texts else None,
         languages,
         texts,
@@ -160,8 +180,42 @@ def _read_sets(arrays: Any, split: str, n_documents: int, n_classes: int) -> Lab
         raise ValueError(f"{split}_label_indptr does not fit {n_documents} documents")
     if len(ids) and not 0 <= ids.min() <= ids.max() < n_classes:
         raise ValueError(f"{split}_labels must be from 0 to {n_classes - 1}")
-    owners = np.repeat(np.arange(n_documents), np.diff(indptr))
-    return LabelSets(indptr, ids[np.lexsort((ids, owners))], np.arange(n_classes))
+    return _renumber(LabelSets(indptr, ids, np.arange(n_classes)), np.arange(n_classes))
+
+
+def _renumber(sets: LabelSets, new_ids: NDArray[np.int64]) -> LabelSets:
+    """Give classes other ids, ascending within a document."""
+    ids = new_ids[sets.class_ids]
+    order = np.lexsort((ids, sets.document_ids))
+    return LabelSets(sets.indptr, ids[order], np.arange(len(new_ids)))
+
+
+def _load_extreme(train_path: Path, test_path: Path) -> LabelSetDataset:
+    """Load two files of the Extreme Classification Repository, values as they are."""
+    train = read_extreme(train_path, replicate=False)
+    test = read_extreme(test_path, replicate=False, unlabelled="keep")  # they count as misses
+    if train.X.shape[1] != test.X.shape[1]:
+        raise DataFormatError(
+            test_path,
+            f"the header promises {test.X.shape[1]} terms, that of {train_path.name} "
+            f"{train.X.shape[1]}; the files do not belong together",
+        )
+    trained, tested = train.label_sets, test.label_sets
+    n_classes = len(trained.classes)
+    classes = np.concatenate([trained.classes, np.setdiff1d(tested.classes, trained.classes)])
+    order = np.argsort(classes)
+    new_ids = order[np.searchsorted(classes, tested.classes, sorter=order)]
+    tested = _renumber(tested, new_ids)
+    return LabelSetDataset(
+        train.X,
+        LabelSets(trained.indptr, trained.class_ids, np.arange(n_classes)),
+        test.X,
+        LabelSets(tested.indptr, tested.class_ids, np.arange(len(classes))),
+        n_classes,
+        None,
+        None,
+        n_unlabelled=train.n_unlabelled,
+    )
 
 
 def _read_records(

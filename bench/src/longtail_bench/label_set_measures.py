@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from longtail import metrics
 from longtail._labels import LabelSets
 from longtail.metrics import LabelBand, RankedSets
+from longtail.metrics.rankings import document_ndcg
 from longtail_bench.label_set_data import LabelSetDataset
 
 # F1@5 (mean of the documents' F1) and nDCG on the dev part of tib-subjects, German and English, all
@@ -42,8 +43,9 @@ def measure_label_sets(
     Returns
     -------
     measures : dict of str to float
-        By name, such as ``P@5``, from 0 to 1; ``never seen R@10`` is the share of the labels that
-        training never saw that are among the first ten.
+        By name, such as ``P@5``, from 0 to 1; ``all documents nDCG@5`` is ``all labels nDCG@5``
+        with 0 for a document without label, as published figures have it; ``never seen
+        R@10`` is the share of the labels that training never saw that are among the first ten.
     bands : tuple of LabelBand
         At 5, by class frequency.
     """
@@ -64,6 +66,10 @@ def measure_label_sets(
     class_sizes: dict[object, int] = dict(enumerate(sizes.tolist()))
     deep = metrics.label_frequency_report(everything, class_sizes, k=min(10, n_ranked))
     measures["never seen R@10"] = deep[0].recall
+    for k in (1, 3, 5):
+        name = f"all labels PSP@{k}"
+        measures[name] = metrics.psp_at_k(everything, propensity=propensity, k=k)
+    measures["all documents nDCG@5"] = float(np.mean(document_ndcg(everything, k=5)))
     measures |= _by_language(data, everything)
     return measures, tuple(metrics.label_frequency_report(everything, class_sizes, k=_BAND_DEPTH))
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from statistics import fmean
 
 from longtail_bench.presets import PRESETS, PaperRow
+from longtail_bench.published import PUBLISHED_SETS
 from longtail_bench.rows import MEMORY, OK, TEST, TIME_OUT, Row
 from longtail_bench.systems import SYSTEMS
 from longtail_bench.tables import Table
@@ -290,6 +291,7 @@ def _label_set_tables(entries: dict[str, list[Entry]]) -> list[Table]:
         label_band_table,
         label_set_table,
         published_table,
+        repository_table,
     )
 
     tables = []
@@ -297,6 +299,8 @@ def _label_set_tables(entries: dict[str, list[Entry]]) -> list[Table]:
         tables += [label_set_table(data, some), label_band_table(data, some)]
         published = published_table(data, some)
         tables += [] if published is None else [published]
+        if data.lower() in PUBLISHED_SETS:
+            tables.append(repository_table(PUBLISHED_SETS[data.lower()], some))
     return tables
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from longtail_bench.cli.show import LABEL_SET_MEASURES
 from longtail_bench.label_set_measures import PUBLISHED
+from longtail_bench.published import COLUMNS, PublishedSet
 from longtail_bench.report import MISSING, Entry
 from longtail_bench.tables import Table
 
@@ -103,6 +104,56 @@ def published_table(data: str, entries: Sequence[Entry]) -> Table | None:
         "depth and stands in the column nDCG@20.",
     )
     return Table(f"{data}: beside published figures", header, rows, notes)
+
+
+def repository_table(published: PublishedSet, entries: Sequence[Entry]) -> Table:
+    """Return what systems reached beside what others published, the best P@1 first."""
+    sources = list(dict.fromkeys(row.source for row in published.rows))
+    lines: list[tuple[tuple[float, ...], str, tuple[str, ...]]] = [
+        (row.values, f"{row.system} (published) [{sources.index(row.source) + 1}]", (MISSING,) * 2)
+        for row in published.rows
+    ]
+    shown = [entry for entry in entries if not entry.failure]
+    for entry in shown:
+        costs = (
+            f"{entry.mean(lambda row: row.fit_cpu_seconds):.1f}",
+            f"{entry.mean(lambda row: row.predict_cpu_seconds / row.n_test * 1e6):.0f}",
+        )
+        values = tuple(100 * _mean(entry, name) for name in COLUMNS.values())
+        lines.append((values, entry.title, costs))
+    rows = [
+        (title, *(MISSING if math.isnan(value) else f"{value:.2f}" for value in values), *costs)
+        for values, title, costs in sorted(lines, key=lambda line: -line[0][0])
+    ]
+    title = published.name
+    notes = [
+        "In percent. All labels are in the truth, also those that training never saw, and a "
+        "document without label counts as 0. PSP uses propensities with A = 0.55 and B = 1.5 on "
+        "the training counts. Times are CPU time over all threads, predict per document.",
+        *(f"[{i}] Quoted, not measured here: {source}." for i, source in enumerate(sources, 1)),
+    ]
+    if sizes := next((entry.row for entry in entries if entry.row.n_train), None):
+        title += (
+            f": {sizes.n_train:,} / {sizes.n_test:,} documents, {sizes.n_classes:,} classes with "
+            f"training documents, {sizes.n_terms:,} terms"
+        )
+        if sizes.fractions:
+            notes.append(
+                "The values of the files are not all whole numbers: LongTailClassifier takes them "
+                "for counts, as `fit --format xmc` does; systems that weigh terms take them as "
+                "weights, rows of unit length."
+            )
+        if sizes.n_unlabelled:
+            notes.append(
+                f"{sizes.n_unlabelled:,} training documents without a label were left out."
+            )
+    notes += [
+        f"{entry.title}: {(entry.failure.error or '').rstrip('.')}."
+        for entry in entries
+        if entry.failure
+    ]
+    header = ("", *COLUMNS, "fit, CPU s", "predict, CPU µs")
+    return Table(title, header, rows, tuple(notes))
 
 
 def _pair(f1: float, ndcg: float) -> tuple[str, str, str]:

@@ -45,6 +45,10 @@ class Row:
         All parameters with which it ran; empty where it did not get so far.
     n_train, n_test, n_classes, n_terms : int
         Sizes of the data.
+    n_unlabelled : int
+        Training documents that were left out because they have no label.
+    fractions : bool
+        Whether the values of the data are not all whole numbers.
     accuracy, top_5 : float
         Share of predicted documents whose true class is ranked first, or is one of the first five.
         A system that gives one class has NaN for the second.
@@ -97,6 +101,8 @@ class Row:
     n_test: int = 0
     n_classes: int = 0
     n_terms: int = 0
+    n_unlabelled: int = 0
+    fractions: bool = False
     accuracy: float = _NAN
     macro_f1: float = _NAN
     macro_f1_of_means: float = _NAN

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from longtail import metrics
 from longtail.datasets import CountDataset
-from longtail_bench.data import COUNTS
+from longtail_bench.data import COUNTS, find_extreme_files
 from longtail_bench.label_set_data import LabelSetDataset
 from longtail_bench.label_set_measures import measure_label_sets
 from longtail_bench.rows import Row
@@ -82,6 +82,8 @@ class LabelSetSplit:
             "n_test": data.X_test.shape[0],
             "n_classes": data.n_train_classes,
             "n_terms": n_terms,
+            "n_unlabelled": data.n_unlabelled,
+            "fractions": data.has_fractions,
         }
         arrays = {
             "n_classes": np.array(data.n_train_classes),
@@ -152,8 +154,12 @@ class Split:
 
 def digest_data(path: Path, columns: TableColumns | None = None) -> str:
     """Return the start of the SHA-256 of a data set, and of what is read of a table."""
-    with (path / COUNTS if path.is_dir() else path).open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256")
+    file = path / COUNTS if path.is_dir() else path
+    files = (find_extreme_files(path) if not file.exists() else None) or (file,)
+    digest = hashlib.sha256()
+    for file in files:
+        with file.open("rb") as stream:
+            hashlib.file_digest(stream, lambda: digest)
     if columns is not None:
         test = None if columns.test is None else digest_data(columns.test)
         digest.update(repr((columns.text, columns.label, columns.label_separator, test)).encode())

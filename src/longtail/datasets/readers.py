@@ -22,7 +22,7 @@ from longtail.datasets.rows import Rows, Rules, parse_block
 from longtail.datasets.streams import check_lines, line_blocks
 from longtail.exceptions import DataFormatError
 
-Unlabelled = Literal["error", "skip"]
+Unlabelled = Literal["error", "skip", "keep"]
 
 _LARGEST_TERM = np.iinfo(np.int32).max
 
@@ -50,8 +50,8 @@ def read_svmlight(
     replicate : bool, default=True
         Whether a document with several labels (``3,7 1:2``) becomes one row per label; otherwise it
         is one row, and `LabelledCounts.label_sets` has its labels.
-    unlabelled : {"error", "skip"}, default="error"
-        What to do with a document without label.
+    unlabelled : {"error", "skip", "keep"}, default="error"
+        What to do with a document without label; one that is kept has an empty label set.
     limits : Limits, optional
         What is refused; `limits.terms` where `n_terms` is not given.
 
@@ -80,14 +80,14 @@ def read_svmlight(
     first = 1 if zero_based is False else 0
     # With "auto" the last term of a one-based file must still be let through.
     last = most_terms - 1 if zero_based is True else most_terms
-    rules = _make_rules(unlabelled, svmlight=True, first_term=first, last_term=last)
+    rules = _make_rules(unlabelled, replicate, svmlight=True, first_term=first, last_term=last)
     rows = _read_file(path, line_blocks(path, limits=limits), 0, rules, limits)
     if zero_based == "auto":
         first = 0 if rows.lowest_term == 0 else 1
         if rows.highest_term >= most_terms + first:
             reason = f"terms 0 and {most_terms} both occur; n_terms={most_terms} has no column"
             raise DataFormatError(path, f"{reason} for both, pass a larger one or none")
-    return _assemble(rows, first, n_terms, replicate)
+    return _assemble(rows, first, n_terms, replicate, unlabelled)
 
 
 def read_lshtc(
@@ -112,8 +112,8 @@ def read_lshtc(
     replicate : bool, default=True
         Whether a document with several labels becomes one row per label, as in the paper; otherwise
         it is one row, and `LabelledCounts.label_sets` has its labels.
-    unlabelled : {"error", "skip"}, default="error"
-        What to do with a document without label.
+    unlabelled : {"error", "skip", "keep"}, default="error"
+        What to do with a document without label; one that is kept has an empty label set.
     limits : Limits, optional
         What is refused; `limits.terms` where `n_terms` is not given.
 
@@ -136,13 +136,13 @@ def read_lshtc(
     >>> counts.y.tolist(), counts.documents.tolist(), counts.X.toarray().tolist()
     ([32, 545], [0, 0], [[0.0, 1.0, 2.0], [0.0, 1.0, 2.0]])
     """
-    rules = _make_rules(unlabelled, last_term=_count_columns(n_terms, limits) - 1)
+    rules = _make_rules(unlabelled, replicate, last_term=_count_columns(n_terms, limits) - 1)
     line, blocks = split_first_line(line_blocks(path, limits=limits))
     if is_header(line):
         rows = _read_file(path, blocks, 1, rules, limits)
     else:
         rows = _read_file(path, chain([line], blocks), 0, rules, limits)
-    return _assemble(rows, 0, n_terms, replicate)
+    return _assemble(rows, 0, n_terms, replicate, unlabelled)
 
 
 def read_extreme(
@@ -164,9 +164,9 @@ def read_extreme(
     replicate : bool, default=True
         Whether a document with several labels becomes one row per label; otherwise it is one row,
         and `LabelledCounts.label_sets` has its labels.
-    unlabelled : {"skip", "error"}, default="skip"
+    unlabelled : {"skip", "error", "keep"}, default="skip"
         What to do with a document without label; the files have some. Those left out are counted in
-        ``n_unlabelled``.
+        ``n_unlabelled``; one that is kept has an empty label set.
     limits : Limits, optional
         What is refused.
 
@@ -193,6 +193,7 @@ def read_extreme(
     n_documents, n_terms, n_labels = read_header(path, line, limits)
     rules = _make_rules(
         unlabelled,
+        replicate,
         last_term=n_terms - 1,
         first_label=0,
         last_label=n_labels - 1,
@@ -205,7 +206,7 @@ def read_extreme(
             "it may be cut short"
         )
         raise DataFormatError(path, reason, line=1)
-    return _assemble(rows, 0, n_terms, replicate)
+    return _assemble(rows, 0, n_terms, replicate, unlabelled)
 
 
 def _read_file(
@@ -259,15 +260,17 @@ def _read_file(
     )
 
 
-def _assemble(rows: Rows, first_term: int, n_terms: int | None, replicate: bool) -> LabelledCounts:
-    """Build the count matrix, one row per document and label, or per document that has labels."""
+def _assemble(
+    rows: Rows, first_term: int, n_terms: int | None, replicate: bool, unlabelled: Unlabelled
+) -> LabelledCounts:
+    """Build the count matrix, one row per document and label, or per document that is kept."""
     X = rows.X
     n_documents = X.shape[0]
     n_terms = max(rows.highest_term + 1 - first_term, 0) if n_terms is None else n_terms
     X.indices -= np.int32(first_term)
     X = csr_array((X.data, X.indices, X.indptr), shape=(n_documents, n_terms))
     documents = np.repeat(np.arange(n_documents), rows.label_counts)
-    labelled = rows.label_counts > 0
+    labelled = (rows.label_counts > 0) | (unlabelled == "keep")
     if replicate and not np.all(rows.label_counts == 1):
         X = X[documents]
     elif not np.all(labelled):
@@ -313,8 +316,10 @@ def _count_columns(n_terms: int | None, limits: Limits) -> int:
     return n_terms
 
 
-def _make_rules(unlabelled: Unlabelled, **allowed: Any) -> Rules:
+def _make_rules(unlabelled: Unlabelled, replicate: bool, **allowed: Any) -> Rules:
     """Return what a format allows, with how many labels a document must have."""
-    if unlabelled not in ("error", "skip"):
-        raise ValueError(f"unlabelled must be 'error' or 'skip'; got {unlabelled!r}.")
+    if unlabelled not in ("error", "skip", "keep"):
+        raise ValueError(f"unlabelled must be 'error', 'skip' or 'keep'; got {unlabelled!r}.")
+    if unlabelled == "keep" and replicate:
+        raise ValueError("unlabelled='keep' needs replicate=False: a row per label has a label.")
     return Rules(fewest_labels=1 if unlabelled == "error" else 0, **allowed)

@@ -36,7 +36,8 @@ class Baseline(ClassifierMixin, BaseEstimator):
     classes_ : ndarray of shape (n_classes,)
         Labels, sorted; a class id is a place in it.
     weighting_ : TfidfTransformer
-        Fitted weights of terms: `(1 + ln count) * idf`, rows of unit length. Absent where the
+        Fitted weights of terms: `(1 + ln count) * idf`, rows of unit length; values that are not
+        whole numbers are weights already and are only brought to unit length. Absent where the
         baseline works on the counts themselves.
     """
 
@@ -80,7 +81,7 @@ class Baseline(ClassifierMixin, BaseEstimator):
             )
         X = self._check_counts(X)
         if self._weighted:
-            self.weighting_ = TfidfTransformer(sublinear_tf=True).fit(X)
+            self.weighting_ = _make_weighting(X).fit(X)
         X = self._weigh(X)  # the counts may go before learning begins
         self._fit_weighted(X, class_numbers.astype(np.int64))
         return self
@@ -212,7 +213,7 @@ class LabelSetBaseline(Baseline):
         self.classes_ = np.arange(labels.shape[1])
         X = self._check_counts(X)
         if self._weighted:
-            self.weighting_ = TfidfTransformer(sublinear_tf=True).fit(X)
+            self.weighting_ = _make_weighting(X).fit(X)
         X = self._weigh(X)  # the counts may go before learning begins
         self._fit_sets(X, labels)
         return self
@@ -227,6 +228,13 @@ class LabelSetBaseline(Baseline):
                 shape=(n_documents, len(self.classes_)),
             ),
         )
+
+
+def _make_weighting(X: csr_array[Any]) -> TfidfTransformer:
+    """Return what weighs terms; the logarithm of a weight below 1/e would turn its sign."""
+    if np.any(X.data % 1):
+        return TfidfTransformer(use_idf=False)
+    return TfidfTransformer(sublinear_tf=True)
 
 
 class _Counter:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from longtail_bench.cli.bench import bench
 from longtail_bench.cli.beyond_memory import beyond_memory
 from longtail_bench.cli.honesty import honesty
+from longtail_bench.cli.published import published
 from longtail_bench.cli.scale import scale
 from longtail_bench.cli.serving import serve
 from longtail_bench.cli.speed import cold_start, growth, speed
@@ -13,7 +14,10 @@ from longtail_bench.cli.workers import workers
 
 __all__ = ["bench"]
 
-COMMANDS = (speed, growth, scale, workers, beyond_memory, cold_start, honesty, serve, stream)
+COMMANDS = (
+    *(speed, growth, scale, workers, beyond_memory, cold_start, honesty, serve, stream),
+    published,
+)
 
 for command in COMMANDS:
     bench.command()(command)

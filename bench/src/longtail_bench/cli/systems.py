@@ -30,19 +30,7 @@ def run_systems(
     """Run systems, say what each reached as soon as it is there, and print the tables."""
     selected = list(SYSTEMS) if systems == "all" else systems.split(",")
     data_sets = list(names or find_data_sets(folder))
-    try:
-        with progress() as update:
-            rows = run(
-                data_sets,
-                selected,
-                progress=update,
-                data_folder=folder,
-                on_row=lambda row: print_note(summarise(row)),
-                **options,
-            )
-    except KeyboardInterrupt:
-        print_note(f"stopped; finished rows are in {options['out']}, the same command goes on.")
-        sys.exit(130)
+    rows = run_and_note(data_sets, selected, data_folder=folder, **options)
     if as_json:
         print_json([json.loads(row.to_json()) for row in rows])
         return
@@ -53,6 +41,22 @@ def run_systems(
         else:
             print_measurements(name, results)
     say(f"Rows are in {options['out']}; `longtail bench report {options['out']}` makes tables.")
+
+
+def run_and_note(data_sets: Sequence[str], systems: Sequence[str], **options: Any) -> list[Row]:
+    """Run systems and say what each reached as soon as it is there; Ctrl-C ends the command."""
+    try:
+        with progress() as update:
+            return run(
+                data_sets,
+                systems,
+                progress=update,
+                on_row=lambda row: print_note(summarise(row)),
+                **options,
+            )
+    except KeyboardInterrupt:
+        print_note(f"stopped; finished rows are in {options['out']}, the same command goes on.")
+        sys.exit(130)
 
 
 def summarise(row: Row) -> str:
