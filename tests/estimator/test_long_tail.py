@@ -377,6 +377,15 @@ def test_unknown_classes_that_cannot_be_expected():
         classifier.expect_unknown(0.5)
 
 
+@pytest.mark.parametrize("every", [2, 3, 10])
+def test_documents_that_do_not_tell_classes_apart(every, caplog):
+    """One text with two labels: where what counts cannot be learned, a fit goes on and says so."""
+    y = np.where(np.arange(4000) % every == 0, "a", "b")
+    classifier = LongTailClassifier(random_state=0).fit(np.ones((4000, 6)), y)
+    assert set(classifier.predict(np.ones((2, 6)))) == {"b"}
+    assert ("do not differ enough to learn" in caplog.text) == (every == 10)
+
+
 def test_recalibration_with_classes_that_the_model_lacks(tmp_path):
     rng = np.random.default_rng(0)
     topics = rng.dirichlet(np.full(60, 0.08), 30)

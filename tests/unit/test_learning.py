@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -14,10 +12,8 @@ from longtail.sparse import CountMatrix
 from longtail.statistics.classes import ClassStatistics
 from longtail.training import pairwise as learning
 from longtail.training.pairwise import (
-    Objective,
     adversary_differences,
     fit_pairwise_scorer,
-    minimise,
     pair_differences,
     svm_objective,
 )
@@ -116,7 +112,8 @@ def test_gradient_and_hessian_are_those_of_finite_differences(seed):
         slope = (ahead.value - behind.value) / (2 * step)
         assert here.gradient[j] == pytest.approx(slope, rel=1e-5, abs=1e-5)
         bend = (ahead.gradient - behind.gradient) / (2 * step)
-        np.testing.assert_allclose(here.hessian[j], bend, rtol=1e-5, atol=1e-5)
+        lower = slice(j + 1)  # the triangle that is filled
+        np.testing.assert_allclose(here.hessian[j, lower], bend[lower], rtol=1e-5, atol=1e-5)
 
 
 @settings(deadline=None, max_examples=60)
@@ -131,20 +128,6 @@ def test_the_gradient_vanishes(differences, C):
     # The Hessian is at least the identity, so the value is at most |gradient|^2 / 2 too high.
     assert 0.5 * end.gradient @ end.gradient <= 1e-6 * end.value
     assert end.value <= C * len(differences)  # what no weights at all would cost
-
-
-def test_a_step_that_leads_too_far_is_shortened():
-    def objective(weights):
-        root = math.sqrt(1.0 + weights[0] ** 2)  # full steps from |w| > 1 lead ever further away
-        slope, bend = weights[0] / root + 1e-3 * weights[0], root**-3 + 1e-3
-        value = root + 0.5e-3 * weights[0] ** 2
-        return Objective(value, np.array([slope]), np.array([[bend]]))
-
-    start = np.array([30.0])
-    here = objective(start)
-    full = start - np.linalg.solve(here.hessian, here.gradient)
-    assert objective(full).value > here.value
-    assert abs(minimise(objective, start)[0]) < 1e-5
 
 
 def test_swapped_pairs_give_the_same_weights():

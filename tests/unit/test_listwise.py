@@ -7,7 +7,7 @@ import pytest
 
 from longtail.scoring.features import Contributions
 from longtail.sparse import CountMatrix
-from longtail.training.listwise import fit_feature_weights, fit_term_weights, listwise_loss
+from longtail.training.listwise import fit_feature_weights, fit_term_weights, listwise_objective
 from longtail.training.sampling import draw_labels, hold_out
 from tests import oracle_score as oracle
 from tests.conftest import single_labels
@@ -20,15 +20,50 @@ def make_features(seed=0, n_documents=80, width=5):
     return (features * [1.0, 100.0, 0.01]).astype(np.float32)
 
 
+def listwise_loss(weights, features, decay):
+    """Value and gradient, by features as they are."""
+    return listwise_objective(weights, features, np.ones(len(weights)), decay)[:2]
+
+
 @pytest.mark.parametrize("decay", [1e-3, 0.1])
 def test_listwise_weights_are_stationary(decay):
     features = make_features()
     weights = fit_feature_weights(features, decay)
     scales = features.std(axis=(0, 1), dtype=np.float64)
     value, gradient = listwise_loss(weights * scales, features / scales, decay)
-    assert gradient == pytest.approx(np.zeros(3), abs=1e-4)
+    assert gradient == pytest.approx(np.zeros(3), abs=1e-6)
     assert value < listwise_loss(np.zeros(3), features / scales, decay)[0] - 0.01
     assert weights[0] > 0 > weights[1]
+
+
+@pytest.mark.parametrize("low_high", [(-0.1, 0.2), (0.0, 0.0), (0.3, 0.5), (-9.0, 9.0)])
+def test_listwise_weights_keep_their_bounds(low_high):
+    """At a bound the gradient points outwards, elsewhere it is zero: the optimum of the box."""
+    features = make_features()
+    bounds = [(-np.inf, np.inf), (low_high[0] / 100.0, low_high[1] / 100.0), (-np.inf, 20.0)]
+    weights = fit_feature_weights(features, 1e-3, bounds)
+    scales = features.std(axis=(0, 1), dtype=np.float64)
+    _, gradient = listwise_loss(weights * scales, features / scales, 1e-3)
+    for weight, slope, (low, high) in zip(weights, gradient, bounds, strict=True):
+        assert low <= weight <= high
+        assert slope >= -1e-6 or weight == pytest.approx(high)
+        assert slope <= 1e-6 or weight == pytest.approx(low)
+
+
+def test_gradient_and_hessian_are_those_of_finite_differences():
+    features = make_features(5).astype(float)
+    scales = features.std(axis=(0, 1))
+    weights, shift = np.array([0.5, -0.2, 0.9]), 1e-6
+
+    def at(change):
+        return listwise_objective(weights + change, features, scales, 0.01)
+
+    here = at(0.0)
+    for j, unit in enumerate(np.eye(3)):
+        ahead, behind = at(shift * unit), at(-shift * unit)
+        assert here.gradient[j] == pytest.approx((ahead.value - behind.value) / (2 * shift))
+        bend = (ahead.gradient - behind.gradient) / (2 * shift)
+        assert here.hessian[j, : j + 1] == pytest.approx(bend[: j + 1])
 
 
 def test_listwise_weights_beat_their_neighbours():

@@ -71,6 +71,16 @@ def test_too_few_documents_change_nothing():
     assert mixture.residuals.tolist() == [[1, 1], *[[0, 0]] * 4]
 
 
+def test_candidates_that_do_not_differ_leave_the_plain_mixture(caplog):
+    """A part that is the same everywhere has no scale; times ln n_c it still differs."""
+    parts, correct, candidates = make_parts()
+    values = np.ones_like(parts.values) * np.arange(1, N_PARTS + 1)
+    mixture = fit_mixture(PairParts(parts.scores, values, parts.log_sizes), correct, candidates)
+    assert not mixture.features.any()
+    assert mixture.residuals.tolist() == [[1, 1], *[[0, 0]] * 4]
+    assert "do not differ enough" in caplog.text
+
+
 def test_the_size_itself_counts_alike_for_all():
     learned = fit_mixture(*make_parts(3 * MIN_BENT))
     assert learned.features[0, SIZE] != 0

@@ -6,20 +6,22 @@ make an array of their own say so (`allocating_kernel`). Which rows a kernel wor
 caller's business. With ``NUMBA_DISABLE_JIT=1`` all of them run in Python. What is compiled is kept
 on the disk (`cache`).
 
-============== ==================================================================
-`types`        the named tuples
-`sorting`      sorting, binary search, counting sort by class
-`statistics`   sums of the documents of each class
-`weighting`    document vectors; query pruning
-`features`     the six features of a (document, class) pair
-`paper`        the ten features of Table 1 of the paper
-`scoring`      the linear score of pairs
-`quantization` from a linear scorer to the inverted index
-`search`       the classes that may be among the highest, from the index
-`ranking`      top-k
-`sampling`     random draws
-`listwise`     term weights
-`pairwise`     squared hinge loss of pairs
-`residuals`    logistic regression of each class
-============== ==================================================================
+================ ================================================================
+`types`          the named tuples
+`elementary`     exponential and logarithm
+`sorting`        sorting, binary search, counting sort by class
+`statistics`     sums of the documents of each class
+`weighting`      document vectors; query pruning
+`features`       the six features of a (document, class) pair
+`paper`          the ten features of Table 1 of the paper
+`scoring`        the linear score of pairs
+`quantization`   from a linear scorer to the inverted index
+`search`         the classes that may be among the highest, from the index
+`ranking`        top-k
+`sampling`       random draws
+`listwise`       softmax loss of lists; term weights
+`pairwise`       squared hinge loss of pairs
+`linear_algebra` small systems of equations
+`residuals`      logistic regression of each class
+================ ================================================================
 """

@@ -66,6 +66,14 @@ if _config.DISABLE_JIT:
         """Shift 16 bits right."""
         return np.uint16(value >> by)
 
+    def bits_of(value: Any) -> Any:
+        """Return the bits of a float64 as an integer."""
+        return np.float64(value).view(np.int64)
+
+    def from_bits(bits: Any) -> Any:
+        """Return the float64 of these bits."""
+        return np.int64(bits).view(np.float64)
+
 else:
 
     def kernel(function: Any, **options: Any) -> Any:
@@ -98,3 +106,21 @@ else:
             return builder.lshr(*arguments)
 
         return uint16(uint16, uint16), generate
+
+    @_intrinsic
+    def bits_of(_context: Any, _value: Any) -> Any:
+        """Return the bits of a float64 as an integer."""
+
+        def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+            return builder.bitcast(arguments[0], context.get_value_type(numba.types.int64))
+
+        return numba.types.int64(numba.types.float64), generate
+
+    @_intrinsic
+    def from_bits(_context: Any, _bits: Any) -> Any:
+        """Return the float64 of these bits."""
+
+        def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+            return builder.bitcast(arguments[0], context.get_value_type(numba.types.float64))
+
+        return numba.types.float64(numba.types.int64), generate

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
+from longtail._kernels.elementary import log
 from longtail._kernels.jit import allocating_kernel, inlined, kernel, subroutine
 from longtail._kernels.sizes import N_PAPER_FEATURES as N_FEATURES
 from longtail._kernels.sorting import find_term
@@ -19,13 +18,13 @@ CENTROID_DISTANCE = 8  # column of the ninth feature, the only one that is no su
 def add_term_features(count, length, idf, rarity, relative_length, features):
     """Add one shared term to the nine features that are sums over shared terms (Table 1)."""
     share = count / length
-    features[0] += math.log(1.0 + count)
-    features[1] += math.log(1.0 + rarity)
+    features[0] += log(1.0 + count)
+    features[1] += log(1.0 + rarity)
     features[2] += idf
     features[3] += share * idf
-    features[4] += math.log(1.0 + share)
-    features[5] += math.log(1.0 + share * idf)
-    features[6] += math.log(1.0 + share * rarity)
+    features[4] += log(1.0 + share)
+    features[5] += log(1.0 + share * idf)
+    features[6] += log(1.0 + share * rarity)
     features[7] += 1.0
     features[9] += idf * 2.0 * count / (count + 0.25 + 0.75 * relative_length)
 

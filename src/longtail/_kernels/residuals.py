@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
+from longtail._kernels.elementary import exp, log
 from longtail._kernels.jit import inlined, kernel, subroutine
 from longtail._kernels.sorting import sort_keys
 
@@ -40,8 +39,8 @@ def fill_log_odds(scores, rows, block, log_odds):
             total = 0.0
             for other in range(first, stop):
                 if other != pair:
-                    total += math.exp(scores[other] - highest)
-            log_odds[pair] = scores[pair] - highest - math.log(total)
+                    total += exp(scores[other] - highest)
+            log_odds[pair] = scores[pair] - highest - log(total)
 
 
 @subroutine
@@ -54,10 +53,10 @@ def solve_dual(alpha, log_odds, square, cost):
     """
     ceiling = square * cost
     low, high = -log_odds - ceiling, -log_odds  # the gap has opposite signs there
-    r = math.log((alpha + 1e-9) / (cost - alpha + 1e-9)) if alpha > 0.0 else min(-log_odds, 0.0)
+    r = log((alpha + 1e-9) / (cost - alpha + 1e-9)) if alpha > 0.0 else min(-log_odds, 0.0)
     r = min(max(r, low), high)
     for _ in range(_MAX_STEPS):
-        share = 1.0 / (1.0 + np.exp(-r))  # of numpy: infinite, not an error, without the compiler
+        share = 1.0 / (1.0 + exp(-r))
         gap = r + log_odds + ceiling * share
         if gap > 0.0:
             high = r
@@ -68,7 +67,7 @@ def solve_dual(alpha, log_odds, square, cost):
             r = 0.5 * (low + high)
         if abs(gap) < _SMALLEST_GAP:
             break
-    return cost / (1.0 + np.exp(-r))
+    return cost / (1.0 + exp(-r))
 
 
 @inlined

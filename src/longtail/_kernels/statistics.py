@@ -10,6 +10,7 @@ import math
 
 import numpy as np
 
+from longtail._kernels.elementary import log
 from longtail._kernels.jit import kernel, subroutine
 from longtail._kernels.sorting import sort_keys
 
@@ -19,7 +20,7 @@ def term_frequency(count, sublinear):
     """Return the count, or 1 + ln of a count above one (below, that would turn negative)."""
     count = np.float64(count)  # the logarithm of a float32 would be one
     if sublinear and count > 1.0:
-        return 1.0 + math.log(count)
+        return 1.0 + log(count)
     return count
 
 

@@ -279,6 +279,45 @@ class LossSums(NamedTuple):
     hessians: Array
 
 
+class Lists(NamedTuple):
+    """Row of each list's document, columns of its candidates, label first, and what it counts."""
+
+    rows: Array
+    columns: Array
+    weights: Array
+
+
+class PairParts(NamedTuple):
+    """Scores, parts of scores and ln n_c of (document, candidate) pairs."""
+
+    scores: Array
+    values: Array
+    log_sizes: Array
+
+
+class Coordinates(NamedTuple):
+    """Of which row of sizes and which part each change is, and the scale of each part."""
+
+    size_rows: Array
+    part_ids: Array
+    scales: Array
+
+
+class SoftmaxScratch(NamedTuple):
+    """Of one list: features (n_columns, n), scores (n_columns,), mean of the features (n,)."""
+
+    features: Array
+    scores: Array
+    mean: Array
+
+
+class SoftmaxSums(NamedTuple):
+    """Gradient (n,) and Hessian (n, n), of which the lower triangle is filled."""
+
+    gradient: Array
+    hessian: Array
+
+
 class AdaGrad(NamedTuple):
     """Learning rate, weight decay, and the squared gradients of each term so far."""
 

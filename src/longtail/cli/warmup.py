@@ -55,7 +55,8 @@ def compile_for_counts(update: Update) -> None:
         X, y = _make_counts(Path(folder) / "counts.svm")
     X = 2 * X
     kinds = (DoubleSamplingClassifier, LongTailClassifier)
-    _run_all([partial(fit_and_predict, kind(random_state=0, n_jobs=1)) for kind in kinds], update)
+    fits = [partial(fit_and_predict, kind(random_state=0, n_jobs=1)) for kind in kinds]
+    _run_all([*fits, _fit_lists], update)
 
 
 def _run_all(calls: list[Callable[[], Any]], update: Update) -> None:
@@ -96,6 +97,7 @@ def _list_calls(folder: Path) -> Iterator[Callable[[], Any]]:
         for matrix in (X, 2 * X):
             yield partial(_fit_and_use, kind(random_state=0, n_jobs=1), matrix, y, folder)
     yield lambda: _search_many_classes(X, y)
+    yield _fit_lists
     labels = [f"class {i % 12}" for i in range(240)]
     texts = [f"made up text {i % 12} of number {i % 7} and {i % 12 * 5}" for i in range(240)]
     for options in ({}, {"vectorizer__char_ngram_range": (3, 4)}):
@@ -108,6 +110,20 @@ def _fit_and_use(classifier: Any, documents: Any, labels: Any, folder: Path) -> 
     _use(classifier.fit(documents, labels), documents, labels, folder)
     if hasattr(classifier, "refine"):
         classifier.partial_fit(documents[:2], labels[:2]).refine(documents, labels)
+
+
+def _fit_lists() -> None:
+    """Learn feature weights and a mixture, for which the made-up documents are too few."""
+    import numpy as np
+
+    from longtail.training.listwise import fit_feature_weights
+    from longtail.training.mixture import MIN_MIXED, N_FEATURES, N_PARTS, PairParts, fit_mixture
+
+    fit_feature_weights(np.zeros((1, 2, N_FEATURES), np.float32))
+    pairs = (MIN_MIXED, 2)
+    parts = PairParts(np.zeros(pairs), np.zeros((*pairs, N_PARTS)), np.zeros(pairs))
+    candidates = np.tile(np.arange(2), (MIN_MIXED, 1))
+    fit_mixture(parts, candidates == 0, candidates)
 
 
 def _search_many_classes(X: Any, y: Any) -> None:

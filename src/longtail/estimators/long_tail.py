@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from longtail._elementary import log
 from longtail._labels import LabelSets, Multilabel, find_sets, flat_labels
 from longtail._validation import (
     cap_candidates,
@@ -331,8 +332,7 @@ class LongTailClassifier(_LongTailChecks):
         unknown = ~has_known_term(state, counts)
         if unknown.any():
             class_ids[unknown], shares = self._largest_classes(state, class_ids.shape[1])
-            with np.errstate(divide="ignore"):  # a class without documents has -inf
-                scores[unknown] = np.log(shares)
+            scores[unknown] = log(shares)  # a class without documents has -inf
         decisions = scatter_rows(class_ids, scores, n_classes, missing=-np.inf)
         return decisions[:, 1] - decisions[:, 0] if n_classes == 2 else decisions
 

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from longtail._elementary import log
 from longtail._kernels.features import SMALLEST_SIZE
 from longtail.scoring.linear import LinearScorer, add_scorers
 from longtail.sparse import CountMatrix, Floats, Integers, gather_rows, offsets_from_lengths
@@ -111,7 +112,7 @@ class ClassNames:
         Its bonus is that by which candidates are found.
         """
         weight, slope, bonus = name_weights.tolist()
-        factors = weight + slope * np.log(np.maximum(class_sizes, SMALLEST_SIZE))
+        factors = weight + slope * log(np.maximum(class_sizes, SMALLEST_SIZE))
         of_entries = np.repeat(factors.astype(np.float32), np.diff(self.indptr))
         return LinearScorer(
             self.indptr,

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from longtail._elementary import log
 from longtail.serve.predictions import describe_label
 from longtail.serve.problems import Problem
 from longtail.serve.served_model import Snapshot
@@ -94,12 +95,12 @@ def top_terms(snapshot: Snapshot, row: int) -> tuple[Integers, Any]:
     statistics = snapshot.sum_class(row)
     terms = statistics.indices
     frequencies = statistics.document_frequencies[terms]
-    idf = np.log((1.0 + snapshot.n_labels) / (1.0 + frequencies)) + 1.0
+    idf = log((1.0 + snapshot.n_labels) / (1.0 + frequencies)) + 1.0
     weights = statistics.centroid_sums * idf
     learned = getattr(snapshot.model, "term_weights_", None)
     if learned is not None:
         weights = weights * learned[terms]
-    norm = float(np.linalg.norm(weights)) or 1.0
+    norm = float(np.sqrt((weights * weights).sum())) or 1.0
     order = np.lexsort((terms, -weights))[:N_TERMS]
     return terms[order], weights[order] / norm
 

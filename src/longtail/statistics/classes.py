@@ -321,7 +321,7 @@ def _total_count(rows: CountMatrix, document_ids: Integers) -> float:
     times = np.bincount(document_ids, minlength=rows.n_documents)
     if np.all(times == 1):
         return float(rows.data.sum(dtype=np.float64))
-    return float(np.repeat(times, np.diff(rows.indptr)) @ rows.data.astype(np.float64))
+    return float((np.repeat(times, np.diff(rows.indptr)) * rows.data.astype(np.float64)).sum())
 
 
 def _sum_by_class(indptr: Integers, values: Integers) -> Integers:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from longtail._caching import cached_property
+from longtail._elementary import log
 from longtail.sparse import (
     Floats,
     Integers,
@@ -49,7 +50,7 @@ class Corpus:
 
     def _idf_of(self, frequencies: Integers) -> Floats:
         documents = np.maximum(self.n_documents, frequencies)
-        return np.asarray(np.log((1.0 + documents) / (1.0 + frequencies)) + 1.0)
+        return np.asarray(log((1.0 + documents) / (1.0 + frequencies)) + 1.0)
 
     @cached_property
     def rarity(self) -> Floats:

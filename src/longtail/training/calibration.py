@@ -17,9 +17,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 from sklearn.isotonic import IsotonicRegression
 
+from longtail._elementary import exp, log
 from longtail._kernels.residuals import fill_log_odds
 from longtail._kernels.types import Block, ListRows
 from longtail.metrics.calibration import expected_calibration_error
@@ -287,8 +287,8 @@ def label_log_odds(scores: Floats) -> Floats:
     highest = others[:, :1]
     total = np.zeros(len(scores))
     for column in others.T:  # one by one: the bits of a sum over rows depend on how many there are
-        total += np.exp(column - highest[:, 0])
-    log_odds = scores - highest - np.log(total)[:, None]
+        total += exp(column - highest[:, 0])
+    log_odds = scores - highest - log(total)[:, None]
     return np.clip(log_odds, -LARGEST_LOG_ODDS, LARGEST_LOG_ODDS)
 
 
@@ -308,5 +308,5 @@ def fit_map(log_odds: Floats, correct: NDArray[np.bool_]) -> tuple[Floats, Float
 def _apply_map(log_odds: Floats, knots: Floats, probabilities: Floats) -> Floats:
     """Read probabilities off a map."""
     if not len(knots):
-        return np.asarray(expit(log_odds))
+        return 1.0 / (1.0 + exp(-log_odds))
     return np.interp(log_odds, knots, probabilities)

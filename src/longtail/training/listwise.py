@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 
+from longtail._elementary import exp, log
 from longtail._kernels import listwise as kernels
-from longtail._kernels.types import AdaGrad, Contributions, ListScratch
+from longtail._kernels.types import (
+    AdaGrad,
+    Contributions,
+    ListScratch,
+    SoftmaxScratch,
+    SoftmaxSums,
+)
 from longtail._progress import advance
 from longtail.sparse import CountMatrix, Floats, Integers
+from longtail.training.newton import Objective, minimise
 
 FIRST_SQUARED_GRADIENT = 1e-2  # of AdaGrad: bounds the first step of a term to the learning rate
 # What a document adds to the squared gradients of its terms, in three passes: 0.66 to 0.92 each on
@@ -27,7 +35,7 @@ def fit_feature_weights(
     """Fit feature weights so that the first class of each row wins a softmax over its row.
 
     Minimises the mean of -ln softmax(features @ w)[0] plus `decay` * |w|^2, on features divided by
-    their standard deviation, with L-BFGS.
+    their standard deviation.
 
     Parameters
     ----------
@@ -44,30 +52,35 @@ def fit_feature_weights(
         Weights of the features as they are.
     """
     scales = features.std(axis=(0, 1), dtype=np.float64) + 1e-9
-    # A row's common part cannot matter; without it a feature that never differs is exactly 0.
-    scaled = (features - features[:, :1]) / scales
-
-    def loss(weights: Floats) -> tuple[float, Floats]:
-        return listwise_loss(weights, scaled, decay)
-
-    scaled_bounds = None if bounds is None else np.asarray(bounds) * scales[:, None]
-    result = minimize(
-        loss, np.zeros(len(scales)), jac=True, method="L-BFGS-B", bounds=scaled_bounds
+    weights = minimise(
+        lambda weights: listwise_objective(weights, features, scales, decay),
+        np.zeros(len(scales)),
+        None if bounds is None else np.asarray(bounds) * scales[:, None],
     )
-    return np.asarray(result.x / scales)
+    return np.asarray(weights / scales)
 
 
-def listwise_loss(weights: Floats, features: Floats, decay: float) -> tuple[float, Floats]:
-    """Return the penalised softmax loss of the first column of each row, and its gradient."""
-    scores = features @ weights
-    scores -= scores.max(axis=1, keepdims=True)
-    shares = np.exp(scores)
-    totals = shares.sum(axis=1)
-    value = float(np.mean(np.log(totals) - scores[:, 0]) + decay * weights @ weights)
-    shares /= totals[:, None]
-    shares[:, 0] -= 1.0
-    gradient = np.einsum("nq,nqd->d", shares, features) / len(features) + 2.0 * decay * weights
-    return value, gradient
+def listwise_objective(
+    weights: Floats, features: NDArray[Any], scales: Floats, decay: float
+) -> Objective:
+    """Return the penalised softmax loss of the first column of each row, by scaled features.
+
+    A row's common part cannot matter: features count less those of the first column, so that one
+    that never differs is exactly 0.
+    """
+    n_columns, n_features = features.shape[1:]
+    sums = SoftmaxSums(2.0 * decay * weights, 2.0 * decay * np.eye(n_features))
+    loss = kernels.sum_feature_losses(
+        np.ascontiguousarray(features), scales, weights, new_scratch(n_columns, n_features), sums
+    )
+    return Objective(loss + decay * float((weights * weights).sum()), sums.gradient, sums.hessian)
+
+
+def new_scratch(n_columns: int, n_features: int) -> SoftmaxScratch:
+    """Return the scratch of a softmax over lists of this size."""
+    return SoftmaxScratch(
+        np.empty((n_columns, n_features)), np.empty(n_columns), np.empty(n_features)
+    )
 
 
 def fit_term_weights(
@@ -112,7 +125,7 @@ def fit_term_weights(
     squared_gradients = np.full(rows.n_terms, FIRST_SQUARED_GRADIENT)
     if before is not None:
         weights, n_learned_on = before
-        log_weights = np.log(weights)
+        log_weights = log(weights)
         squared_gradients += SQUARED_GRADIENT_OF_DOCUMENT * n_learned_on
     optimizer = AdaGrad(learning_rate, decay, squared_gradients)
     factors = np.empty(int(np.diff(rows.indptr).max(initial=0)))
@@ -134,7 +147,7 @@ def fit_term_weights(
         advance("term weights", start, len(documents))
         batch = slice(start, start + block)
         step(batch, contributions_of(batch))  # without a name: it would live on beside the next
-    return np.exp(log_weights)
+    return exp(log_weights)
 
 
 def _documents_in_block(rows: CountMatrix, documents: Integers) -> int:

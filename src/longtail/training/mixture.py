@@ -9,18 +9,23 @@ has seen.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import logging
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve
 
+from longtail._elementary import log
+from longtail._kernels import types as kernel_types
 from longtail._kernels.features import SMALLEST_SIZE
+from longtail._kernels.listwise import sum_mixture_losses
+from longtail._kernels.types import Coordinates, Lists, SoftmaxSums
 from longtail.scoring.features import N_BY_SIZE, SCORE_FEATURE_NAMES, SIZE, weigh_by_size
 from longtail.scoring.linear import ClassResiduals
 from longtail.sparse import Floats, Integers
+from longtail.training.listwise import new_scratch
+from longtail.training.newton import NotDefiniteError, Objective, minimise
 
 N_FEATURES = len(SCORE_FEATURE_NAMES)
 N_PARTS = N_FEATURES + 2  # and the weights and the bias of the residual
@@ -39,9 +44,7 @@ SMALLEST_SPREAD = 0.5  # standard deviation of ln n_c from which on the size cou
 
 SMALLEST_FACTOR = 0.1  # of a residual that can be told from what it was scaled to
 
-BLOCK = 1_024  # documents
-MAX_STEPS = 50  # of Newton's method; ten are the rule
-LAST_STEP = 1e-5  # the error after it is about its square
+_LOGGER = logging.getLogger("longtail")
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,7 +159,7 @@ class Mixture:
 
 def log_sizes(class_sizes: Integers) -> Floats:
     """Return ln n_c, as the size feature has it."""
-    return np.asarray(np.log(np.maximum(class_sizes, SMALLEST_SIZE)))
+    return log(np.maximum(class_sizes, SMALLEST_SIZE))
 
 
 def fit_mixture(
@@ -195,18 +198,28 @@ def fit_mixture(
         used[:, SIZE] = used[1:] = False
     scales = listed.values.std(axis=(0, 1)) + 1e-9
     del listed
+    size_rows, part_ids = np.divmod(np.flatnonzero(used), n_parts)
     task = _Softmax(
-        parts,
-        rows,
-        columns,
-        _list_weights(candidates[rows, columns[:, 0]]),
+        kernel_types.PairParts(
+            # The residual counts once before anything is learned.
+            parts.scores + parts.values[:, :, N_FEATURES] + parts.values[:, :, N_FEATURES + 1],
+            np.ascontiguousarray(parts.values),
+            np.ascontiguousarray(parts.log_sizes),
+        ),
+        Lists(np.ascontiguousarray(rows), columns, _list_weights(candidates[rows, columns[:, 0]])),
+        Coordinates(size_rows, part_ids, scales),
         PRIOR / len(rows),
-        scales,
-        np.flatnonzero(used),
     )
-    changes = np.zeros(N_BY_SIZE * n_parts)
-    changes[task.used] = _minimise(task)
-    changes = changes.reshape(N_BY_SIZE, n_parts) / scales
+    changes = np.zeros(used.shape)
+    try:
+        changes[used] = minimise(task, np.zeros(len(part_ids)))
+    except NotDefiniteError:
+        _LOGGER.warning(
+            "the candidates of the held-out documents do not differ enough to learn how much "
+            "features and residuals count: they count as learned."
+        )
+        return Mixture()
+    changes /= scales
     of_features, of_residuals, of_names = np.split(changes, [N_FEATURES, N_PARTS], axis=1)
     unchanged = Mixture()
     return Mixture(
@@ -239,81 +252,28 @@ def _list_weights(labels: Integers) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class _Softmax:
-    """The loss of changes to the mixture, block by block of lists, the label first in each.
+    """The penalised loss of changes to the mixture, over lists.
 
     Changes are in units of the standard deviation of what they multiply: a part, times what its
-    row depends on; `used` says which of these there are.
+    row depends on.
     """
 
-    parts: PairParts
-    rows: Integers
-    columns: Integers
-    weights: Floats
+    parts: kernel_types.PairParts
+    lists: Lists
+    coordinates: Coordinates
     decay: float
-    scales: Floats
-    used: Integers
 
-    def blocks(self, changes: Floats) -> Iterator[tuple[Floats, Floats, Floats, Floats]]:
-        """Give, for each block, changed scores, scaled parts, the rows of sizes, list weights."""
-        table = np.zeros(N_BY_SIZE * len(self.scales))
-        table[self.used] = changes
-        for start in range(0, len(self.rows), BLOCK):
-            block = slice(start, start + BLOCK)
-            parts = self.parts[self.rows[block, None], self.columns[block]]
-            # The residual counts once before anything is learned.
-            scores = parts.scores + parts.values[:, :, N_FEATURES:N_PARTS].sum(axis=2)
-            values = parts.values / self.scales
-            by_size = np.stack(
-                [weigh_by_size(row, parts.log_sizes) for row in np.eye(N_BY_SIZE)], axis=2
-            )
-            factors = by_size @ table.reshape(N_BY_SIZE, len(self.scales))
-            scores += np.einsum("nqp,nqp->nq", values, factors)
-            yield scores, values, by_size, self.weights[block]
-
-    def loss(self, changes: Floats) -> float:
-        """Return the penalised loss."""
-        total = self.decay * float(changes @ changes)
-        for scores, _, _, weights in self.blocks(changes):
-            total += float(weights @ _softmax(scores)[1])
-        return total
-
-    def newton_step(self, changes: Floats) -> Floats:
-        """Return the gradient divided by the Hessian matrix."""
-        n = N_BY_SIZE * len(self.scales)
-        gradient, hessian = np.zeros(n), np.zeros((n, n))
-        for scores, values, by_size, weights in self.blocks(changes):
-            shares, _ = _softmax(scores)
-            crossed = by_size[:, :, :, None] * values[:, :, None]
-            crossed = crossed.reshape(*shares.shape, n)
-            means = np.matmul(shares[:, None], crossed)[:, 0]
-            gradient += weights @ (means - crossed[:, 0])
-            flat = crossed.reshape(-1, n)
-            hessian += (flat * (shares * weights[:, None]).reshape(-1, 1)).T @ flat
-            hessian -= (means * weights[:, None]).T @ means
-        used = hessian[np.ix_(self.used, self.used)] + 2.0 * self.decay * np.eye(len(changes))
-        slope = gradient[self.used] + 2.0 * self.decay * changes
-        return np.asarray(cho_solve(cho_factor(used), slope))
-
-
-def _softmax(scores: Floats) -> tuple[Floats, Floats]:
-    """Return the share of each class of a list, and -ln of the first one's."""
-    scores = scores - scores.max(axis=1, keepdims=True)
-    shares = np.exp(scores)
-    totals = shares.sum(axis=1)
-    return shares / totals[:, None], np.log(totals) - scores[:, 0]
-
-
-def _minimise(task: _Softmax) -> Floats:
-    """Minimise the loss by Newton's method from no change; a step that overshoots is halved."""
-    changes = np.zeros(len(task.used))
-    loss = task.loss(changes)
-    for _ in range(MAX_STEPS):
-        step = task.newton_step(changes)
-        if np.abs(step).max() < LAST_STEP:
-            return changes - step
-        lowered = task.loss(changes - step)
-        while lowered > loss:
-            step /= 2.0
-            lowered = task.loss(changes - step)
-        changes, loss = changes - step, lowered
-    return changes
+    def __call__(self, changes: Floats) -> Objective:
+        """Return loss, gradient and Hessian."""
+        n = len(changes)
+        sums = SoftmaxSums(2.0 * self.decay * changes, 2.0 * self.decay * np.eye(n))
+        loss = sum_mixture_losses(
+            self.parts,
+            self.lists,
+            self.coordinates,
+            changes,
+            new_scratch(self.lists.columns.shape[1], n),
+            sums,
+        )
+        penalty = self.decay * float((changes * changes).sum())
+        return Objective(loss + penalty, sums.gradient, sums.hessian)

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
+from longtail._elementary import log
 from longtail.retrieval.index import build_index
 from longtail.retrieval.search import search
 from longtail.scoring.linear import LinearScorer
@@ -92,7 +93,7 @@ def find_similar(
     grams, counts = builder.finish(TermSelection())
     n_targets = len(term_ids)
     frequencies = np.bincount(counts[:n_targets].indices, minlength=grams.n_terms)
-    idf = np.log((1.0 + n_targets) / (1.0 + frequencies)) + 1.0
+    idf = log((1.0 + n_targets) / (1.0 + frequencies)) + 1.0
     targets = weight_documents(CountMatrix.from_matrix(counts[:n_targets]), idf, n_jobs)
     queries = weight_documents(CountMatrix.from_matrix(counts[n_targets:]), idf, n_jobs)
     scorer = LinearScorer.without_bias(targets.rows.indptr, targets.rows.indices, targets.weights)

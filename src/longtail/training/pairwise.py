@@ -6,9 +6,8 @@ feature.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,15 +21,10 @@ from longtail.scoring.features import group_by_class
 from longtail.scoring.paper import FEATURES, as_paper_classes
 from longtail.sparse import CountMatrix, Floats
 from longtail.statistics.classes import ClassStatistics
+from longtail.training.newton import Objective, minimise
 from longtail.training.sampling import PairSample
 
 PAIR_CHUNK = 1 << 14  # pairs summed up by themselves; fixed, so that sums are the same bits
-
-_TOLERANCE = 1e-12  # of the SVM's objective; the last steps are exact, so that it costs one pass
-
-_SMALLEST_SHARE = 1e-4  # of the decrease that a step promises
-
-_MAX_STEPS = 100
 
 
 @dataclass(frozen=True)
@@ -144,7 +138,9 @@ def fit_pairwise_scorer(
     Each feature is divided by its largest absolute difference first. Without an intercept a swapped
     pair, difference and label negated, is the same constraint: the order inside a pair cannot
     matter. The problem is LIBLINEAR's with squared hinge loss: over scaled differences d with
-    labels l, minimise |w|^2 / 2 + C sum max(0, 1 - l w @ d)^2.
+    labels l, minimise |w|^2 / 2 + C sum max(0, 1 - l w @ d)^2. It is quadratic as long as no pair's
+    margin crosses 1, so that Newton's method arrives after about a dozen steps, each of which reads
+    the pairs once.
 
     Parameters
     ----------
@@ -178,14 +174,6 @@ def fit_pairwise_scorer(
     return PairwiseScorer(weights=weights / scales, scales=scales)
 
 
-class Objective(NamedTuple):
-    """A convex function at one point: its value, gradient and Hessian."""
-
-    value: float
-    gradient: Floats
-    hessian: Floats
-
-
 def svm_objective(
     weights: Floats,
     differences: NDArray[Any],
@@ -195,7 +183,8 @@ def svm_objective(
 ) -> Objective:
     """Return |w|^2 / 2 + C sum max(0, 1 - w @ d)^2 over scaled differences d, all labels +1.
 
-    The loss has no second derivative where a pair's margin is exactly 1; there it counts as 0.
+    The loss has no second derivative where a pair's margin is exactly 1; there it counts as 0. Of
+    the Hessian only the lower triangle is filled.
     """
     n_chunks, n_features = -(-len(differences) // PAIR_CHUNK), len(weights)
     sums = LossSums(
@@ -210,43 +199,8 @@ def svm_objective(
         PAIR_CHUNK * np.arange(n_chunks + 1),
         n_jobs,
     )
-    lower = sums.hessians.sum(axis=0)
     return Objective(
-        value=float(0.5 * weights @ weights + C * sums.losses.sum()),
+        value=float(0.5 * (weights * weights).sum() + C * sums.losses.sum()),
         gradient=weights + 2.0 * C * sums.gradients.sum(axis=0),
-        hessian=np.eye(n_features) + 2.0 * C * (lower + np.tril(lower, -1).T),
+        hessian=np.eye(n_features) + 2.0 * C * sums.hessians.sum(axis=0),
     )
-
-
-def minimise(objective: Callable[[Floats], Objective], start: Floats) -> Floats:
-    """Minimise a strongly convex function of few variables by Newton's method.
-
-    The SVM's function is quadratic as long as no pair's margin crosses 1, so that the method
-    arrives after a finite number of steps, about a dozen, each of which reads the pairs once.
-
-    Parameters
-    ----------
-    objective : callable
-        Gives an `Objective` for weights.
-    start : ndarray of shape (n_features,)
-        Where to begin.
-
-    Returns
-    -------
-    ndarray of shape (n_features,), float64
-        A further step would lower the value by less than a part in 10^12.
-    """
-    weights, here = start, objective(start)
-    for _ in range(_MAX_STEPS):
-        step = np.linalg.solve(here.hessian, -here.gradient)
-        decrease = -float(here.gradient @ step)  # twice what a quadratic function would lose
-        if not decrease > _TOLERANCE * here.value:
-            break
-        length, there = 1.0, objective(weights + step)
-        # Where the function bends more than the Hessian knew, the full step may lead too far. The
-        # tolerance is for rounding, which alone may lift the value once the step is short.
-        while there.value > (1.0 + _TOLERANCE) * here.value - _SMALLEST_SHARE * length * decrease:
-            length /= 2.0
-            there = objective(weights + length * step)
-        weights, here = weights + length * step, there
-    return weights

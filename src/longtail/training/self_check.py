@@ -36,6 +36,7 @@ from longtail._constants import (
     SCORERS,
     WHOLE_QUERY,
 )
+from longtail._elementary import log
 from longtail._kernels.sizes import N_BENDS
 from longtail._labels import LabelSets
 from longtail.scoring.names import FIRST_NAME_WEIGHTS
@@ -263,4 +264,4 @@ def share_bonus(n_held_out: int, n_empty: int) -> float:
     n_empty : int
         Classes without documents in the fitted model.
     """
-    return -float(np.log(max(1.0, n_empty / n_held_out)))
+    return -float(log(max(1.0, n_empty / n_held_out)))

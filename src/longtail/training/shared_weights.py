@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from longtail._elementary import log
 from longtail._kernels.types import Contributions
 from longtail._labels import LabelSets
 from longtail.retrieval.index import build_index
@@ -233,7 +234,7 @@ def _draw_for_unreached(lists: ClassLists, sample: SampledLabels, config: FitCon
         config.n_jobs,
     )
     kept = lists.classes[unreached, :-n_uniform]
-    multiplicities = np.full(drawn.shape, np.log((n_classes - 1) / n_uniform), np.float32)
+    multiplicities = np.full(drawn.shape, log((n_classes - 1) / n_uniform), np.float32)
     for column in range(1, kept.shape[1]):  # a class that is in the list as itself counts once
         multiplicities[drawn == kept[:, column : column + 1]] = -np.inf
     classes, log_multiplicities = lists.classes.copy(), lists.log_multiplicities.copy()

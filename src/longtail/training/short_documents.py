@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from longtail._constants import LARGEST_SLOPE
+from longtail._elementary import exp, log
 from longtail.sparse import CountMatrix, Floats, Integers, offsets_from_lengths
 from longtail.training.sampling import random_keys
 
@@ -88,7 +89,7 @@ def doubt_short(
     if not is_short.any():
         return probabilities
     doubted = probabilities.copy()
-    odds = np.exp(-slope * shortness[is_short]).reshape(-1, *[1] * (probabilities.ndim - 1))
+    odds = exp(-slope * shortness[is_short]).reshape(-1, *[1] * (probabilities.ndim - 1))
     capped = np.minimum(probabilities[is_short], LARGEST_PROBABILITY)
     doubted[is_short] = odds * capped / (odds * capped + 1.0 - capped)
     return doubted
@@ -114,7 +115,7 @@ def fit_slope(
 
     def is_too_steep(slope: float) -> bool:
         doubted = doubt_short(probabilities, lengths, short_length, slope)
-        return float(shortness @ (correct - doubted)) >= 0.0
+        return float((shortness * (correct - doubted)).sum()) >= 0.0
 
     # The likelihood has one maximum: where so many are correct as are expected, each counted by how
     # short it is.
@@ -129,4 +130,4 @@ def fit_slope(
 
 def _measure_shortness(lengths: Integers, short_length: float) -> Floats:
     """Return the logarithm of how many times shorter than `short_length` documents are, if any."""
-    return np.asarray(np.maximum(0.0, np.log(short_length / np.maximum(lengths, 1))))
+    return np.asarray(np.maximum(0.0, log(short_length / np.maximum(lengths, 1))))
