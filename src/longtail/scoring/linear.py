@@ -12,6 +12,7 @@ length-normalised.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -31,7 +32,7 @@ from longtail.scoring.weighting import (
     Profile,
     WeightedDocuments,
 )
-from longtail.sparse import CountMatrix, Floats, Integers, gather_rows
+from longtail.sparse import CountMatrix, Floats, Integers, gather_rows, offsets_from_lengths
 from longtail.splicing import RowSplice
 
 SMALLEST_TABLE = 1 << 12  # slots: 16 kB, which the fastest cache holds
@@ -187,6 +188,7 @@ def score_pairs(
     none = ClassResiduals.none(0)
     once = Rescoring(
         documents.weights[:0],
+        documents.weights[:0],
         documents.totals[:0],
         none.indptr,
         none.indices,
@@ -236,6 +238,7 @@ def score_pairs_with_residuals(
     outputs = PairScores(np.empty(classes.shape), np.empty(classes.shape))
     rescoring = Rescoring(
         documents.weights,
+        documents.residual_inputs,
         documents.totals,
         residuals.indptr,
         residuals.indices,
@@ -353,9 +356,18 @@ class ClassResiduals:
             self.indptr, self.indices, self.weights, np.zeros_like(self.biases), self.biases
         )
 
+    def scale(self, of_weights: Floats, of_biases: Floats) -> ClassResiduals:
+        """Return the same weights and biases times factors of shape (n_classes,)."""
+        of_entries = np.repeat(of_weights.astype(np.float32), np.diff(self.indptr))
+        return replace(self, weights=self.weights * of_entries, biases=self.biases * of_biases)
+
     def raise_biases(self, added: Floats) -> ClassResiduals:
         """Return the same weights with higher biases."""
         return replace(self, biases=self.biases + added)
+
+    def slice_classes(self, first: int, last: int) -> ClassResiduals:
+        """Return classes that follow each other, where no other class has weights."""
+        return replace(self, indptr=self.indptr[first : last + 1], biases=self.biases[first:last])
 
     def gather_classes(self, sources: Integers) -> ClassResiduals:
         """Return a class for each source: that class's weights, or none where it is -1."""
@@ -386,4 +398,21 @@ def splice_residuals(
         splice.entries(first.indices, second.indices),
         splice.entries(first.weights, second.weights),
         splice.rows(first.biases, second.biases),
+    )
+
+
+def add_residuals(first: ClassResiduals, second: ClassResiduals) -> ClassResiduals:
+    """Return the sum of two learned rows for each class."""
+    total = add_scorers(first.as_scorer, second.as_scorer)
+    return ClassResiduals(total.indptr, total.indices, total.weights, total.biases)
+
+
+def join_classes(parts: Sequence[ClassResiduals]) -> ClassResiduals:
+    """Put the rows of ranges of classes together."""
+    sizes = [np.diff(rows.indptr) for rows in parts]
+    return ClassResiduals(
+        offsets_from_lengths(np.concatenate(sizes)),
+        np.concatenate([rows.indices for rows in parts]),
+        np.concatenate([rows.weights for rows in parts]),
+        np.concatenate([rows.biases for rows in parts]),
     )
