@@ -1,7 +1,9 @@
 """What pages say works: examples in docstrings, blocks of Python, commands and options."""
 
+import contextlib
 import doctest
 import importlib.util
+import io
 import pkgutil
 import re
 import shlex
@@ -19,7 +21,7 @@ from longtail.exceptions import NoKnownTermWarning
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
-BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+PYTHON = re.compile(r"^```python\n(.*?)^```(?:\n\n```text\n(.*?)^```)?", re.DOTALL | re.MULTILINE)
 COMMAND = re.compile(r"^[ \t]+(?:\$ )?(?:[^|#\n]*\| )?(longtail [a-z-].*)$", re.MULTILINE)
 LINK = re.compile(r"\[[^\]]*\]\(([^)#:\s]+)(?:#[^)]*)?\)")
 MODULES = sorted(
@@ -38,9 +40,15 @@ def has_examples(name):
 
 
 def python_blocks(page):
-    """Return the blocks of a page, without those whose first line says why they are not run."""
-    blocks = [code for language, code in BLOCK.findall(page.read_text()) if language == "python"]
-    return [block for block in blocks if not block.startswith("# not run by the tests: ")]
+    """Return the blocks of a page, each with what it prints according to the page, if that is said.
+
+    Without those whose first line says why they are not run.
+    """
+    return [
+        (code, printed)
+        for code, printed in PYTHON.findall(page.read_text())
+        if not code.startswith("# not run by the tests: ")
+    ]
 
 
 def commands(page):
@@ -61,17 +69,21 @@ def test_examples_of_docstrings(name, tmp_path, monkeypatch):
     assert results.failed == 0
 
 
+@pytest.mark.filterwarnings("ignore::longtail.exceptions.NoKnownTermWarning")
 @pytest.mark.parametrize("page", [page for page in PAGES if python_blocks(page)], ids=name_page)
 def test_blocks_of_python(page, tmp_path, monkeypatch):
-    """Every block runs, one after the other, in an empty folder."""
+    """Every block runs, one after the other, in an empty folder, and prints what the page says."""
     monkeypatch.chdir(tmp_path)
     if page.stem in ("README", "choosing-parameters"):  # the same on fewer documents
         monkeypatch.setattr(datasets, "load_wordnet", lambda: shorten(whole_set()))
         # One gloss has no term of so few documents; all of them know a term of each.
         warnings.simplefilter("ignore", NoKnownTermWarning)
     names = {"__name__": name_page(page)}
-    for block in python_blocks(page):
-        exec(compile(block, page.name, "exec"), names)
+    for block, printed in python_blocks(page):
+        with contextlib.redirect_stdout(io.StringIO()) as output:
+            exec(compile(block, page.name, "exec"), names)
+        if printed:
+            assert output.getvalue() == printed
     check_names(page.stem, names)
 
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from longtail.exceptions import ModelFileError
     from longtail.results import TopK
     from longtail.teaching import Teacher, load
+    from longtail.text import TextVectorizer
 
 __version__ = "0.2.0"
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "ModelFileError",
     "Teacher",
     "TextClassifier",
+    "TextVectorizer",
     "TopK",
     "__version__",
     "load",
@@ -32,6 +34,7 @@ _MODULES = {
     "ModelFileError": "longtail.store",
     "Teacher": "longtail.teaching",
     "TextClassifier": "longtail.estimators",
+    "TextVectorizer": "longtail.text",
     "TopK": "longtail.estimators",
     "load": "longtail.teaching",
 }

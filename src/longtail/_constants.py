@@ -7,6 +7,9 @@ from __future__ import annotations
 
 # Counts that are whole numbers need no fraction; others are rounded to 2^-32.
 FRACTION_BITS = 32
+# How many documents a document counts as is rounded to 2^-24; then float64 holds sums of 2^29 such
+# weights exactly, in any order.
+WEIGHT_BITS = 24
 WHOLE_QUERY = 1 << 30  # postings per class: more than the terms of any document
 LABEL_FORMS = ("labels", "lists", "sparse indicator", "dense indicator")
 MAX_LABEL = 10_000  # characters of a label in a journal, which is small beside what it may cost

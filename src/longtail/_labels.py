@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from longtail._caching import cached_property
 from longtail._columns import as_labels, is_missing, join_labels, show_label
 from longtail._constants import LABEL_FORMS, MAX_COLUMNS
-from longtail.sparse import Integers, check_sparse, gather_rows, offsets_from_lengths
+from longtail.sparse import Floats, Integers, check_sparse, gather_rows, offsets_from_lengths
 
 Multilabel = bool | Literal["auto"]
 
@@ -66,6 +66,10 @@ class LabelSets:
         Labels, sorted.
     form : LabelForm
         The form they came in.
+    weights : ndarray of shape (n_pairs,), float64, or None
+        How many documents each pair counts as in the sums of its class; None where all are 1.
+    costs : ndarray of shape (n_pairs,), float64, or None
+        What the loss of each pair counts where something is learned; None where all count 1.
 
     Examples
     --------
@@ -78,12 +82,16 @@ class LabelSets:
     class_ids: Integers
     classes: NDArray[Any]
     form: LabelForm = field(default_factory=LabelForm)
+    weights: Floats | None = None
+    costs: Floats | None = None
 
     @classmethod
-    def single(cls, class_ids: ArrayLike, classes: NDArray[Any]) -> LabelSets:
+    def single(
+        cls, class_ids: ArrayLike, classes: NDArray[Any], weights: Floats | None = None
+    ) -> LabelSets:
         """Return sets of one label each."""
         ids = np.asarray(class_ids, np.int64)
-        return cls(np.arange(len(ids) + 1, dtype=np.int64), ids, classes)
+        return cls(np.arange(len(ids) + 1, dtype=np.int64), ids, classes, weights=weights)
 
     @property
     def n_documents(self) -> int:
@@ -122,14 +130,44 @@ class LabelSets:
     def gather(self, documents: Integers) -> LabelSets:
         """Return the sets of the given documents, in their order; the classes stay."""
         indptr, entries = gather_rows(self.indptr, documents)
-        return LabelSets(indptr, self.class_ids[entries], self.classes, self.form)
+        return self._select(indptr, entries)
 
     def slice_documents(self, documents: slice) -> LabelSets:
         """Return the sets of documents that follow each other; the classes stay."""
         first, last, _ = documents.indices(self.n_documents)
         indptr = self.indptr[first : last + 1]
-        ids = self.class_ids[indptr[0] : indptr[-1]]
-        return LabelSets(indptr - indptr[0], ids, self.classes, self.form)
+        return self._select(indptr - indptr[0], slice(indptr[0], indptr[-1]))
+
+    def _select(self, indptr: Integers, pairs: Integers | slice | NDArray[np.bool_]) -> LabelSets:
+        """Return some pairs, which the offsets distribute to documents."""
+        return replace(
+            self,
+            indptr=indptr,
+            class_ids=self.class_ids[pairs],
+            weights=None if self.weights is None else self.weights[pairs],
+            costs=None if self.costs is None else self.costs[pairs],
+        )
+
+    def with_weights(self, weights: Floats | None) -> LabelSets:
+        """Return the same labels with pairs that count as so many documents; none where it is 0."""
+        if weights is None:
+            return self
+        before = np.concatenate([[0], np.cumsum(weights > 0)])
+        kept = self._select(before[self.indptr], weights > 0)
+        return replace(kept, weights=weights[weights > 0], costs=weights[weights > 0])
+
+    def with_class_weights(self, factors: Floats) -> LabelSets:
+        """Return the same labels with losses that count by the class of the pair."""
+        costs = factors[self.class_ids]
+        return replace(self, costs=costs if self.costs is None else self.costs * costs)
+
+    @cached_property
+    def document_costs(self) -> Floats:
+        """What the loss of each document counts where it is a negative: the mean of its pairs."""
+        if self.costs is None:
+            return np.ones(self.n_documents)
+        totals = np.bincount(self.document_ids, self.costs, self.n_documents)
+        return np.where(self.sizes > 0, totals / np.maximum(self.sizes, 1), 1.0)
 
     def gather_classes(self, class_ids: Integers) -> LabelSets:
         """Return the labels of some classes, ascending, which are numbered from 0 on."""
@@ -137,7 +175,8 @@ class LabelSets:
         new_ids[class_ids] = np.arange(len(class_ids))
         ids = new_ids[self.class_ids]
         before = np.concatenate([[0], np.cumsum(ids >= 0)])
-        return LabelSets(before[self.indptr], ids[ids >= 0], self.classes[class_ids], self.form)
+        kept = self._select(before[self.indptr], ids >= 0)
+        return replace(kept, class_ids=ids[ids >= 0], classes=self.classes[class_ids])
 
     def contain(self, classes: NDArray[Any]) -> NDArray[np.bool_]:
         """Return which class ids of each document's row, shape (n_documents, q), are its labels."""
@@ -152,7 +191,7 @@ class LabelSets:
     def with_classes(self, classes: NDArray[Any]) -> LabelSets:
         """Return the same labels as ids of other sorted classes, which have them all."""
         ids = np.searchsorted(classes, self.classes[self.class_ids])
-        return LabelSets(self.indptr, ids, classes, self.form)
+        return replace(self, class_ids=ids, classes=classes)
 
     def drop_unused_classes(self) -> LabelSets:
         """Leave out the classes that no document has."""
@@ -160,7 +199,7 @@ class LabelSets:
         if used.all():
             return self
         ids = (np.cumsum(used) - 1)[self.class_ids]
-        return LabelSets(self.indptr, ids, self.classes[used], self.form)
+        return replace(self, class_ids=ids, classes=self.classes[used])
 
     def to_lists(self) -> list[list[Any]]:
         """Return the labels of each document as a list, in the order of the classes."""
@@ -275,6 +314,15 @@ def replicate(X: Any, y: Labels) -> tuple[Any, NDArray[Any]]:
     if not isinstance(y, LabelSets):
         return X, y
     return (X[y.document_ids] if y.has_several else X), y.labels
+
+
+def weigh_documents(X: Any, labels: LabelSets, weights: Floats | None) -> tuple[Any, LabelSets]:
+    """Return documents whose pairs count as so many; without those whose every label counts 0."""
+    if weights is None:
+        return X, labels
+    weighed = labels.with_weights(weights)
+    kept = np.flatnonzero((weighed.sizes > 0) | (labels.sizes == 0))
+    return (X, weighed) if len(kept) == len(labels) else (X[kept], weighed.gather(kept))
 
 
 def _is_indicator(y: Any) -> bool:

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import numbers
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from longtail._columns import align_labels, as_labels, show_label
-from longtail._constants import MAX_COLUMNS
+from longtail._constants import MAX_COLUMNS, WEIGHT_BITS
 from longtail._labels import LabelForm, Labels, LabelSets
-from longtail.sparse import Integers
+from longtail._words import count
+from longtail.sparse import Floats, Integers
 
 MAX_PADDED_K = 1_000  # k may be above the number of classes, but not without limit
-MAX_WEIGHT = 1_000_000  # times that one document counts
+MAX_WEIGHT = 1_000_000  # documents that one counts as
 MAX_REPEATED = 1 << 28  # documents that weights may add up to
 
 
@@ -113,44 +117,174 @@ def check_not_texts(X: Any) -> None:
         )
 
 
-def check_documents_left(n_documents: int) -> None:
+def check_documents_left(n_documents: float) -> None:
     """Refuse to forget everything."""
-    if n_documents == 0:
+    if n_documents <= 0:
         raise ValueError("cannot forget the last document of a model; fit a new one instead.")
 
 
-def repeat_by_weight(X: Any, y: Labels, sample_weight: ArrayLike | None) -> tuple[Any, Labels]:
-    """Return each document as many times as it counts.
+def read_weights(sample_weight: Any, y: Any, labels: Labels) -> Floats | None:
+    """Return as how many documents each (document, label) pair counts; None where all are 1.
 
-    A model is made of sums of documents, so a document of weight 2 is that document twice.
+    Parameters
+    ----------
+    sample_weight : array-like of shape (n_documents,), or in the form of label sets, or None
+        A weight of each document; or one of each label, as a list of lists like `y`, or as a matrix
+        like an indicator matrix.
+    y : object
+        Labels as they were given: weights of labels stand in their order.
+    labels : ndarray or LabelSets
+        The same, read.
+
+    Returns
+    -------
+    ndarray of shape (n_pairs,), float64, or None
+        Multiples of 2^-24, so that their sums are exact in any order; no weight above 0 becomes 0.
+
+    Raises
+    ------
+    ValueError
+        If there is not one weight for each, or one is negative, infinite or too large.
     """
-    if sample_weight is None:
-        return X, y
+    if sample_weight is None or isinstance(sample_weight, PairWeights):
+        return None if sample_weight is None else sample_weight.values
+    if isinstance(labels, LabelSets) and _is_nested(sample_weight):
+        weights = _read_pair_weights(sample_weight, y, labels)
+    else:
+        weights = _as_numbers(sample_weight)
+        if weights.ndim != 1 or len(weights) != len(labels):
+            raise ValueError(
+                f"sample_weight must have one weight for each of the {len(labels)} documents; its "
+                f"shape is {weights.shape}."
+            )
+        if isinstance(labels, LabelSets):
+            weights = np.repeat(weights, labels.sizes)
+    if not np.all((weights >= 0) & (weights <= MAX_WEIGHT)):
+        raise ValueError(
+            "sample_weight must hold numbers from 0 to "
+            f"{MAX_WEIGHT}: as how many documents each counts. Leave it out if all count once."
+        )
+    quanta = np.rint(weights * 2.0**WEIGHT_BITS)
+    rounded = np.where(weights > 0, np.maximum(quanta, 1.0), 0.0) * 2.0**-WEIGHT_BITS
+    if len(rounded) and not rounded.any():
+        raise ValueError("sample_weight is zero for every document; at least one must count.")
+    return None if np.all(rounded == 1.0) else rounded
+
+
+@dataclass(frozen=True, eq=False)
+class PairWeights:
+    """Weights that `read_weights` has read already, in the order of the pairs of `LabelSets`."""
+
+    values: Floats | None
+
+
+def _as_numbers(sample_weight: Any) -> Floats:
+    """Return weights as an array of numbers."""
     try:
-        weights = np.asarray(sample_weight, dtype=np.float64)
-    except (TypeError, OverflowError) as error:
-        raise ValueError(f"sample_weight must hold whole numbers: {error}.") from None
-    if weights.ndim != 1 or len(weights) != len(y):
+        return np.asarray(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ValueError(f"sample_weight must hold numbers: {error}.") from None
+
+
+def _is_nested(sample_weight: Any) -> bool:
+    """Return whether there is a weight for each label of a document."""
+    if sp.issparse(sample_weight) or len(getattr(sample_weight, "shape", ())) == 2:
+        return True
+    is_list = isinstance(sample_weight, list | tuple)
+    return is_list and any(isinstance(row, list | tuple | np.ndarray) for row in sample_weight)
+
+
+def _read_pair_weights(sample_weight: Any, y: Any, labels: LabelSets) -> Floats:
+    """Return the weight of each pair, in the order of the label sets."""
+    if sp.issparse(sample_weight) or hasattr(sample_weight, "shape"):
+        matrix = sp.csr_array(sample_weight)
+        if matrix.shape != (labels.n_documents, len(labels.classes)):
+            raise ValueError(
+                "sample_weight must have the shape of the indicator matrix, "
+                f"{(labels.n_documents, len(labels.classes))}; it is {matrix.shape}."
+            )
+        return np.asarray(matrix[labels.document_ids, labels.class_ids], np.float64).ravel()
+    rows = list(sample_weight)
+    sets = [list(row) for row in y] if not sp.issparse(y) and not hasattr(y, "indptr") else []
+    if len(rows) != labels.n_documents or [len(row) for row in rows] != labels.sizes.tolist():
         raise ValueError(
-            f"sample_weight must have one weight for each of the {len(y)} documents; its shape is "
-            f"{weights.shape}."
+            "sample_weight must have a weight for each label of each document, in the form of y."
         )
-    if not np.all((weights >= 0) & (weights == np.rint(weights)) & (weights <= MAX_WEIGHT)):
+    if not sets or [len(row) for row in sets] != labels.sizes.tolist():
         raise ValueError(
-            "sample_weight must hold whole numbers: how many times each document counts, from 0 to "
-            f"{MAX_WEIGHT}. Multiply fractions until they are whole, or leave it out."
+            "sample_weight is a list of lists, so y must be one, too; for an indicator matrix give "
+            "a matrix of weights."
         )
-    if np.all(weights == 1):
-        return X, y
+    flat = _as_numbers([weight for row in rows for weight in row])
+    given = as_labels([label for row in sets for label in row])
+    # Within a document the labels of a set are ascending.
+    order = np.lexsort((np.searchsorted(labels.classes, given), labels.document_ids))
+    return flat[order]
+
+
+def read_class_weights(class_weight: Any, labels: LabelSets) -> Floats | None:
+    """Return what the losses of the documents of each class count; None where all count 1.
+
+    Parameters
+    ----------
+    class_weight : mapping of label to float, "balanced" or None
+        Of classes that are left out the losses count 1. "balanced" is n_documents / (n_classes *
+        documents of the class), as scikit-learn has it.
+    labels : LabelSets
+        Of the documents.
+    """
+    if class_weight is None:
+        return None
+    if isinstance(class_weight, str):
+        sizes = np.maximum(labels.class_sizes, 1)
+        return len(labels.class_ids) / (len(labels.classes) * sizes)
+    factors = np.ones(len(labels.classes))
+    given = as_labels(list(class_weight))
+    check_same_kind(given, labels.classes)
+    check_known(given, labels.classes)
+    factors[look_up(labels.classes, given)] = list(class_weight.values())
+    return factors
+
+
+def check_class_weight(class_weight: Any) -> None:
+    """Refuse what is neither "balanced" nor a mapping of label to positive number."""
+    if class_weight is None or (isinstance(class_weight, str) and class_weight == "balanced"):
+        return
+    if not isinstance(class_weight, Mapping):
+        raise ValueError(
+            f'class_weight must be "balanced", a dict of label to number, or None; got '
+            f"{class_weight!r}."
+        )
+    for label, weight in class_weight.items():
+        check_positive(f"class_weight[{label!r}]", weight)
+
+
+def weigh_rows(
+    X: Any, y: NDArray[Any], weights: Floats | None
+) -> tuple[Any, NDArray[Any], Floats | None]:
+    """Return each labelled row as many times as it counts, and the weight of a fraction.
+
+    A row of weight 2.5 is that row twice, and once with weight 0.5; the model can then forget them
+    one by one. The weights are None where all are 1.
+
+    Raises
+    ------
+    ValueError
+        If so many rows would be needed that they may not fit into memory.
+    """
+    if weights is None:
+        return X, y, None
     if weights.sum() > MAX_REPEATED:
         raise ValueError(
             f"sample_weight adds up to {weights.sum():.0f} documents; at most {MAX_REPEATED} can "
             "be counted. Divide the weights by a common factor."
         )
-    rows = np.repeat(np.arange(len(y)), weights.astype(np.int64))
-    if not len(rows):
-        raise ValueError("sample_weight is zero for every document; at least one must count.")
-    return X[rows], y.gather(rows) if isinstance(y, LabelSets) else y[rows]
+    times = np.ceil(weights).astype(np.int64)
+    rows = np.repeat(np.arange(len(y)), times)
+    of_rows = np.ones(len(rows))
+    ends = np.cumsum(times)[times > 0] - 1
+    of_rows[ends] = (weights - (times - 1))[times > 0]
+    return X[rows], y[rows], None if np.all(of_rows == 1.0) else of_rows
 
 
 def check_same_kind(y: NDArray[Any], classes: NDArray[Any]) -> None:
@@ -162,7 +296,7 @@ def check_same_kind(y: NDArray[Any], classes: NDArray[Any]) -> None:
     one_is_numeric = (y.dtype.kind in numeric) != (classes.dtype.kind in numeric)
     if one_is_numeric or ("b" in kinds and len(kinds) > 1):
         raise ValueError(
-            f"y has labels such as {show_label(y[0])}, but the model's classes are such as "
+            f"labels are such as {show_label(y[0])}, but the model's classes are such as "
             f"{show_label(classes[0])}; use labels of the same type."
         )
     if not kinds <= set("iuf") or np.result_type(y, classes).kind != "f":
@@ -198,8 +332,8 @@ def check_among(y: ArrayLike, classes: ArrayLike) -> None:
     unknown = np.setdiff1d(align_labels(as_labels(y), known), known)
     if len(unknown):
         raise ValueError(
-            f"y has {len(unknown)} label(s) that are not among the classes, such as "
-            f"{show_label(unknown[0])}."
+            f"{count(len(unknown), 'label')} {'is' if len(unknown) == 1 else 'are'} not among the "
+            f"classes{':' if len(unknown) == 1 else ', such as'} {show_label(unknown[0])}."
         )
 
 
@@ -225,7 +359,7 @@ def check_enough_classes(classes: NDArray[Any]) -> None:
     if len(classes) < 2:
         found = "".join(f", {label!r}" for label in classes.tolist())
         raise ValueError(
-            f"y has only {len(classes)} class{found}; at least 2 classes are needed. "
+            f"there is only {len(classes)} class{found}; at least 2 classes are needed. "
             "Add documents of another class."
         )
 

@@ -6,19 +6,28 @@ import html
 import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
+from longtail._words import count
 from longtail.sparse import Floats
 
+# What `predict` gives: an array of labels; or label sets, as lists or an indicator matrix. With all
+# three in the type every caller would have to tell them apart, though fit has decided which it is.
+Predicted = NDArray[Any] | Any
+
+_MAX_SHOWN = 10  # documents that a ranking prints
 _MAX_NAMED = 3  # terms that the line of those that most classes share names
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TopK:
     """The best classes of each document, best first; unpacks into classes and scores.
+
+    ``top[0]`` are the classes of the first document with their scores, ``top[:10]`` the first ten
+    documents; it prints as a list, and as a table in a notebook.
 
     Attributes
     ----------
@@ -31,6 +40,19 @@ class TopK:
     none : ndarray of shape (n_documents,), float64, or None
         Probability that no candidate is the class, whether the model has it or not; None where
         `scores` are not probabilities of which one at most is true.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail import TopK
+    >>> classes = np.array([["ship", "boat"], ["owl", ""]])
+    >>> top = TopK(classes, np.array([[0.7, 0.2], [0.9, -np.inf]]))
+    >>> top
+    TopK(2 documents, k=2)
+      0: ship 0.7, boat 0.2
+      1: owl 0.9
+    >>> top[0]
+    [('ship', 0.7), ('boat', 0.2)]
     """
 
     classes: NDArray[Any]
@@ -46,6 +68,79 @@ class TopK:
     def __iter__(self) -> Iterator[NDArray[Any]]:
         """Unpack into classes and scores."""
         return iter((self.classes, self.scores))
+
+    @overload
+    def __getitem__(self, document: int) -> list[tuple[Any, float]]: ...
+
+    @overload
+    def __getitem__(self, document: slice) -> TopK: ...
+
+    def __getitem__(self, document: int | slice) -> list[tuple[Any, float]] | TopK:
+        """Return the classes of a document, each with its score; or those of several documents."""
+        if isinstance(document, slice):
+            none = None if self.none is None else self.none[document]
+            return TopK(self.classes[document], self.scores[document], self.valid[document], none)
+        valid = self.valid[document]
+        labels, scores = self.classes[document][valid], self.scores[document][valid]
+        return list(zip(labels.tolist(), scores.tolist(), strict=True))
+
+    def to_pandas(self) -> Any:
+        """Return a DataFrame with a row for each candidate.
+
+        Its columns are `document` (from 0 on), `rank` (from 1 on), `class` and `score`. A document
+        without a candidate has no row.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+        """
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise ImportError("to_pandas needs the package pandas: pip install pandas") from error
+        documents, ranks = np.nonzero(self.valid)
+        columns = {
+            "document": documents,
+            "rank": ranks + 1,
+            "class": self.classes[self.valid],
+            "score": self.scores[self.valid],
+        }
+        return pd.DataFrame(columns)
+
+    def __repr__(self) -> str:
+        n_documents, k = self.scores.shape
+        lines = [f"TopK({count(n_documents, 'document')}, k={k})"]
+        for document, candidates in self._shown():
+            listed = ", ".join(
+                f"{_printable(str(label))} {score:.3g}" for label, score in candidates
+            )
+            lines.append(f"  {document}: {listed or 'no candidate'}")
+        return "\n".join([*lines, *self._left_out()])
+
+    def _repr_html_(self) -> str:
+        header = "<tr><th>document</th><th>rank</th><th>class</th><th>score</th></tr>"
+        rows = []
+        for document, candidates in self._shown():
+            for rank, (label, score) in enumerate(candidates, 1):
+                rows.append(
+                    f"<tr><td>{document}</td><td>{rank}</td><td>{html.escape(str(label))}</td>"
+                    f"<td>{score:.3g}</td></tr>"
+                )
+            if not candidates:
+                rows.append(f"<tr><td>{document}</td><td></td><td>no candidate</td><td></td></tr>")
+        more = "".join(f"<p>{line.strip()}</p>" for line in self._left_out())
+        return f"<table>{header}{''.join(rows)}</table>{more}"
+
+    def _shown(self) -> Iterator[tuple[int, list[tuple[Any, float]]]]:
+        """Yield the candidates of the documents that are shown."""
+        for document in range(min(len(self.scores), _MAX_SHOWN)):
+            yield document, self[document]
+
+    def _left_out(self) -> list[str]:
+        """Say how many documents are not shown."""
+        n_more = len(self.scores) - _MAX_SHOWN
+        return [f"  ... {n_more:,} more"] if n_more > 0 else []
 
 
 @dataclass(frozen=True)

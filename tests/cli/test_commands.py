@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import subprocess
 import sys
 
@@ -13,10 +15,9 @@ import scipy.sparse as sp
 from tests.conftest import make_problem
 
 
-def run(*arguments, code=0):
-    result = subprocess.run(
-        [sys.executable, "-m", "longtail", *map(str, arguments)], capture_output=True, text=True
-    )
+def run(*arguments, code=0, env=None):
+    command = [sys.executable, "-m", "longtail", *map(str, arguments)]
+    result = subprocess.run(command, capture_output=True, text=True, env=env)
     assert result.returncode == code, result.stderr
     return result
 
@@ -37,6 +38,25 @@ def lshtc_files(tmp_path):
 def test_help():
     assert "demo" in run("--help").stdout
     assert "paper" in run("bench", "--help").stdout
+
+
+@pytest.mark.parametrize("command", ["fit", "predict", "serve", "evaluate"])
+def test_help_fits_80_columns(command):
+    text = run(command, "--help", env={**os.environ, "COLUMNS": "80"}).stdout
+    assert "\N{HORIZONTAL ELLIPSIS}" not in text  # no option is cut
+    assert "<bool>" not in text  # a flag has no value, so no type
+    assert max(map(len, text.splitlines())) <= 80
+    if command == "serve":
+        assert "Needs longtail[serve]." in text
+    if command == "fit":
+        assert "--discard-changes " in text
+        assert "\nLimits on what a file may hold:\n" in text
+
+
+def test_help_lists_each_command_with_a_whole_sentence():
+    text = run("--help", env={**os.environ, "COLUMNS": "80"}).stdout
+    assert "..." not in text.split("Commands:")[1]
+    assert re.search(r"\n  bench +Compare systems", text)
 
 
 def test_bench_without_its_package():

@@ -95,6 +95,15 @@ def model(files, tmp_path):
 # ---- fit
 
 
+def test_stop_words_of_english(files, tmp_path):
+    out = tmp_path / "model"
+    run("fit", files.train, *COLUMNS, "-o", out, "--stop-words", "english", "--no-calibrate")
+    model = longtail.load(out)
+    assert model.get_params()["vectorizer__stop_words"] == "english"
+    assert "the" not in model.vocabulary_.terms
+    assert "river" in model.vocabulary_.terms
+
+
 def test_fit(files):
     assert files.summary["kind"] == "TextClassifier"
     assert files.summary["documents"] == len(files.rows)
@@ -197,7 +206,7 @@ def test_stages_off_a_terminal(files, tmp_path, monkeypatch):
         *("calibration", "mining", "residuals", "index", "writing"),
     ]
     [reading] = [line for line in lines if "reading small.csv" in line]
-    assert re.fullmatch(r"longtail: reading small.csv: \d+\.\d s, 300, [\d,]+/s", reading)
+    assert re.fullmatch(r"longtail: reading small.csv: \d+\.\d s, 300 documents, [\d,]+/s", reading)
 
 
 def test_check(tmp_path):
@@ -510,6 +519,70 @@ def test_evaluate(files, tmp_path):
     assert f"{report['accuracy']:.1%}" in table
     for word in ("macro F1", "in the top 5", "calibration error", "documents seen"):
         assert word in table
+
+
+def test_evaluate_says_what_it_wrote(files, tmp_path):
+    page, folder, rows = tmp_path / "r.html", tmp_path / "figures", tmp_path / "p.csv"
+    arguments = ("evaluate", files.model, files.test, *COLUMNS, "--report", page)
+    said = run(*arguments, "--figures", folder, "--predictions", rows).stderr
+    assert f"the report is in {page}." in said
+    assert f"3 figures are in {folder}." in said
+    assert f"the predictions are in {rows}." in said
+    assert "is in" not in run(*arguments, "--quiet").stderr
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+def test_evaluate_writes_predictions(files, tmp_path, ending):
+    out = tmp_path / f"p.{ending}"
+    columns = (*COLUMNS, "--keep", "body")
+    run("evaluate", files.model, files.test, *columns, "--predictions", out)
+    if ending == "csv":
+        with out.open(newline="") as file:
+            rows = list(csv.DictReader(file))
+    elif ending == "jsonl":
+        rows = [json.loads(line) for line in out.read_text().splitlines()]
+    else:
+        rows = pytest.importorskip("pyarrow.parquet").read_table(out).to_pylist()
+    model = longtail.load(files.model)
+    top = model.predict_proba_topk([text for _, text in files.held], 1)
+    assert [row["truth"] for row in rows] == [label for label, _ in files.held]
+    assert [row["class"] for row in rows] == top.classes[:, 0].tolist()
+    assert [row["body"] for row in rows] == [text for _, text in files.held]
+    assert [int(row["line"]) for row in rows][:2] == [2, 3]
+    if ending == "csv":
+        assert list(rows[0]) == ["line", "body", "truth", "class", "probability"]
+        assert float(rows[0]["probability"]) == pytest.approx(top.scores[0, 0], abs=1e-4)
+    else:
+        assert "truth" in rows[0]
+    assert "does not tell the format" in fails(
+        "evaluate", files.model, files.test, *COLUMNS, "--predictions", tmp_path / "p"
+    )
+
+
+def test_evaluate_compares_two_models(files, tmp_path):
+    other, page = tmp_path / "half", tmp_path / "r.html"
+    half = write_csv(tmp_path / "half.csv", files.rows[::4])
+    run("fit", half, *COLUMNS, "-o", other)
+    arguments = ("evaluate", files.model, files.test, *COLUMNS, "--compare", other)
+    found = json.loads(run(*arguments, "--json", "--report", page).stdout)["comparison"]
+    texts, labels = [text for _, text in files.held], [label for label, _ in files.held]
+    right = [
+        [p == label for p, label in zip(longtail.load(m).predict(texts), labels, strict=True)]
+        for m in (files.model, other)
+    ]
+    accuracy = found["accuracy"]
+    assert (accuracy["value"], accuracy["other"]) == (sum(right[0]) / 200, sum(right[1]) / 200)
+    assert accuracy["n_better"] == sum(a and not b for a, b in zip(*right, strict=True))
+    assert 0 <= accuracy["p_value"] <= 1
+    assert "Compared with half" in page.read_text()
+    table = run(*arguments).stdout
+    assert "Compared with half" in table
+    assert "points" in table
+    same = run("evaluate", files.model, files.test, *COLUMNS, "--compare", files.model).stdout
+    assert "Both models fare the same on every document." in same
+    said = fails("evaluate", files.model, "-", *COLUMNS, "--compare", other)
+    assert "reads the documents twice" in said
+    assert "there is no model file" in fails(*arguments[:-1], tmp_path / "nowhere")
 
 
 def test_evaluate_counts_unknown_classes(files, tmp_path):

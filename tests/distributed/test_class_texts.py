@@ -267,7 +267,7 @@ def test_names_that_say_nothing(tmp_path):
         (([7, 7], np.ones((2, 300))), "class_texts has label 7 twice"),
         (([7], np.ones((2, 300))), "class_texts has 1 labels and 2 rows"),
         ({7: -np.ones(300)}, "smallest is -1"),
-        ({"a": np.ones(300)}, "y has labels such as 'a', but the model's classes are such as 7"),
+        ({"a": np.ones(300)}, "labels are such as 'a', but the model's classes are such as 7"),
     ],
 )
 def test_what_is_refused_as_in_fit(class_texts, message, tmp_path):
@@ -285,7 +285,7 @@ def test_texts_that_are_refused_as_in_fit(tmp_path):
     for estimator, class_texts, message in (
         (TextClassifier(), ["a bear"], "class_texts must be a mapping of label to text; got list"),
         (TextClassifier(), {"a": 3}, "the text of class 'a' must be a string or None; got 3"),
-        (TextClassifier(), {7: "bear"}, "y has labels such as 7, but the model's classes are"),
+        (TextClassifier(), {7: "bear"}, "labels are such as 7, but the model's classes are"),
         (TextClassifier(), {7: "bear", "a": "fox"}, "mixes labels of different types"),
         (TextClassifier(paper), {"a": "fox"}, "DoubleSamplingClassifier takes no class_texts"),
         (paper, {"a": [0]}, "DoubleSamplingClassifier takes no class_texts"),

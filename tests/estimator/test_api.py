@@ -91,44 +91,6 @@ def test_k_is_bounded(Classifier, problem):
         classifier.explain(problem.X, top_terms=-1)
 
 
-# ---- weights of documents
-
-
-@BOTH
-def test_a_weight_is_a_number_of_repetitions(Classifier, problem):
-    weights = np.arange(60) % 4
-    weighted = Classifier(random_state=0).fit(problem.X, problem.y, sample_weight=weights)
-    repeated = np.repeat(np.arange(60), weights)
-    plain = Classifier(random_state=0).fit(problem.X[repeated], problem.y[repeated])
-    assert_same_predictions(weighted, plain, problem.X)
-    weighted.partial_fit(problem.X[:3], problem.y[:3], sample_weight=[2, 0, 1])
-    plain.partial_fit(problem.X[[0, 0, 2]], problem.y[[0, 0, 2]])
-    assert weighted.statistics_ == plain.statistics_
-
-
-@BOTH
-@pytest.mark.parametrize(
-    ("weights", "message"),
-    [
-        ([0.5] * 60, "must hold whole numbers"),
-        ([-1] * 60, "must hold whole numbers"),
-        ([np.nan] * 60, "must hold whole numbers"),
-        ([0] * 60, "zero for every document"),
-        ([1] * 59, "one weight for each of the 60 documents"),
-        ([10**400] * 60, "must hold whole numbers: int too large"),
-        ([1j] * 60, "must hold whole numbers: float"),
-    ],
-)
-def test_bad_weights(Classifier, problem, weights, message):
-    with pytest.raises(ValueError, match=message):
-        Classifier().fit(problem.X, problem.y, sample_weight=weights)
-
-
-def test_weights_that_add_up_to_too_many_documents():
-    with pytest.raises(ValueError, match="adds up to 300000000 documents"):
-        LongTailClassifier().fit(np.ones((300, 2)), [0, 1] * 150, sample_weight=[1e6] * 300)
-
-
 # ---- state, locks, interrupts
 
 

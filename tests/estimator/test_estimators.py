@@ -221,7 +221,7 @@ def test_labels_must_stay_of_one_type(Classifier, problem):
 
 
 def test_declared_classes_are_checked(Classifier, problem):
-    with pytest.raises(ValueError, match=r"not among the classes, such as .*6"):
+    with pytest.raises(ValueError, match=r"not among the classes: .*6"):
         Classifier().partial_fit(problem.X, problem.y, classes=np.arange(6))
     classifier = Classifier().partial_fit(problem.X, problem.y, classes=np.arange(9))
     assert classifier.classes_.tolist() == list(range(7))

@@ -260,8 +260,8 @@ def test_a_teacher_teaches_forgets_and_undoes_label_sets(tmp_path):
     ("y", "message"),
     [
         ([["a"], ["a", "b"]], "inconsistent numbers of samples: 3 documents, 2 label sets"),
-        ([["a"], [], []], "y has only 1 class, 'a'"),
-        ([[], [], []], "y has only 0 class"),
+        ([["a"], [], []], "only 1 class, 'a'"),
+        ([[], [], []], "only 0 class"),
         ([["a"], ["b"], ["b", "b"]], "label 'b' twice"),
     ],
 )

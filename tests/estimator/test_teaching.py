@@ -283,7 +283,7 @@ def test_undo_that_a_later_change_builds_on(path):
     [
         ({"n": 0}, "n must be an integer of at least 1; got 0"),
         ({"n": 1.0}, "n must be an integer"),
-        ({"n": 2}, r"there are 1 change\(s\) in effect to undo; got n=2"),
+        ({"n": 2}, r"only 1 change can be undone: .*n=2"),
         ({"numbers": [1]}, "change 1 is undone already"),
         ({"numbers": [9]}, "there is no change 9"),
         ({"numbers": []}, "one number at least"),
@@ -322,7 +322,7 @@ def test_undo_without_a_log(path):
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda t: t.teach(NEW[:2], ["a"]), ValueError, r"got 2 document\(s\) and 1 label\(s\)"),
+        (lambda t: t.teach(NEW[:2], ["a"]), ValueError, r"got 2 documents and 1 label"),
         (lambda t: t.teach(NEW[:0], []), ValueError, "minimum of 1"),
         (lambda t: t.teach(NEW[:1], "a"), ValueError, "labels must be a list"),
         (lambda t: t.teach(NEW[:1], [3]), ValueError, "labels of the same type"),
@@ -383,7 +383,7 @@ def test_compacting_keeps_the_model_and_empties_the_log(path):
     assert_reopens(teacher, path)
     assert teacher.teach(NEW[:1], ["later"]) == 4
     assert_reopens(teacher, path)
-    with pytest.raises(ValueError, match=r"there are 1 change\(s\)"):
+    with pytest.raises(ValueError, match=r"only 1 change can be undone"):
         teacher.undo(2)
 
 
@@ -492,12 +492,12 @@ def test_saving_over_a_model_with_changes_is_refused(path):
     teacher.teach(NEW[:1], ["new"])
     before = path.read_bytes()
     model = load(path).partial_fit(NEW[1:2], ["not recorded"])
-    with pytest.raises(ModelFileError, match=r"holds 1 change\(s\) that saving over .* would drop"):
+    with pytest.raises(ModelFileError, match=r"holds 1 change that saving over .* would drop"):
         model.save(path)
     assert path.read_bytes() == before
     assert_reopens(teacher, path)
     teacher.undo()  # a change that was undone is history that would be lost
-    with pytest.raises(ModelFileError, match=r"holds 2 change\(s\)"):
+    with pytest.raises(ModelFileError, match=r"holds 2 changes"):
         model.save(path)
     model.save(path.parent / "other")
     assert_same_model(load(path.parent / "other"), model)
@@ -526,7 +526,7 @@ def test_a_file_replaced_behind_the_journal_is_noticed(path, tmp_path):
     os.replace(tmp_path / "other", path)
     for call in (load, Teacher, lambda _: teacher.teach(NEW[:1], ["x"])):
         with pytest.raises(
-            ModelFileError, match=r"holds 1 change\(s\) of another model file .* delete this"
+            ModelFileError, match=r"holds 1 change of another model file .* delete this"
         ) as caught:
             call(path)
         assert caught.value.path == str(journal_path(path))
@@ -794,7 +794,7 @@ def test_an_old_log_beside_a_journal_that_does_not_know_it(path):
 def test_saving_over_a_model_with_an_old_log(path):
     write_old_log(path, *OLD)
     model = load(path)
-    with pytest.raises(ModelFileError, match=r"holds 3 change\(s\)"):
+    with pytest.raises(ModelFileError, match=r"holds 3 changes"):
         model.save(path)
     model.save(path, discard_changes=True)
     assert_same_model(load(path), model)
@@ -872,7 +872,7 @@ def test_forgetting_texts_in_a_row_is_forgetting_them_one_by_one(animals):
     [
         ("one text", ["owl"], TypeError, "documents must be a list of texts"),
         ([7], ["owl"], TypeError, "documents must be a list of texts"),
-        (["one", "two"], ["owl"], ValueError, r"2 document\(s\) and 1 label\(s\)"),
+        (["one", "two"], ["owl"], ValueError, r"2 documents and 1 label"),
         ([], [], ValueError, "one at least"),
         (["one"], [3], ValueError, "labels of the same type"),
     ],

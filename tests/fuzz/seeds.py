@@ -98,7 +98,7 @@ def _with_names(seed: Content) -> Content:
         **_keep_documents(arrays),
     }
     estimators = split_text_parameters(header["estimators"])
-    estimators["LongTailClassifier"] |= {"memory": 2}
+    estimators["LongTailClassifier"] |= {"memory": 2, "class_weight": "balanced"}
     estimators["TextVectorizer"] |= {"stop_words": ["the"], "char_ngram_range": [3, 4]}
     values = header["values"] | {
         "columns/text": ["title", "body"],

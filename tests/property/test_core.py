@@ -148,6 +148,7 @@ def test_candidates_equal_brute_force(data, q):
         assert np.all(np.diff(found[i])[ties] > 0)
 
 
+@pytest.mark.filterwarnings("ignore::longtail.exceptions.NoKnownTermWarning")
 @given(data_sets(), st.integers(0, 3), st.integers(1, 4))
 def test_predictions(data, seed, candidates):
     X, y, n_classes = data

@@ -14,7 +14,9 @@ import pytest
 from scipy.stats import binomtest, norm, sem
 
 from longtail import DoubleSamplingClassifier, LongTailClassifier, metrics
-from longtail.cli.report import ReportPage, evaluation_figures, html_report
+from longtail.cli.evaluate_labels import label_findings
+from longtail.cli.findings import Section, describe_worst
+from longtail.cli.report import ReportPage, html_report
 from longtail.metrics.evaluation import TOP, evaluate
 from longtail.plotting import plot_explanation, rank_terms
 from longtail.results import Explanation, TopK
@@ -78,6 +80,69 @@ def test_most_confused():
     assert metrics.most_confused(["a"], ["a"]) == []
 
 
+def test_confused_pairs_count_both_directions():
+    rng = np.random.default_rng(1)
+    true, predicted = rng.integers(0, 5, 200).astype(str), rng.integers(0, 5, 200).astype(str)
+    wrong = Counter(
+        (t, p) for t, p in zip(true.tolist(), predicted.tolist(), strict=True) if t != p
+    )
+    both = {tuple(sorted(pair)): wrong[pair] + wrong[pair[::-1]] for pair in wrong}
+    expected = sorted(both.items(), key=lambda item: (-item[1], item[0]))[:4]
+    found = metrics.confused_pairs(true, predicted, n=4)
+    assert [(tuple(sorted((c.first, c.second))), c.n_confused) for c in found] == expected
+    for pair in found:
+        assert pair.n_first_as_second == wrong[pair.first, pair.second]
+        assert pair.n_second_as_first == wrong[pair.second, pair.first]
+        assert pair.n_first_as_second >= pair.n_second_as_first
+        assert pair.n_first == np.count_nonzero(true == pair.first)
+    assert metrics.confused_pairs(["a"], ["a"]) == []
+
+
+def test_classes_to_merge_are_confused_both_ways():
+    both_ways = metrics.confused_pairs(["a"] * 4 + ["b"] * 4, list("aabb") + list("bbba"))
+    assert both_ways[0].may_be_one
+    one_way = metrics.confused_pairs(["a"] * 4 + ["b"] * 4, list("abbb") + list("bbbb"))
+    assert not one_way[0].may_be_one
+
+
+def draw(result):
+    return {name: figure() for name, figure in label_findings(result).figures.items()}
+
+
+@pytest.mark.parametrize(
+    ("missed", "said"),
+    [
+        ([0, 0], "no mistakes"),
+        ([3, 1], "2 classes have all mistakes"),
+        ([30, 20, 10, 30, 10], "three classes make 80% of the mistakes"),
+        ([1] * 100, "the mistakes are spread over 100 classes"),
+    ],
+)
+def test_the_headline_says_where_the_mistakes_are(missed, said):
+    classes = [metrics.ClassResult(i, 9, 50, 50, 50 - n) for i, n in enumerate(missed)]
+    assert describe_worst(classes, "mistakes") == said
+
+
+def test_what_each_precision_costs(fitted):
+    classifier, X, y = fitted
+    choices = evaluate(classifier, [(X, y)], precision=0.8).certainty.choices
+    assert [choice.wanted for choice in choices] == [0.8, 0.95, 0.98, 0.99]
+    for choice in choices:
+        kept = classifier.threshold_for(choice.wanted).keeps(classifier.predict_proba_topk(X, 1))
+        assert choice.coverage == kept[:, 0].mean()
+
+
+def test_mistakes_say_where_documents_come_from(fitted):
+    classifier, X, y = fitted
+    where = [f"ticket {i}" for i in range(len(X))]
+    chunks = [(X[:50], y[:50], where[:50]), (X[50:], y[50:], where[50:])]
+    found = evaluate(classifier, chunks, n_mistakes=3).mistakes
+    assert [mistake.reference for mistake in found] == [where[m.document_id] for m in found]
+    heard = []
+    evaluate(classifier, chunks, on_predicted=lambda labels, top, _: heard.append((labels, top)))
+    assert [len(top.classes) for _, top in heard] == [50, len(X) - 50]
+
+
 @pytest.fixture(scope="module")
 def fitted():
     problem = make_problem(2, n_documents=900)
@@ -93,7 +158,7 @@ def test_evaluation(fitted):
     chunks = [(X[:33], labels[:33]), (X[33:], labels[33:])]
     result = evaluate(classifier, chunks, precision=0.8, n_confusions=3)
     predicted = classifier.predict(X).tolist()
-    assert [type(pair.true) for pair in result.confusions] == [str] * len(result.confusions)
+    assert {type(pair.first) for pair in result.confusions} == {str}
     assert result.n_documents == 100
     assert result.n_unknown == 1
     known = [p == t for p, t in zip(predicted[1:], labels[1:], strict=True)]
@@ -141,7 +206,7 @@ def test_padding_is_never_right():
     assert result.top == dict.fromkeys(TOP, 0.0)
     assert result.certainty.abstention.coverage == 0
     assert math.isnan(result.certainty.abstention.precision)
-    assert set(evaluation_figures(result)) == {"frequency", "calibration", "precision"}
+    assert set(draw(result)) == {"frequency", "calibration", "precision"}
 
 
 def test_without_probabilities(fitted):
@@ -149,7 +214,7 @@ def test_without_probabilities(fitted):
     classifier = DoubleSamplingClassifier(random_state=0).fit(X, y)
     result = evaluate(classifier, [(X, y)])
     assert result.certainty is None
-    assert set(evaluation_figures(result)) == {"frequency"}
+    assert set(draw(result)) == {"frequency"}
 
 
 def test_no_threshold_and_no_documents(fitted):
@@ -227,9 +292,9 @@ def test_report_is_one_page_that_loads_nothing(fitted):
     labels = y.tolist()
     labels[0] = "</script><i>&"
     result = evaluate(classifier, [(X, labels)], n_mistakes=3)
-    tables = [("A <title>", ("name", "value"), [("<script>", "1.0"), ("b & c", "-2")])]
-    page = ReportPage("Model & data", {"date": "<i>"}, tables, ["Take care."])
-    written = html_report(page, result, evaluation_figures(result))
+    table = Section("A <title>", ("name", "value"), [("<script>", "1.0"), ("b & c", "-2")])
+    page = ReportPage("Model & data", {"date": "<i>"}, ["Take care."], table)
+    written = html_report(page, label_findings(result), draw(result))
     assert written.count("<svg") == written.count('role="img" aria-label="') == 3
     assert written.count("<figcaption>") == 3
     assert "Model &amp; data" in written

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from longtail import metrics
-from longtail.cli.evaluate_sets import set_figures, set_json, set_page, set_sentences, set_tables
-from longtail.cli.report import ReportPage
+from longtail.cli.evaluate_sets import set_findings
+from longtail.cli.report import ReportPage, html_report
 from longtail.metrics.label_set_evaluation import LEAST_PROBABILITY, evaluate_label_sets
 from longtail.results import TopK
 
@@ -114,14 +114,48 @@ def test_one_label_each():
 def test_tables_figures_and_page(evaluated):
     pytest.importorskip("matplotlib")
     result, _, _ = evaluated
-    tables = list(set_tables(result))
-    ranked = {row[0]: row[1:] for row in tables[1][2]}
+    findings = set_findings(result)
+    tables = {section.title: section.rows for section in findings.sections}
+    ranked = {row[0]: row[1:] for row in tables["The first k classes of the ranking"]}
     assert ranked["P@k"][0] == f"{result.ranking['P'][1]:.1%}"
-    assert tables[2][2][0][0] == "never seen"
-    assert "1 label of classes that the model does not have" in next(set_sentences(result))
-    figures = set_figures(result)
+    [bands] = [rows for title, rows in tables.items() if title.startswith("By how many documents")]
+    assert bands[0][0] == "never seen"
+    measures = {row[0]: row[1:] for row in findings.sections[0].rows}
+    low, high = result.intervals["mean_f1"]
+    assert measures["mean F1 of the documents' label sets"][1] == f"{low:.1%} to {high:.1%}"
+    assert "1 label of classes that the model does not have" in findings.sentences[0]
+    figures = {name: draw() for name, draw in findings.figures.items()}
     assert set(figures) == {"frequency", "calibration", "precision"}
-    page = set_page(ReportPage("Model & data", tables=tables[1:]), result, figures)
+    page = html_report(ReportPage("Model & data"), findings, figures)
     assert page.count("<svg") == 3
     assert "Model &amp; data" in page
-    assert "curve" not in set_json(result)["certainty"]
+    assert "curve" not in findings.as_json["certainty"]
+    assert 'id="classes-data"' in page
+
+
+def test_every_class_and_the_surest_wrong_labels():
+    classifier, X, truth, _ = make_classifier()
+    classifier.explain = lambda document, classes, top_terms: [
+        SimpleNamespace(terms={"word": float(len(str(classes[0])))}, score=1.0)
+    ]
+    result = evaluate_label_sets(
+        classifier, [(X, truth, [f"id {i}" for i in range(len(X))])], n_mistakes=5
+    )
+    predicted = classifier.predict(X)
+    for found in result.classes:
+        has = [found.label in labels for labels in truth]
+        given = [found.label in labels for labels in predicted]
+        assert (found.n_true, found.n_predicted) == (sum(has), sum(given))
+        assert found.n_correct == sum(a and b for a, b in zip(has, given, strict=True))
+    assert result.mistakes
+    certainties = [mistake.certainty for mistake in result.mistakes]
+    assert certainties == sorted(certainties, reverse=True)
+    for mistake in result.mistakes:
+        assert mistake.predicted in predicted[mistake.document_id]
+        assert mistake.predicted not in mistake.true
+        assert mistake.reference == f"id {mistake.document_id}"
+    f1 = [
+        2 * len(set(a) & set(b)) / (len(a) + len(b)) if a or b else 1.0
+        for a, b in zip(truth, predicted, strict=True)
+    ]
+    assert result.document_f1 == pytest.approx(f1)

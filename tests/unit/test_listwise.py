@@ -20,9 +20,9 @@ def make_features(seed=0, n_documents=80, width=5):
     return (features * [1.0, 100.0, 0.01]).astype(np.float32)
 
 
-def listwise_loss(weights, features, decay):
+def listwise_loss(weights, features, decay, costs=None):
     """Value and gradient, by features as they are."""
-    return listwise_objective(weights, features, np.ones(len(weights)), decay)[:2]
+    return listwise_objective(weights, features, np.ones(len(weights)), decay, costs)[:2]
 
 
 @pytest.mark.parametrize("decay", [1e-3, 0.1])
@@ -260,3 +260,24 @@ def test_nothing_to_draw():
     assert len(draw_labels(single_labels([], 5), 10, 0)) == 0
     assert len(hold_out(single_labels(np.arange(5)), 10, 0)) == 0
     assert len(hold_out(single_labels([], 5), 10, 0)) == 0
+
+
+def test_a_row_that_costs_twice_counts_as_two():
+    features, costs = make_features(3), np.arange(80) % 3 + 1.0
+    repeated = np.repeat(features, costs.astype(int), axis=0)
+    value, gradient = listwise_loss(np.array([0.5, -0.01, 3.0]), features, 0.1, costs)
+    expected, expected_gradient = listwise_loss(np.array([0.5, -0.01, 3.0]), repeated, 0.1)
+    assert value == pytest.approx(expected)
+    assert gradient == pytest.approx(expected_gradient)
+    ones = fit_feature_weights(features, costs=np.ones(80))
+    assert np.array_equal(ones, fit_feature_weights(features))
+
+
+def test_steps_of_term_weights_count_by_cost():
+    parts = [oracle.Parts([{0: 1.0, 1: 0.5}, {0: 0.5, 1: 1.0}], [0.0, 0.0])]
+    costs = np.array([0.5])
+    learned = fit_term_weights(ROWS, ORDER[:1], split(parts), n_epochs=1, costs=costs)
+    step = 0.1 * 0.125 / np.sqrt(0.01 + 0.125**2)  # half of the gradient
+    assert learned == pytest.approx([np.exp(step), np.exp(-step), 1.0, 1.0], rel=1e-12)
+    plain = fit_term_weights(ROWS, ORDER, split(TOY))
+    assert np.array_equal(fit_term_weights(ROWS, ORDER, split(TOY), costs=np.ones(3)), plain)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numba import njit
@@ -292,3 +294,24 @@ def test_documents_that_are_not_used_do_not_count():
     assert as_dicts(some) != as_dicts(
         fit_residuals(documents, mined_rows(classes), scores.__getitem__, 7, 1.0)
     )
+
+
+def test_a_document_that_costs_twice_counts_as_two(monkeypatch):
+    # To the optimum, where the order of the pairs does not matter.
+    monkeypatch.setattr("longtail.training.residuals.MAX_PASSES", 2_000)
+    monkeypatch.setattr("longtail.training.residuals.TOLERANCE", 1e-7)
+    monkeypatch.setattr("longtail.training.residuals.SMALLEST_WEIGHT", 0.0)
+    X = np.random.default_rng(0).integers(0, 3, (12, 6))
+    documents = weight_documents(CountMatrix.from_matrix(X), np.ones(6))
+    classes = np.column_stack([np.arange(12) % 2, (np.arange(12) + 1) % 2])
+    scores, costs = np.zeros((12, 2)), np.array([1, 2, 3] * 4)
+    mined = mined_rows(classes)
+    mined = replace(mined, labels=replace(mined.labels, costs=costs.astype(float)))
+    weighted = fit_residuals(documents, mined, scores.__getitem__, 2, 1.0)
+    rows = np.repeat(np.arange(12), costs)
+    repeated = weight_documents(CountMatrix.from_matrix(X[rows]), np.ones(6))
+    expected = fit_residuals(repeated, mined_rows(classes[rows]), scores[rows].__getitem__, 2, 1.0)
+    assert weighted.biases == pytest.approx(expected.biases, abs=2e-3)
+    assert weighted.weights == pytest.approx(expected.weights, abs=2e-3)
+    plain = fit_residuals(documents, mined_rows(classes), scores.__getitem__, 2, 1.0)
+    assert np.abs(weighted.weights - plain.weights).max() > 0.02

@@ -35,7 +35,7 @@ import numpy as np
 from longtail._kernels.elementary import exp, log
 from longtail._kernels.jit import kernel, subroutine
 from longtail._kernels.sizes import N_SCORE_FEATURES
-from longtail._kernels.statistics import fixed_point_scale, term_frequency
+from longtail._kernels.statistics import fixed_point_scale, term_frequency, weigh
 
 COSINE, LIKELIHOOD, SIZE, COVERAGE, DAMPENED_COSINE, SATURATION = range(N_SCORE_FEATURES)
 
@@ -165,28 +165,29 @@ def clear_class(profile, c, dense):
 
 
 @subroutine
-def document_share(count, scale):
+def document_share(count, scale, sample_weight):
     """Return what a count has added to its class's sum."""
-    return np.int64(np.rint(term_frequency(count, np.bool_(True)) * scale))
+    share = np.int64(np.rint(term_frequency(count, np.bool_(True)) * scale))
+    return weigh(share, sample_weight)
 
 
 @subroutine
-def leave_out(documents, row, profile, c, dense):
+def leave_out(documents, row, profile, c, dense, sample_weight):
     """Return size, squared norm and mass of a class without a document, and the document's scale.
 
-    `dense` holds the sums of the class by term.
+    `dense` holds the sums of the class by term. The document goes with all that it counts.
     """
     start, stop = documents.indptr[row], documents.indptr[row + 1]
     square, mass, quantum = profile.squared_norms[c], profile.masses[c], profile.quantum
     scale = fixed_point_scale(documents.data, start, stop, np.bool_(True), 1.0 / quantum)
     for j in range(start, stop):
         term = documents.indices[j]
-        share = document_share(documents.data[j], scale)
+        share = document_share(documents.data[j], scale, sample_weight)
         before = dense[term] * quantum * profile.idf[term]
         after = (dense[term] - share) * quantum * profile.idf[term]
         square += (after - before) * (after + before)
         mass -= share * quantum
-    return profile.sizes[c] - 1, square, mass, scale
+    return profile.sizes[c] - sample_weight, square, mass, scale
 
 
 @kernel
@@ -199,7 +200,7 @@ def fill_score_features(documents, queries, pairs, profile, block, dense, featur
     indptr, indices, data, weights, totals = documents
     idf, collection_model, quantum = profile.idf, profile.collection_model, profile.quantum
     sizes, squared_norms, masses = profile.sizes, profile.squared_norms, profile.masses
-    document_ids, true_classes = queries
+    document_ids, true_classes, sample_weights = queries
     starts, pair_ids, n_columns = pairs
     for c in range(block.first, block.last):
         if starts[c] == starts[c + 1]:
@@ -209,14 +210,17 @@ def fill_score_features(documents, queries, pairs, profile, block, dense, featur
             pair, i = pair_ids[p], pair_ids[p] // n_columns
             row = document_ids[i]
             size, square, mass, scale = sizes[c], squared_norms[c], masses[c], 0.0
+            sample_weight = sample_weights[i] if len(sample_weights) else 1.0
             if true_classes[i] == c:
-                size, square, mass, scale = leave_out(documents, row, profile, c, dense)
+                size, square, mass, scale = leave_out(
+                    documents, row, profile, c, dense, sample_weight
+                )
             product, likelihood, coverage, saturation = 0.0, 0.0, 0.0, 0.0
             for j in range(indptr[row], indptr[row + 1]):
                 term = indices[j]
                 total = dense[term]
                 if scale > 0.0:
-                    total -= document_share(data[j], scale)
+                    total -= document_share(data[j], scale, sample_weight)
                 if total <= 0:
                     continue
                 s, weight = total * quantum, np.float64(weights[j])
@@ -246,7 +250,7 @@ def fill_contributions(
     indptr, indices, data, weights, _ = documents
     idf, collection_model, quantum = profile.idf, profile.collection_model, profile.quantum
     sizes, squared_norms, masses = profile.sizes, profile.squared_norms, profile.masses
-    document_ids, true_classes = queries
+    document_ids, true_classes, sample_weights = queries
     starts, pair_ids, n_columns = pairs
     offsets, values, biases = contributions
     for c in range(block.first, block.last):
@@ -257,8 +261,11 @@ def fill_contributions(
             pair, i = pair_ids[p], pair_ids[p] // n_columns
             row = document_ids[i]
             size, square, mass, scale = sizes[c], squared_norms[c], masses[c], 0.0
+            sample_weight = sample_weights[i] if len(sample_weights) else 1.0
             if true_classes[i] == c:
-                size, square, mass, scale = leave_out(documents, row, profile, c, dense)
+                size, square, mass, scale = leave_out(
+                    documents, row, profile, c, dense, sample_weight
+                )
             cosine_weight, length_weight, biases[pair] = scorer_weights(
                 size, square, mass, feature_weights
             )
@@ -269,7 +276,7 @@ def fill_contributions(
                 value = length_weight
                 total = dense[term]
                 if scale > 0.0:
-                    total -= document_share(data[j], scale)
+                    total -= document_share(data[j], scale, sample_weight)
                 if total > 0:
                     s, share = total * quantum, collection_model[term]
                     value += term_weight(s, idf[term], share, cosine_weight, feature_weights)

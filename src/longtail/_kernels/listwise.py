@@ -55,10 +55,10 @@ def add_list(weight, scratch, sums):
 
 
 @kernel
-def sum_feature_losses(features, scales, weights, scratch, sums):
+def sum_feature_losses(features, list_weights, scales, weights, scratch, sums):
     """Add up the losses of lists by weighted features, each divided by its scale.
 
-    The true class is in column 0; every list counts alike, 1 over their number. Returns the loss.
+    The true class is in column 0; `list_weights` says what each list counts. Returns the loss.
     """
     n_lists, n_columns, n_features = features.shape
     loss = 0.0
@@ -70,7 +70,7 @@ def sum_feature_losses(features, scales, weights, scratch, sums):
                 scratch.features[column, a] = value
                 score += weights[a] * value
             scratch.scores[column] = score
-        loss += add_list(1.0 / n_lists, scratch, sums)
+        loss += add_list(list_weights[i], scratch, sums)
     return loss
 
 
@@ -106,18 +106,19 @@ def sum_mixture_losses(parts, lists, coordinates, changes, scratch, sums):
 
 @kernel
 def step_term_weights(
-    indptr, indices, document_ids, contributions, optimizer, scratch, log_weights
+    indptr, indices, document_ids, costs, contributions, optimizer, scratch, log_weights
 ):
     """Pass once over documents, lowering the softmax loss of the first column of their rows.
 
-    AdaGrad on the logarithms of the term weights, document by document in the order given. Returns
-    the sum of the losses.
+    AdaGrad on the logarithms of the term weights, document by document in the order given. `costs`
+    says what the loss of each counts; empty where all count 1. Returns the sum of the losses.
     """
     offsets, values, biases = contributions
     scores, factors = scratch
     n_columns = biases.shape[1]
     loss = 0.0
     for i in range(len(document_ids)):
+        cost = costs[i] if len(costs) else 1.0
         first = indptr[document_ids[i]]
         length = indptr[document_ids[i] + 1] - first
         for j in range(length):
@@ -136,14 +137,14 @@ def step_term_weights(
             total += scores[column]
         for column in range(n_columns):
             scores[column] /= total
-        loss -= log(max(scores[0], _SMALLEST_SHARE))
+        loss -= cost * log(max(scores[0], _SMALLEST_SHARE))
         scores[0] -= 1.0
         for j in range(length):
             gradient = 0.0
             for column in range(n_columns):
                 gradient += scores[column] * values[offsets[i] + column * length + j]
             term = indices[first + j]
-            gradient = gradient * factors[j] + optimizer.decay * log_weights[term]
+            gradient = cost * gradient * factors[j] + optimizer.decay * log_weights[term]
             optimizer.squared_gradients[term] += gradient * gradient
             norm = math.sqrt(optimizer.squared_gradients[term])
             log_weights[term] -= optimizer.learning_rate * gradient / norm

@@ -75,10 +75,11 @@ def fit_class(vectors, examples, solver, c, scratch):
     """Fit the weights of one class into `scratch.dense`; returns its bias.
 
     Minimises 1/2 |w|^2 + 1/2 b^2 + cost * sum log(1 + exp(-y (log_odds + w.x + b))) by dual
-    coordinate descent. A pair whose dual variable hardly moves rests for the next pass.
+    coordinate descent; the loss of a pair counts what `examples.costs` says. A pair whose dual
+    variable hardly moves rests for the next pass.
     """
     alphas, squares, resting, weights = scratch
-    starts, document_ids, are_labels, log_odds = examples
+    starts, document_ids, are_labels, log_odds, costs = examples
     indptr, indices, values, _ = vectors
     start = starts[c]
     n_pairs = starts[c + 1] - start
@@ -103,9 +104,8 @@ def fit_class(vectors, examples, solver, c, scratch):
             score = np.float64(log_odds[start + k]) + bias
             for j in range(first, last):
                 score += values[j] * weights[indices[j]]
-            alpha = solve_dual(
-                alphas[k], target * score - squares[k] * alphas[k], squares[k], solver.cost
-            )
+            cost = solver.cost * costs[start + k] if len(costs) else solver.cost
+            alpha = solve_dual(alphas[k], target * score - squares[k] * alphas[k], squares[k], cost)
             step = target * (alpha - alphas[k])
             largest = max(largest, abs(step))
             resting[k] = abs(step) < _RESTING_SHARE * solver.tolerance

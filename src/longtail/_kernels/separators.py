@@ -12,6 +12,7 @@ from longtail._kernels.jit import kernel, subroutine
 from longtail._kernels.residuals import count_labels, drain_row, sort_row
 from longtail._kernels.sampling import GOLDEN, mix
 
+_SMALLEST_COST = 1e-9  # of an example that counts for nothing
 _RESTING_SHARE = 0.1  # of the tolerance: an example that moves less rests for a pass
 
 
@@ -104,7 +105,8 @@ def fit_separator(vectors, examples, negatives, solver, c, n_negatives, scratch,
         first, last = find_entries(vectors, examples, negatives, start, n_own, k, scratch)
         if k < n_own:
             scratch.squares[k] = square_row(vectors.weights, first, last)
-            scratch.costs[k] = solver.cost
+            cost = examples.costs[start + k] if len(examples.costs) else 1.0
+            scratch.costs[k] = solver.cost * max(cost, _SMALLEST_COST)
         else:
             scratch.squares[k] = square_row(negatives.weights, first, last)
             scratch.costs[k] = solver.cost * max(unseen, 1.0)

@@ -34,6 +34,19 @@ def fixed_point_scale(data, start, stop, sublinear, centroid_scale):
     return centroid_scale / math.sqrt(squares) if squares > 0.0 else 0.0
 
 
+@subroutine
+def weigh(amount, sample_weight):
+    """Return a fixed-point amount as often as a document counts; a fraction of it is rounded.
+
+    Whole weights give what as many documents add up to.
+    """
+    if sample_weight == 1.0:
+        return amount
+    whole = math.floor(sample_weight)
+    rest = np.int64(np.rint((sample_weight - whole) * amount))
+    return np.int64(whole) * amount + rest
+
+
 @kernel
 def count_class_terms(members, indptr, indices, block, last_seen, sizes):
     """Fill `sizes` with the number of distinct terms of each class of the block.
@@ -63,6 +76,7 @@ def fill_class_sums(members, counts, fixed_point, block, scratch, classes):
         start = classes.indptr[c]
         for i in range(members.starts[c], members.starts[c + 1]):
             document = members.document_ids[i]
+            sample_weight = members.sample_weights[i] if len(members.sample_weights) else 1.0
             begin, end = counts.indptr[document], counts.indptr[document + 1]
             scale = fixed_point_scale(
                 counts.data, begin, end, fixed_point.sublinear, fixed_point.centroid_scale
@@ -74,8 +88,10 @@ def fill_class_sums(members, counts, fixed_point, block, scratch, classes):
                     classes.indices[start + size] = term
                     size += 1
                 frequency = term_frequency(counts.data[j], fixed_point.sublinear)
-                scratch.counts[term] += np.int64(np.rint(counts.data[j] * fixed_point.count_scale))
-                scratch.centroid_sums[term] += np.int64(np.rint(frequency * scale))
+                count = np.int64(np.rint(counts.data[j] * fixed_point.count_scale))
+                scratch.counts[term] += weigh(count, sample_weight)
+                share = np.int64(np.rint(frequency * scale))
+                scratch.centroid_sums[term] += weigh(share, sample_weight)
         sort_keys(classes.indices, start, start + size)
         for j in range(start, start + size):
             term = classes.indices[j]

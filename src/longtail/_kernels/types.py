@@ -42,10 +42,14 @@ class Documents(NamedTuple):
 
 
 class Queries(NamedTuple):
-    """Which documents, and for each the class to leave it out of; -1 for none."""
+    """Which documents, and for each the class to leave it out of; -1 for none.
+
+    `sample_weights` says how many documents each counts as in that class; empty where all are 1.
+    """
 
     document_ids: Array
     true_classes: Array
+    sample_weights: Array
 
 
 class SearchQueries(NamedTuple):
@@ -66,13 +70,15 @@ class ListRows(NamedTuple):
 class ClassExamples(NamedTuple):
     """The pairs that classes learn from, class by class: those of class c begin at `starts[c]`.
 
-    Document, whether the class is one of its labels, and the log odds of the pair.
+    Document, whether the class is one of its labels, the log odds of the pair, and what its loss
+    counts; `costs` is empty where all count 1.
     """
 
     starts: Array
     document_ids: Array
     are_labels: Array
     log_odds: Array
+    costs: Array
 
 
 class RandomNegatives(NamedTuple):
@@ -115,10 +121,14 @@ class Pairs(NamedTuple):
 
 
 class Members(NamedTuple):
-    """Documents class by class: those of class c begin at `starts[c]`."""
+    """Documents class by class: those of class c begin at `starts[c]`.
+
+    `sample_weights` says how many documents each counts as; empty where all are 1.
+    """
 
     starts: Array
     document_ids: Array
+    sample_weights: Array
 
 
 class ClassTerms(NamedTuple):

@@ -15,6 +15,7 @@ These are imported when a command runs, so that `longtail --help` answers at onc
 `warmup`   compile ahead
 `demo`     the embedded WordNet set
 `expect`   what to expect of a model
+`help`     how options are listed
 `options`  what options are called
 `inputs`   what commands read
 `files`    what commands write
@@ -25,12 +26,10 @@ These are imported when a command runs, so that `longtail --help` answers at onc
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from importlib.metadata import entry_points
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from typer.core import TyperGroup
 
 from longtail.cli.check import check
 from longtail.cli.demo import demo
@@ -38,6 +37,7 @@ from longtail.cli.edit import compact, merge, refine, remove, rename, undo
 from longtail.cli.evaluate import evaluate
 from longtail.cli.explain import explain
 from longtail.cli.fit import fit
+from longtail.cli.help import Command, Commands
 from longtail.cli.info import info
 from longtail.cli.predict import predict
 from longtail.cli.serve import serve
@@ -48,17 +48,10 @@ from longtail.cli.warmup import warmup
 _CHANGING = (teach, forget, rename, merge, remove, refine, undo, compact)
 
 
-class Commands(TyperGroup):
-    """The commands; a misspelt one is never taken for one that changes a model."""
+class _Commands(Commands):
+    """The commands of `longtail`."""
 
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the command that was named, or fail with others of like names."""
-        if self.get_command(ctx, args[0]) is None and not ctx.resilient_parsing:
-            changing = {command.__name__ for command in _CHANGING}
-            harmless = [name for name in self.commands if name not in changing]
-            close = ", ".join(map(repr, get_close_matches(args[0], harmless)))
-            ctx.fail(f"No such command {args[0]!r}.{f' Did you mean {close}?' if close else ''}")
-        return super().resolve_command(ctx, args)
+    changing = tuple(command.__name__ for command in _CHANGING)
 
 
 def print_version(asked: bool) -> None:
@@ -72,10 +65,11 @@ def print_version(asked: bool) -> None:
 
 app = typer.Typer(
     name="longtail",
-    cls=Commands,
+    cls=_Commands,
     help="Classify text into ten thousand to a million classes, most of them rare.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,
 )
 
 
@@ -100,7 +94,7 @@ for command in (
     *_CHANGING,
     *(serve, info, warmup),
 ):
-    app.command()(command)
+    app.command(cls=Command)(command)
 further = entry_points(group="longtail.commands")
 for entry_point in further:
     app.add_typer(entry_point.load(), name=entry_point.name)

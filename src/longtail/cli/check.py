@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from longtail._words import count
 from longtail.cli.inputs import Documents, Source, ask_separator, check_columns, read_documents
 from longtail.cli.options import (
     AsJson,
@@ -19,7 +20,7 @@ from longtail.cli.options import (
     TextColumns,
     reads_table,
 )
-from longtail.cli.show import clear_errors, count, print_json, print_table, progress, say
+from longtail.cli.show import clear_errors, print_json, print_table, progress, say
 
 
 @reads_table

@@ -123,7 +123,7 @@ class Totals:
         """Show the tasks of a stage, and the bytes that all tasks have moved."""
         if self.update is not None:
             moved = (self.bytes_read + self.bytes_written) / 1e6
-            self.update(f"{stage} ({moved:,.0f} MB moved)", done, total or None)
+            self.update(f"{stage} ({moved:,.0f} MB moved)", done, total or None, "task")
 
     def summary(self) -> dict[str, float]:
         """Return the numbers."""

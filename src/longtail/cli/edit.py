@@ -8,9 +8,10 @@ from typing import Annotated, Any
 
 import typer
 
+from longtail._words import count
 from longtail.cli.inputs import as_label, check_model, known_label
 from longtail.cli.options import AsJson, By, ModelPath, Quiet
-from longtail.cli.show import clear_errors, count, describe_sizes, model_sizes, print_json, say
+from longtail.cli.show import clear_errors, describe_sizes, model_sizes, print_json, say
 
 _Class = Annotated[str, typer.Argument(metavar="CLASS", help="A class of the model.")]
 

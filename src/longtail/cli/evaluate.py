@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import asdict, replace
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
@@ -11,19 +12,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from longtail.cli.evaluate_sets import (
-    set_figures,
-    set_json,
-    set_page,
-    set_sentences,
-    set_tables,
-)
+from longtail._words import count
+from longtail.cli.evaluate_labels import label_findings
+from longtail.cli.evaluate_sets import set_findings
 from longtail.cli.expect import expectation_sentence, expectations
 from longtail.cli.files import check_writable, replacing, save_figure
+from longtail.cli.findings import Findings, Section, compare_rows, describe_difference
 from longtail.cli.inputs import (
     Documents,
     Source,
     as_model_labels,
+    class_texts,
     gives_label_sets,
     load_model,
     match_source,
@@ -42,22 +41,41 @@ from longtail.cli.options import (
     Unknown,
     reads_table,
 )
+from longtail.cli.predictions import (
+    Prediction,
+    choose_columns,
+    find_written,
+    open_output,
+    rank_rows,
+)
 from longtail.cli.show import (
     clear_errors,
-    count,
     describe_sizes,
     model_sizes,
     print_json,
+    print_note,
     print_table,
     progress,
     say,
 )
 
 if TYPE_CHECKING:
+    from longtail.metrics import PairedDifference
     from longtail.metrics.evaluation import Evaluation
+    from longtail.metrics.label_set_evaluation import LabelSetEvaluation
+    from longtail.results import TopK
 
-# Title, header, rows: for the terminal and for the report alike.
-_Table = tuple[str, tuple[str, ...], list[tuple[str, ...]]]
+    _Result = Evaluation | LabelSetEvaluation
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What an evaluation is asked for: a precision, a share of unknowns, and how long its lists."""
+
+    precision: float
+    unknown: float
+    n_confusions: int
+    n_mistakes: int
 
 
 @reads_table
@@ -75,12 +93,37 @@ def evaluate(
         Path | None,
         typer.Option("--report", metavar="FILE", help="Write one HTML page with all results."),
     ] = None,
+    compare: Annotated[
+        Path | None,
+        typer.Option(
+            "--compare",
+            metavar="OTHER",
+            help="Another model file: both side by side, with a test of the difference.",
+        ),
+    ] = None,
+    predictions: Annotated[
+        Path | None,
+        typer.Option(
+            "--predictions",
+            metavar="FILE",
+            help="Write every document's true class, prediction and probability.",
+        ),
+    ] = None,
+    keep: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--keep",
+            metavar="COLUMN",
+            help="A column that names documents, such as an id, in --predictions and --report; "
+            "give it again for more.",
+        ),
+    ] = None,
     figures: Annotated[
         Path | None, typer.Option("--figures", metavar="FOLDER", help="Write the figures there.")
     ] = None,
     figure_format: Annotated[str, typer.Option("--figure-format", help="png or svg.")] = "png",
     confusions: Annotated[
-        int, typer.Option("--confusions", min=0, help="How many confused classes to list.")
+        int, typer.Option("--confusions", min=0, help="How many pairs of confused classes to list.")
     ] = 10,
     mistakes: Annotated[
         int,
@@ -100,27 +143,40 @@ def evaluate(
 ) -> None:
     """Compare predictions with the labels of a table: accuracy, calibration, confusions."""
     with clear_errors():
-        source = Source(files[0], text, label, layout, more=tuple(files[1:]))
-        if not 0 < precision < 1:
-            raise ValueError(f"--precision must be between 0 and 1, such as 0.9; got {precision}.")
-        if figure_format not in ("png", "svg"):
-            raise ValueError(f"--figure-format must be png or svg; got {figure_format!r}.")
-        inputs: list[str | Path] = [model, *source.paths]
-        if report is not None:
-            check_writable(report, inputs)
+        source = Source(files[0], text, label, layout, keep or [], tuple(files[1:]))
+        asked = _Asked(precision, unknown, confusions, mistakes if report is not None else 0)
+        inputs: list[str | Path] = [model, *source.paths, *([compare] if compare else [])]
+        _check_options(asked, figure_format, source, compare)
+        for target in filter(None, (report, predictions)):
+            check_writable(target, inputs)
         if report is not None or figures is not None:
             from longtail.plotting import new_figure
 
             new_figure(1.0, 1.0)  # says what to install before the work is done
+        written = "" if predictions is None else find_written(predictions, None, "--predictions")
         classifier = load_model(model, threads)
-        source = match_source(source, classifier, quiet)
-        listed = (confusions, mistakes if report is not None else 0)
-        result = _evaluate(classifier, source, (precision, unknown), listed, quiet)
-        sets = None if isinstance(result, _single()) else result
-        tables = list(_tables(result) if sets is None else set_tables(sets))
-        sentences = list(_sentences(result) if sets is None else set_sentences(sets))
-        sentences += filter(None, [expectation_sentence(expectations(classifier))])
-        drawn = {} if report is None and figures is None else _draw(result)
+        other = None if compare is None else load_model(compare, threads)
+        source, told = match_source(source, classifier, quiet), source
+        with ExitStack() as stack:
+            write = None
+            if predictions is not None:
+                columns = choose_columns(classifier, source, None, True, written, truth=True)
+                write = stack.enter_context(open_output(predictions, written, columns, inputs))
+            result = _evaluate(classifier, source, asked, quiet, write)
+        findings = _find(result)
+        sentences = [*filter(None, [expectation_sentence(expectations(classifier))])]
+        comparison, measures = None, dict[str, Any]()
+        if other is not None and compare is not None:
+            plain = replace(asked, n_mistakes=0)
+            other_result = _evaluate(other, match_source(told, other, quiet), plain, quiet)
+            measures = _compare(result, other_result)
+            verdict = describe_difference(next(iter(measures.values())), "document")
+            comparison = Section(
+                f"Compared with {compare.name}", *compare_rows(measures), remark=verdict
+            )
+        drawn = {}
+        if report is not None or figures is not None:
+            drawn = {name: draw() for name, draw in findings.figures.items()}
         if figures is not None:
             figures.mkdir(parents=True, exist_ok=True)
             for name, figure in drawn.items():
@@ -131,30 +187,58 @@ def evaluate(
             page = ReportPage(
                 f"{model.name} evaluated on {source.name}",
                 _facts(model, classifier, source),
-                tables[1:],  # the measures are shown by the page itself
                 sentences,
+                comparison,
                 documents,
             )
             with replacing(report, inputs) as file:
-                drawing: Any = html_report if sets is None else set_page
-                file.write(drawing(page, result, drawn))
+                file.write(html_report(page, findings, drawn))
         if as_json:
-            print_json(_as_json(result) if sets is None else set_json(sets))
-            return
-        for table in tables:
-            print_table(*table)
-        for sentence in sentences:
-            say(sentence)
+            compared = {name: _difference_json(found) for name, found in measures.items()}
+            print_json(findings.as_json | ({"comparison": compared} if measures else {}))
+        else:
+            for section in (*findings.sections, *([comparison] if comparison else [])):
+                print_table(section.title, section.header, section.rows)
+                if section.remark:
+                    say(section.remark)
+            for sentence in (*findings.sentences, *sentences, f"{findings.headline}."):
+                say(sentence)
+        if not quiet:
+            _tell_written(report, figures, len(drawn), predictions)
+
+
+def _check_options(asked: _Asked, figure_format: str, source: Source, compare: Path | None) -> None:
+    """Refuse what cannot be done, before the work."""
+    if not 0 < asked.precision < 1:
+        raise ValueError(
+            f"--precision must be between 0 and 1, such as 0.9; got {asked.precision}."
+        )
+    if figure_format not in ("png", "svg"):
+        raise ValueError(f"--figure-format must be png or svg; got {figure_format!r}.")
+    if compare is not None and "-" in source.paths:
+        raise ValueError("--compare reads the documents twice; give a file, not standard input.")
+
+
+def _tell_written(
+    report: Path | None, figures: Path | None, n_figures: int, predictions: Path | None
+) -> None:
+    """Say which files there are now."""
+    if report is not None:
+        print_note(f"the report is in {report}.")
+    if figures is not None:
+        print_note(f"{count(n_figures, 'figure')} are in {figures}.")
+    if predictions is not None:
+        print_note(f"the predictions are in {predictions}.")
 
 
 def _evaluate(
     classifier: Any,
     source: Source,
-    wanted: tuple[float, float],
-    listed: tuple[int, int],
+    asked: _Asked,
     quiet: bool,
-) -> Any:
-    """Predict all documents of a source; `listed` are the numbers of confusions and mistakes.
+    write: Callable[[list[Prediction]], None] | None = None,
+) -> _Result:
+    """Predict all documents of a source, and write each prediction where asked.
 
     Label sets, of the model or of the source, give a LabelSetEvaluation.
     """
@@ -167,144 +251,109 @@ def _evaluate(
             source, update, labelled=True, n_terms=n_terms_of(classifier), doing="evaluating"
         ) as chunks,
     ):
-        pairs = _pairs(classifier, chunks)
+        read = _Reader(classifier, source, chunks, write)
+        pairs = iter(read)
         first = next(pairs, None)
         documents = pairs if first is None else chain([first], pairs)
+        options: dict[str, Any] = {
+            "precision": asked.precision,
+            "n_mistakes": asked.n_mistakes,
+            "on_predicted": read.write,
+        }
         if gives_label_sets(classifier) or (first and isinstance(first[1][0], list)):
-            return evaluate_label_sets(classifier, documents, precision=wanted[0])
+            return evaluate_label_sets(classifier, documents, **options)
         return run(
             classifier,
             documents,
-            precision=wanted[0],
-            unknown=wanted[1],
-            n_confusions=listed[0],
-            n_mistakes=listed[1],
+            unknown=asked.unknown,
+            n_confusions=asked.n_confusions,
+            **options,
         )
 
 
-def _pairs(classifier: Any, chunks: Iterator[Documents]) -> Iterator[tuple[Any, Any]]:
-    """Yield documents with labels of the type that the model's classes have."""
-    for chunk in chunks:
-        if isinstance(chunk.labels, list) or chunk.label_counts is not None:
-            yield chunk.content, as_model_labels(classifier, chunk.label_lists())
-        else:
-            yield chunk.content, chunk.labels
+class _Reader:
+    """Documents, labels and references of a source; what is predicted of them is written."""
+
+    def __init__(
+        self,
+        classifier: Any,
+        source: Source,
+        chunks: Iterator[Documents],
+        write: Callable[[list[Prediction]], None] | None,
+    ) -> None:
+        self._classifier, self._source, self._chunks = classifier, source, chunks
+        self._write, self._texts = write, class_texts(classifier)
+        self._read: list[Documents] = []  # and not yet written
+
+    def __iter__(self) -> Iterator[tuple[Any, Any, list[str]]]:
+        """Yield documents with labels of the type that the model's classes have."""
+        for chunk in self._chunks:
+            labels = chunk.labels
+            if isinstance(labels, list) or chunk.label_counts is not None:
+                labels = as_model_labels(self._classifier, chunk.label_lists())
+            self._read.append(chunk)
+            yield chunk.content, labels, [*self._references(chunk)]
+
+    def write(self, labels: Any, top: TopK, sets: Any) -> None:
+        """Write the predictions of the chunk that was read first of those not written yet."""
+        chunk = self._read.pop(0)
+        if self._write is None:
+            return
+        kept = top.valid[:, 0].tolist()
+        rows = rank_rows(chunk, top, kept, sets, None, self._texts)
+        true = labels.tolist() if hasattr(labels, "tolist") else labels
+        self._write([replace(row, truth=of_row) for row, of_row in zip(rows, true, strict=True)])
+
+    def _references(self, chunk: Documents) -> Iterator[str]:
+        """Say where each document comes from: its line, and the columns that name it."""
+        file = f"{Path(chunk.path).name}, " if len(self._source.paths) > 1 else ""
+        for line, kept in zip(chunk.lines, chunk.kept, strict=True):
+            named = zip(self._source.keep, kept, strict=True) if kept else ()
+            yield ", ".join([f"{file}line {line:,}", *(f"{name} {value}" for name, value in named)])
 
 
-def _tables(result: Evaluation) -> Iterator[_Table]:
-    """Yield the results as tables."""
-    certainty = result.certainty
-    sizes = f"{count(result.n_documents, 'document')} of {count(result.n_classes, 'class')}"
-    yield sizes, ("measure", "value", "95 % interval"), list(_measures(result))
-    yield (
-        "By how many documents of the class the model has seen",
-        ("documents seen", "classes", "documents", "accuracy", "95 % interval", "macro F1"),
-        [
-            (
-                band.name,
-                f"{band.n_classes:,}",
-                f"{band.n_documents:,}",
-                *_shares(band.accuracy, band.n_documents),
-                _share(band.macro_f1),
-            )
-            for band in result.bands
-        ],
-    )
-    if certainty is not None:
-        yield (
-            "Calibration: probabilities and how often they were correct",
-            ("probability", "documents", "on average", "correct", "95 % interval"),
-            [
-                (
-                    f"{group.lowest:.1f} to {group.highest:.1f}",
-                    f"{group.n_documents:,}",
-                    _share(group.mean_probability),
-                    *_shares(group.accuracy, group.n_documents),
-                )
-                for group in certainty.bins
-            ],
+def _find(result: Any) -> Findings:
+    """Return what the results have to say."""
+    return set_findings(result) if _is_of_sets(result) else label_findings(result)
+
+
+def _is_of_sets(result: Any) -> bool:
+    """Return whether documents had label sets."""
+    return hasattr(result, "sets")
+
+
+def _compare(result: Any, other: Any) -> dict[str, PairedDifference]:
+    """Compare two models document by document, and class by class."""
+    from longtail.metrics import paired_difference
+
+    if _is_of_sets(result) != _is_of_sets(other):
+        raise ValueError(
+            "--compare needs two models of the same kind: one gives a class, the other label sets."
         )
-    if result.confusions:
-        yield (
-            "Most confused classes",
-            ("class", "predicted as", "documents", "of"),
-            [
-                (str(pair.true), str(pair.predicted), f"{pair.n_documents:,}", f"{pair.n_true:,}")
-                for pair in result.confusions
-            ],
+    if result.n_documents != other.n_documents:
+        raise ValueError(
+            f"the models were given {result.n_documents:,} and {other.n_documents:,} documents; "
+            "--compare needs the same for both. Give --text, --label and --label-separator."
         )
+    name, values = ("accuracy", "correct")
+    if _is_of_sets(result):
+        name, values = ("mean F1 of the documents' label sets", "document_f1")
+    of_class = [
+        {found.label: found.f1 for found in side.classes if found.n_true}
+        for side in (result, other)
+    ]
+    labels = [label for label in of_class[0] if label in of_class[1]]
+    return {
+        name: paired_difference(getattr(result, values), getattr(other, values)),
+        "macro F1 of the classes that have documents": paired_difference(
+            *([f1[label] for label in labels] for f1 in of_class)
+        ),
+    }
 
 
-def _measures(result: Evaluation) -> Iterator[tuple[str, str, str]]:
-    """Yield name, value and interval of every measure."""
-    from longtail.metrics import mean_interval
-
-    n, n_known = result.n_documents, result.n_documents - result.n_unknown
-    f1 = mean_interval([of_class.f1 for of_class in result.classes] or [0.0])
-    yield "accuracy", *_shares(result.accuracy, n)
-    yield "accuracy on known classes", *_shares(result.accuracy_known, n_known)
-    yield "documents of classes unknown to the model", f"{result.n_unknown:,}", ""
-    yield "macro F1, mean of the per-class F1", f"{result.macro_f1:.1%}", _spread(f1)
-    yield "macro F1, of mean precision and recall", f"{result.macro_f1_of_means:.1%}", ""
-    for k, share in result.top.items():
-        if k > 1:
-            yield f"true class in the top {k}", *_shares(share, n)
-    certainty = result.certainty
-    if certainty is None:
-        return
-    low, high = certainty.calibration_interval
-    error = f"{certainty.calibration_error:.3f}"
-    yield "calibration error", error, f"{low:.3f} to {high:.3f} (90 %)"
-    abstention = certainty.abstention
-    if abstention is None:
-        yield "threshold for that precision", "none is known", ""
-        return
-    name = f"threshold for a precision of {abstention.wanted:.0%}"
-    yield name, f"{abstention.threshold:.3f}", ""
-    yield "precision above it", *_shares(abstention.precision, round(abstention.coverage * n))
-    yield "documents above it", *_shares(abstention.coverage, n)
-
-
-def _sentences(result: Evaluation) -> Iterator[str]:
-    """Yield what has to be said beside the tables."""
-    if result.n_unknown:
-        yield (
-            f"{count(result.n_unknown, 'document')} of classes that the model does not have: they "
-            "count as wrong in every measure but the accuracy on known classes."
-        )
-    yield from [] if result.certainty is None else result.certainty.remarks
-
-
-def _shares(value: float, n: int) -> tuple[str, str]:
-    """Return a share of n documents and its interval, or dashes where there is none."""
-    from longtail.metrics import wilson_interval
-
-    return (_share(value), _spread(wilson_interval(value, n))) if value == value else ("-", "-")
-
-
-def _share(value: float) -> str:
-    """Return a share, or a dash where there is none."""
-    return "-" if value != value else f"{value:.1%}"
-
-
-def _spread(interval: tuple[float, float]) -> str:
-    """Return an interval of shares."""
-    return f"{interval[0]:.1%} to {interval[1]:.1%}"
-
-
-def _single() -> type[Evaluation]:
-    """Return the class of results of documents with one label each."""
-    from longtail.metrics.evaluation import Evaluation
-
-    return Evaluation
-
-
-def _draw(result: Any) -> dict[str, Any]:
-    """Return the figures by name."""
-    from longtail.cli.report import evaluation_figures
-
-    drawing: Any = evaluation_figures if isinstance(result, _single()) else set_figures
-    return dict(drawing(result))
+def _difference_json(found: PairedDifference) -> dict[str, Any]:
+    """Return a comparison for JSON."""
+    return asdict(found) | {"difference": found.difference}
 
 
 def _facts(path: Path, classifier: Any, source: Source) -> dict[str, str]:
@@ -325,12 +374,3 @@ def _facts(path: Path, classifier: Any, source: Source) -> dict[str, str]:
         "data": ", ".join(source.paths),
         "evaluated by": f"longtail {__version__}",
     }
-
-
-def _as_json(result: Evaluation) -> dict[str, Any]:
-    """Return the results without the curve's every point, every class and every mistake."""
-    value = asdict(replace(result, classes=[], mistakes=[]))
-    del value["classes"], value["mistakes"]
-    if value["certainty"] is not None:
-        del value["certainty"]["curve"]
-    return value

@@ -1,120 +1,164 @@
-"""A LabelSetEvaluation -> tables, sentences, figures and cards of a report page."""
+"""A LabelSetEvaluation, several labels per document -> Findings."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from functools import partial
+from math import isnan
 from typing import TYPE_CHECKING, Any
 
-from longtail.cli.show import count
+from longtail._words import count
+from longtail.cli.findings import Findings, Section, describe_worst, share, shares, spread
 
 if TYPE_CHECKING:
-    from longtail.metrics.label_set_evaluation import LabelSetEvaluation
+    from longtail.metrics.label_set_evaluation import LabelCertainty, LabelSetEvaluation
 
 _FOOTER = """Measures of a ranking are means over the documents; PSP and PSnDCG weigh labels by the
 inverse of their propensity (A = 0.55, B = 1.5). Calibration is over all labels whose probability is
-above 0.01."""
+above 0.01. Intervals are 95 % intervals over documents, those of macro F1 over classes: labels of
+one document are found or missed together. They say nothing about documents of other kinds."""
 
 
-def set_tables(result: LabelSetEvaluation) -> Iterator[tuple[str, tuple[str, ...], list[Any]]]:
+def set_findings(result: LabelSetEvaluation) -> Findings:
+    """Return what an evaluation of documents with several labels has to say."""
+    from longtail.plotting import plot_calibration, plot_label_frequency, plot_label_precision
+
+    sets, certainty = result.sets, result.certainty
+    figures: dict[str, Any] = {"frequency": partial(plot_label_frequency, result.bands)}
+    if certainty is not None and certainty.n_pairs:
+        figures["precision"] = partial(plot_label_precision, certainty)
+        figures["calibration"] = partial(plot_calibration, certainty)
+    return Findings(
+        headline=f"{share(sets.precision)} of the predicted labels right, "
+        f"{share(sets.recall)} of the true ones found; "
+        + describe_worst(result.classes, "missed labels"),
+        sections=list(_sections(result)),
+        sentences=list(_sentences(result)),
+        figures=figures,
+        captions=dict(_captions(result)),
+        classes=result.classes,
+        mistakes=result.mistakes,
+        scale="score" if certainty is None else "probability",
+        footer=_FOOTER,
+        as_json=_as_json(result),
+    )
+
+
+def _sections(result: LabelSetEvaluation) -> Iterator[Section]:
     """Yield the results as tables."""
     sizes = (
         f"{count(result.n_documents, 'document')} with {count(result.n_labels, 'label')} of "
         f"{count(result.n_classes, 'class')}"
     )
-    yield sizes, ("measure", "value"), list(_measures(result))
+    yield Section(sizes, ("measure", "value", "95 % interval"), list(_measures(result)))
+    certainty = result.certainty
+    if certainty is not None and certainty.choices:
+        yield _choices(certainty)
     depths = list(next(iter(result.ranking.values())))
-    yield (
+    yield Section(
         "The first k classes of the ranking",
         ("measure", *(f"k = {k}" for k in depths)),
         [
-            (f"{name}@k", *(_share(values[k]) for k in depths))
+            (f"{name}@k", *(share(values[k]) for k in depths))
             for name, values in result.ranking.items()
         ],
+        remark="F1@k is the mean of the documents' F1; F1 of means@k that of the mean P@k and R@k.",
     )
-    yield (
+    yield Section(
         "By how many documents of the class the model has seen, first five classes",
-        ("documents seen", "classes", "labels", "recall", "precision", "macro F1"),
+        ("documents seen", "classes", "labels", "recall", "95 % interval", "precision", "macro F1"),
         [
             (
                 band.name,
                 f"{band.n_classes:,}",
                 f"{band.n_labels:,}",
-                *(_share(value) for value in (band.recall, band.precision, band.macro_f1)),
+                *shares(band.recall, band.n_labels),
+                *(share(value) for value in (band.precision, band.macro_f1)),
             )
             for band in result.bands
         ],
+        "frequency",
     )
-    if result.certainty is not None:
-        yield (
+    if certainty is not None:
+        yield Section(
             "Calibration: probabilities of labels and how often they were correct",
-            ("probability", "labels", "on average", "correct"),
+            ("probability", "labels", "on average", "correct", "95 % interval"),
             [
                 (
                     f"{group.lowest:.1f} to {group.highest:.1f}",
                     f"{group.n_documents:,}",
-                    _share(group.mean_probability),
-                    _share(group.accuracy),
+                    share(group.mean_probability),
+                    *shares(group.accuracy, group.n_documents),
                 )
-                for group in result.certainty.bins
+                for group in certainty.bins
             ],
+            "calibration",
         )
 
 
-def _measures(result: LabelSetEvaluation) -> Iterator[tuple[str, str]]:
-    """Yield name and value of what has one value."""
-    sets = result.sets
-    yield "mean F1 of the documents' label sets", _share(sets.mean_f1)
-    yield "micro F1 of the label sets", _share(sets.micro_f1)
-    yield "macro F1, mean of the per-class F1", _share(sets.macro_f1)
-    yield "precision of the predicted labels", _share(sets.precision)
-    yield "recall of the true labels", _share(sets.recall)
-    yield "documents whose set is exactly right", _share(sets.exact)
-    yield "labels predicted for a document", f"{sets.mean_size:.2f}"
-    yield "labels that a document has", f"{result.n_labels / result.n_documents:.2f}"
-    yield "R-precision", _share(result.r_precision)
-    yield "labels of classes unknown to the model", f"{result.n_unknown:,}"
+def _choices(certainty: LabelCertainty) -> Section:
+    """Return what each precision costs: how many labels are no longer found."""
+    return Section(
+        "What each precision costs",
+        (
+            "precision asked for",
+            "threshold",
+            "precision reached",
+            "true labels found",
+            "documents with a label",
+        ),
+        [
+            (
+                f"{choice.wanted:.0%}",
+                "none" if isnan(choice.threshold) else f"{choice.threshold:.3f}",
+                share(choice.precision),
+                share(choice.recall),
+                share(choice.coverage),
+            )
+            for choice in certainty.choices
+        ],
+        "precision",
+        "Labels below the threshold are left to people. The thresholds are the model's own, from "
+        "documents held out in fit.",
+    )
+
+
+def _measures(result: LabelSetEvaluation) -> Iterator[tuple[str, str, str]]:
+    """Yield name, value and interval of what has one value."""
+    sets, intervals = result.sets, result.intervals
+    for name, title in (
+        ("mean_f1", "mean F1 of the documents' label sets"),
+        ("micro_f1", "micro F1 of the label sets"),
+        ("macro_f1", "macro F1, mean of the per-class F1"),
+        ("precision", "precision of the predicted labels"),
+        ("recall", "recall of the true labels"),
+        ("exact", "documents whose set is exactly right"),
+    ):
+        yield title, share(getattr(sets, name)), spread(intervals.get(name))
+    yield "labels predicted for a document", f"{sets.mean_size:.2f}", ""
+    yield "labels that a document has", f"{result.n_labels / result.n_documents:.2f}", ""
+    yield "R-precision", share(result.r_precision), spread(intervals.get("r_precision"))
+    for name in ("P@1", "P@3", "P@5", "nDCG@1", "nDCG@3", "nDCG@5"):
+        if name in intervals:
+            measure, k = name.split("@")
+            yield name, share(result.ranking[measure][int(k)]), spread(intervals[name])
+    yield "labels of classes unknown to the model", f"{result.n_unknown:,}", ""
     certainty = result.certainty
     if certainty is None:
         return
-    yield "calibration error of labels", f"{certainty.calibration_error:.3f}"
-    threshold = certainty.threshold
-    if threshold is None:
-        yield "threshold for that precision", "none is known"
-        return
-    yield f"threshold for a precision of {threshold.wanted:.0%}", f"{threshold.threshold:.3f}"
-    yield "precision above it", _share(threshold.precision)
-    yield "true labels above it", _share(threshold.recall)
-    yield "documents with a label above it", _share(threshold.coverage)
+    yield "calibration error of labels", f"{certainty.calibration_error:.3f}", ""
+    if certainty.threshold is None:
+        yield "threshold for that precision", "none is known", ""
 
 
-def set_sentences(result: LabelSetEvaluation) -> Iterator[str]:
+def _sentences(result: LabelSetEvaluation) -> Iterator[str]:
     """Yield what has to be said beside the tables."""
     if result.n_unknown:
         yield (
             f"{count(result.n_unknown, 'label')} of classes that the model does not have: they "
             "count as missed in every measure."
         )
-    yield "F1@k is the mean of the documents' F1; F1 of means@k that of the mean P@k and R@k."
-
-
-def set_figures(result: LabelSetEvaluation) -> dict[str, Any]:
-    """Draw everything that an evaluation has to show, by name."""
-    from longtail.plotting import plot_calibration, plot_label_frequency, plot_label_precision
-
-    figures = {"frequency": plot_label_frequency(result.bands)}
-    if result.certainty is not None and result.certainty.n_pairs:
-        figures["calibration"] = plot_calibration(result.certainty)
-        figures["precision"] = plot_label_precision(result.certainty)
-    return figures
-
-
-def set_page(page: Any, result: LabelSetEvaluation, figures: dict[str, Any]) -> str:
-    """Return one HTML page with numbers, figures and tables inside; it loads nothing."""
-    from longtail.cli.report import html_page
-
-    cards = [(name, value, "") for name, value in _measures(result)]
-    return html_page(page, iter(cards), figures, dict(_captions(result)), [], _FOOTER)
 
 
 def _captions(result: LabelSetEvaluation) -> Iterator[tuple[str, tuple[str, str]]]:
@@ -139,7 +183,7 @@ def _captions(result: LabelSetEvaluation) -> Iterator[tuple[str, tuple[str, str]
     yield (
         "calibration",
         (
-            "Calibration: how often labels of a probability are correct. On the dashed line, "
+            "How often labels of a probability are correct. On the dashed line, "
             "probabilities are frequencies.",
             f"Line chart. {said}.",
         ),
@@ -154,14 +198,10 @@ def _captions(result: LabelSetEvaluation) -> Iterator[tuple[str, tuple[str, str]
     )
 
 
-def set_json(result: LabelSetEvaluation) -> dict[str, Any]:
-    """Return the results without the curve's every point."""
-    value = asdict(result)
+def _as_json(result: LabelSetEvaluation) -> dict[str, Any]:
+    """Return the results without the curve's every point, every class and every document."""
+    value = asdict(replace(result, classes=[], mistakes=[]))
+    del value["classes"], value["mistakes"], value["document_f1"]
     if value["certainty"] is not None:
         del value["certainty"]["curve"]
     return value
-
-
-def _share(value: float) -> str:
-    """Return a share, or a dash where there is none."""
-    return "-" if value != value else f"{value:.1%}"

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
+from longtail._words import count
 from longtail.cli.cluster import (
     Cluster,
     DaskAddress,
@@ -36,7 +37,6 @@ from longtail.cli.options import (
 from longtail.cli.show import (
     Update,
     clear_errors,
-    count,
     describe_sizes,
     model_sizes,
     print_json,
@@ -98,8 +98,13 @@ def fit(
         bool, typer.Option("--keep-accents", help="é is not e.", **_TEXT)
     ] = False,
     stop_words: Annotated[
-        Path | None,
-        typer.Option("--stop-words", metavar="FILE", help="Words to leave out.", **_TEXT),
+        str | None,
+        typer.Option(
+            "--stop-words",
+            metavar="FILE|english",
+            help="Words to leave out: those of a file, or those that English has.",
+            **_TEXT,
+        ),
     ] = None,
     token_pattern: Annotated[
         str | None,
@@ -371,8 +376,8 @@ def _make_vectorizer(settings: dict[str, Any]) -> Any:
     options = {name: value for name, value in settings.items() if name not in _NOT_TOKENIZING}
     if options.pop("keep_accents", False):
         options["strip_accents"] = None
-    if "stop_words" in options:
-        options["stop_words"] = options["stop_words"].read_text(encoding="utf-8").split()
+    if options.get("stop_words", "english") != "english":
+        options["stop_words"] = Path(options["stop_words"]).read_text(encoding="utf-8").split()
     if "ngrams" in options:
         options["ngram_range"] = (1, options.pop("ngrams"))
     if "char_ngrams" in options:

@@ -10,10 +10,11 @@ from typing import Annotated, Any
 
 import typer
 
+from longtail._words import count
 from longtail.cli.expect import expected_measures, print_expectations
 from longtail.cli.inputs import check_model, load_model
 from longtail.cli.options import AsJson, ModelPath
-from longtail.cli.show import clear_errors, count, model_sizes, plain, print_json, print_table, say
+from longtail.cli.show import clear_errors, model_sizes, plain, print_json, print_table, say
 
 
 def info(

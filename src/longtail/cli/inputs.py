@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from longtail._words import count
 from longtail.cli.files import BadRows
 from longtail.cli.options import Layout
-from longtail.cli.show import count, print_note
+from longtail.cli.show import print_note
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from longtail._words import count
 from longtail.cli.cluster import Cluster, DaskAddress, Workers, predict_on
 from longtail.cli.files import STANDARD_OUTPUT, check_writable
 from longtail.cli.inputs import (
@@ -33,31 +34,20 @@ from longtail.cli.options import (
     Unknown,
     reads_table,
 )
-from longtail.cli.predictions import Columns, Prediction, SetColumns, open_output
-from longtail.cli.show import (
-    clear_errors,
-    count,
-    print_json,
-    print_note,
-    print_table,
-    progress,
-    say,
+from longtail.cli.predictions import (
+    FORMATS,
+    Prediction,
+    choose_columns,
+    find_written,
+    open_output,
+    rank_rows,
 )
+from longtail.cli.show import clear_errors, print_json, print_note, print_table, progress, say
 
 if TYPE_CHECKING:
     from longtail.results import Threshold
 
-_WRITTEN = {
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".json": "jsonl",
-    ".parquet": "parquet",
-}
-_FORMATS = "csv, tsv, jsonl or parquet"
 _TOP_OF_A_TEXT = 5
-_SEPARATOR = ";"  # of the labels of a document, where none is given
 
 
 @reads_table
@@ -100,7 +90,7 @@ def predict(
     ] = STANDARD_OUTPUT,
     out_format: Annotated[
         str | None,
-        typer.Option("--out-format", help=f"{_FORMATS}; by the ending when left out."),
+        typer.Option("--out-format", help=f"{FORMATS}; by the ending when left out."),
     ] = None,
     keep: Annotated[
         list[str] | None,
@@ -147,7 +137,7 @@ def predict(
             if not quiet:
                 print_note(f"the predictions of {count(len(files), 'file')} are in {out}.")
             return
-        written = _find_written(out, "jsonl" if as_json else out_format)
+        written = find_written(out, "jsonl" if as_json else out_format)
         inputs: list[str | Path] = [model, *source.paths]
         if out != STANDARD_OUTPUT:
             check_writable(out, inputs)
@@ -156,7 +146,7 @@ def predict(
         threshold = _find_threshold(classifier, precision, unknown, each)
         _check_max_labels(classifier, max_labels)
         n_documents = n_kept = n_without_words = 0
-        columns = _columns(classifier, source, top, escape_formulas, written)
+        columns = choose_columns(classifier, source, top, escape_formulas, written)
         texts = class_texts(classifier)
         with (
             progress(quiet) as update,
@@ -264,22 +254,6 @@ def _print_text(classifier: Any, row: Prediction, as_json: bool) -> None:
     print_table(title, ("class", *(["text"] if texts else []), value), cells)
 
 
-def _find_written(out: Path, given: str | None) -> str:
-    """Return the format to write."""
-    ending = "csv" if out == STANDARD_OUTPUT else _WRITTEN.get(out.suffix.lower(), "")
-    written = given or ending
-    if written not in _WRITTEN.values():
-        raise ValueError(
-            f"--out-format must be {_FORMATS}; got {given!r}."
-            if given
-            else f"the ending of {out} does not tell the format to write; end it in "
-            f"{' '.join(_WRITTEN)} or give --out-format {_FORMATS}."
-        )
-    if written == "parquet" and out == STANDARD_OUTPUT:
-        raise ValueError("Parquet is written to a file; give --out FILE.parquet.")
-    return written
-
-
 def _find_threshold(
     classifier: Any, precision: float | None, unknown: float, each: bool
 ) -> Threshold | None:
@@ -299,18 +273,6 @@ def _find_threshold(
             "held out in fit. Ask for less, or fit with more documents."
         )
     return threshold
-
-
-def _columns(
-    classifier: Any, source: Source, top: int | None, escape: bool, written: str
-) -> Columns:
-    """Return what is written of each prediction."""
-    calibrated, named = _knows_probabilities(classifier), bool(class_texts(classifier))
-    if not gives_label_sets(classifier):
-        return Columns(source, top or 1, calibrated, escape, named)
-    separator = source.layout.label_separator or _SEPARATOR
-    has_lists = written in ("jsonl", "parquet")
-    return SetColumns(source, top or 0, calibrated, escape, named, None if has_lists else separator)
 
 
 def _check_max_labels(classifier: Any, max_labels: int | None) -> None:
@@ -337,16 +299,7 @@ def _predict_rows(
     longest = max(map(len, sets), default=0) if sets is not None else 1
     ranking = rank(chunk.content, max(top or 1, longest))
     kept = (ranking.valid if threshold is None else threshold.keeps(ranking))[:, 0].tolist()
-    rows = []
-    for i, valid in enumerate(ranking.valid.tolist()):
-        n_shown = max(top or 1, 0 if sets is None else len(sets[i]))
-        classes = [c for c, ok in zip(ranking.classes[i].tolist(), valid, strict=True) if ok]
-        scores = [s for s, ok in zip(ranking.scores[i].tolist(), valid, strict=True) if ok]
-        label = classes[0] if kept[i] else None
-        shown = (classes[:n_shown], scores[:n_shown], [*map(texts.get, classes[:n_shown])])
-        predicted = label if sets is None else sets[i]
-        rows.append(Prediction(chunk.path, chunk.lines[i], chunk.kept[i], predicted, *shown))
-    return rows
+    return rank_rows(chunk, ranking, kept, sets, top, texts)
 
 
 def _knows_probabilities(classifier: Any) -> bool:

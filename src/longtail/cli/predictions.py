@@ -11,12 +11,25 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from longtail.cli.files import STANDARD_OUTPUT, escape_formula, replaced_path, replacing
-from longtail.cli.inputs import Source
+from longtail.cli.inputs import Documents, Source, class_texts, gives_label_sets
 from longtail.cli.show import as_json_text, clean
 
+if TYPE_CHECKING:
+    from longtail.results import TopK
+
+FORMATS = "csv, tsv, jsonl or parquet"
+_WRITTEN = {
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".json": "jsonl",
+    ".parquet": "parquet",
+}
+_SEPARATOR = ";"  # of the labels of a document, where none is given
 # Of the texts of labels in one cell, for people: a text may hold any mark, such as ';'.
 TEXT_SEPARATOR = " | "
 
@@ -37,15 +50,49 @@ class Prediction:
     classes: list[Any]
     scores: list[float]
     texts: list[str | None]
+    truth: Any = None
+
+
+def rank_rows(
+    chunk: Documents,
+    ranking: TopK,
+    kept: list[bool],
+    sets: list[list[Any]] | None,
+    top: int | None,
+    texts: dict[Any, str],
+) -> list[Prediction]:
+    """Return the predictions of a chunk; `kept` says where the model is sure enough.
+
+    `sets` are the predicted label sets: each is the beginning of the ranking.
+    """
+    rows = []
+    for i in range(len(chunk)):
+        n_shown = max(top or 1, 0 if sets is None else len(sets[i]))
+        found = ranking[i]
+        classes, scores = [c for c, _ in found], [s for _, s in found]
+        label = classes[0] if kept[i] else None
+        shown = (classes[:n_shown], scores[:n_shown], [*map(texts.get, classes[:n_shown])])
+        predicted = label if sets is None else sets[i]
+        rows.append(Prediction(chunk.path, chunk.lines[i], chunk.kept[i], predicted, *shown))
+    return rows
 
 
 class Columns:
     """The columns of predictions of one class each."""
 
     def __init__(
-        self, source: Source, top: int, calibrated: bool, escape: bool, named: bool
+        self,
+        source: Source,
+        top: int,
+        calibrated: bool,
+        escape: bool,
+        named: bool,
+        separator: str | None = None,
+        truth: bool = False,
     ) -> None:
         self.keep, self.top, self.escape = source.keep, top, escape
+        self.separator = separator  # of label sets; None where the format has lists
+        self.truth = truth  # whether the true label is written
         self.named = named  # whether any class has a text
         self.value = "probability" if calibrated else "score"
         self.values = "probabilities" if calibrated else "scores"
@@ -73,16 +120,33 @@ class Columns:
     def _first_kinds(self) -> dict[str, str]:
         """Return the columns that say which document it is."""
         files = {"file": "text"} if self.files else {}
-        return {**files, "line": "integer", **dict.fromkeys(self.keep, "text")}
+        truth = {"truth": self._truth_kind} if self.truth else {}
+        return {**files, "line": "integer", **dict.fromkeys(self.keep, "text"), **truth}
+
+    _truth_kind = "text"
 
     def _first_cells(self, row: Prediction) -> list[Any]:
         """Return which document it is, as cells of a table."""
-        return [row.path] * self.files + [row.line, *row.kept]
+        truth = [self._join(row.truth)] * self.truth
+        return [row.path] * self.files + [row.line, *row.kept, *truth]
+
+    def _join(self, labels: Any) -> Any:
+        """Return labels as one cell of a table of text."""
+        if self.separator is None or not isinstance(labels, list):
+            return labels
+        for label in map(str, labels):
+            if self.separator in label:
+                raise ValueError(
+                    f"the label {label!r} contains the separator {self.separator!r}; choose "
+                    "another one (--label-separator), or write JSON lines or Parquet."
+                )
+        return self.separator.join(map(str, labels))
 
     def _first_fields(self, row: Prediction) -> dict[str, Any]:
         """Return which document it is, as parts of a JSON object."""
         files = {"file": row.path} if self.files else {}
-        return {**files, "line": row.line, **dict(zip(self.keep, row.kept, strict=True))}
+        truth = {"truth": row.truth} if self.truth else {}
+        return {**files, "line": row.line, **dict(zip(self.keep, row.kept, strict=True)), **truth}
 
     def _ranked_kinds(self, first: int) -> dict[str, str]:
         """Return the columns of the ranking from a rank on; the first has no number."""
@@ -106,17 +170,9 @@ class Columns:
 class SetColumns(Columns):
     """The columns of predictions of label sets; in a table of text a separator joins labels."""
 
-    def __init__(
-        self,
-        source: Source,
-        top: int,
-        calibrated: bool,
-        escape: bool,
-        named: bool,
-        separator: str | None,
-    ) -> None:
-        super().__init__(source, top, calibrated, escape, named)
-        self.separator = separator  # None where the format has lists
+    @property
+    def _truth_kind(self) -> str:  # type: ignore[override]
+        return "texts" if self.separator is None else "text"
 
     def kinds(self) -> dict[str, str]:
         """Return what the columns of a table hold, by name."""
@@ -132,14 +188,8 @@ class SetColumns(Columns):
         texts: list[Any] = [row.texts[: len(row.label)]] * self.named
         labels_cells: list[Any] = [labels, *texts, scores]
         if self.separator is not None:
-            for label in labels:
-                if self.separator in label:
-                    raise ValueError(
-                        f"the label {label!r} contains the separator {self.separator!r}; choose "
-                        "another one (--label-separator), or write JSON lines or Parquet."
-                    )
             labels_cells = [
-                self.separator.join(labels),
+                self._join(labels),
                 *(TEXT_SEPARATOR.join(text or "" for text in some) for some in texts),
                 self.separator.join(f"{score:.4f}" for score in scores),
             ]
@@ -148,6 +198,44 @@ class SetColumns(Columns):
     def fields(self, row: Prediction) -> dict[str, Any]:
         """Return a row as a JSON object."""
         return {**self._first_fields(row), "labels": row.label, **self._ranking(row)}
+
+
+def choose_columns(
+    classifier: Any,
+    source: Source,
+    top: int | None,
+    escape: bool,
+    written: str,
+    truth: bool = False,
+) -> Columns:
+    """Return what is written of each prediction of a model."""
+    from longtail.metrics.evaluation import knows_probabilities
+
+    calibrated, named = knows_probabilities(classifier), bool(class_texts(classifier))
+    if not gives_label_sets(classifier):
+        return Columns(source, top or 1, calibrated, escape, named, truth=truth)
+    separator = source.layout.label_separator or _SEPARATOR
+    has_lists = written in ("jsonl", "parquet")
+    return SetColumns(
+        source, top or 0, calibrated, escape, named, None if has_lists else separator, truth
+    )
+
+
+def find_written(out: Path, given: str | None, option: str = "--out") -> str:
+    """Return the format to write; `option` is the one that names the file."""
+    ending = "csv" if out == STANDARD_OUTPUT else _WRITTEN.get(out.suffix.lower(), "")
+    written = given or ending
+    if written not in _WRITTEN.values():
+        choice = " or give --out-format " + FORMATS if option == "--out" else ""
+        raise ValueError(
+            f"--out-format must be {FORMATS}; got {given!r}."
+            if given
+            else f"the ending of {out} does not tell the format to write; end it in "
+            f"{' '.join(_WRITTEN)}{choice}."
+        )
+    if written == "parquet" and out == STANDARD_OUTPUT:
+        raise ValueError(f"Parquet is written to a file; give {option} FILE.parquet.")
+    return written
 
 
 @contextmanager

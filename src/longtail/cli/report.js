@@ -1,12 +1,13 @@
 "use strict";
-// The table of classes: sorted by a click on a column, filtered by what is typed, fifty rows at a time.
+// The table of classes, worst first: sorted by a click on a column, filtered, twenty-five rows at a time.
 (() => {
   const data = JSON.parse(document.getElementById("classes-data").textContent);
   const table = document.getElementById("classes"), body = table.tBodies[0];
   const heads = [...table.tHead.rows[0].cells];
   const filter = document.getElementById("classes-filter"), shown = document.getElementById("classes-shown");
-  const more = document.getElementById("classes-more");
-  let column = 2, falling = true, limit = 50;
+  const more = document.getElementById("classes-more"), least = document.getElementById("classes-least");
+  const PAGE = 25;
+  let column = heads.length - 1, falling = false, limit = PAGE;
 
   const compare = (a, b) => {
     const x = a[column], y = b[column];
@@ -20,7 +21,8 @@
 
   function draw() {
     const wanted = filter.value.toLowerCase();
-    const rows = data.filter((row) => row[0].toLowerCase().includes(wanted)).sort(compare);
+    const fewest = Number(least.value) || 0;
+    const rows = data.filter((row) => row[2] >= fewest && row[0].toLowerCase().includes(wanted)).sort(compare);
     body.replaceChildren(...rows.slice(0, limit).map((row) => {
       const line = document.createElement("tr");
       row.forEach((value, i) => {
@@ -35,12 +37,12 @@
     more.hidden = limit >= rows.length;
   }
   heads.forEach((head, i) => head.firstElementChild.addEventListener("click", () => {
-    falling = column === i ? !falling : i > 0;
+    falling = column === i ? !falling : i > 0 && i < 5;  // shares worst first
     column = i;
-    limit = 50;
+    limit = PAGE;
     draw();
   }));
-  filter.addEventListener("input", () => { limit = 50; draw(); });
-  more.addEventListener("click", () => { limit += 500; draw(); });
+  for (const field of [filter, least]) field.addEventListener("input", () => { limit = PAGE; draw(); });
+  more.addEventListener("click", () => { limit += 250; draw(); });
   draw();
 })();

@@ -25,6 +25,8 @@ from rich.progress import Progress as ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from longtail._words import count
+
 _COMPILING = "compiling kernels, the first time only"
 _SHORTEST_STAGE = 0.5  # seconds; a shorter one has no line off a terminal
 _COLUMNS = 120  # of a table in a file or a pipe, where there is no terminal to ask
@@ -41,8 +43,10 @@ def clean(text: str) -> str:
 class Update(Protocol):
     """Tell how far a step is; the total may be unknown and may change."""
 
-    def __call__(self, description: str, completed: int, total: int | None) -> None:
-        """Tell that `completed` of `total` are done."""
+    def __call__(
+        self, description: str, completed: int, total: int | None, noun: str = "document"
+    ) -> None:
+        """Tell that `completed` of `total` are done; `noun` says what is counted."""
 
 
 @contextmanager
@@ -87,8 +91,11 @@ class _Count(ProgressColumn):
 
     def render(self, task: Task) -> Text:
         """Return the counts of a step."""
-        total = "?" if task.total is None else f"{task.total:,.0f}"
-        return Text(f"{task.completed:,.0f}/{total}" if task.completed else "")
+        if not task.completed:
+            return Text("")
+        if task.total is None:
+            return Text(count(int(task.completed), task.fields["noun"]))
+        return Text(f"{task.completed:,.0f}/{count(int(task.total), task.fields['noun'])}")
 
 
 class _Rate(ProgressColumn):
@@ -141,10 +148,12 @@ def _draw_bars(console: Console, compiles: bool) -> Iterator[Update]:
     with ProgressBar(*columns, console=console) as bar:
         tasks: dict[str, Any] = {}
 
-        def update(description: str, completed: int, total: int | None) -> None:
+        def update(
+            description: str, completed: int, total: int | None, noun: str = "document"
+        ) -> None:
             if description not in tasks:
                 finish()  # what came before is done
-                tasks[description] = bar.add_task(clean(description), total=total)
+                tasks[description] = bar.add_task(clean(description), total=total, noun=noun)
             bar.update(tasks[description], completed=completed, total=total)
 
         def finish() -> None:
@@ -154,7 +163,7 @@ def _draw_bars(console: Console, compiles: bool) -> Iterator[Update]:
 
         def compiled(n_kernels: int, seconds: float) -> None:
             if _COMPILING not in tasks:
-                tasks[_COMPILING] = bar.add_task(_COMPILING, total=None)
+                tasks[_COMPILING] = bar.add_task(_COMPILING, total=None, noun="kernel")
             bar.update(tasks[_COMPILING], completed=n_kernels)
 
         with _listen_to_compiler(compiled) if compiles else nullcontext():
@@ -167,6 +176,7 @@ class _StageLines:
 
     def __init__(self) -> None:
         self._stage, self._start, self._counts = "", 0.0, dict[str, int]()
+        self._noun = "document"
         self._compiled = -1, 0.0
 
     def compiled(self, n_kernels: int, seconds: float) -> None:
@@ -183,12 +193,15 @@ class _StageLines:
                 "above, the first time only (longtail warmup does it ahead)"
             )
 
-    def __call__(self, description: str, completed: int, total: int | None) -> None:
+    def __call__(
+        self, description: str, completed: int, total: int | None, noun: str = "document"
+    ) -> None:
         """Hear how far a stage is; a new name says that the one before is done."""
         stage = description.split(": ", 1)[0]
         if stage != self._stage:
             self.finish()
             self._stage, self._start, self._counts = stage, time.monotonic(), {}
+            self._noun = noun
         n_done = max(completed, total or 0)
         if n_done:
             self._counts[description] = max(n_done, self._counts.get(description, 0))
@@ -201,7 +214,7 @@ class _StageLines:
             if len(self._counts) == 1:  # steps of different kinds have no rate in common
                 [n_done] = self._counts.values()
                 if n_done >= seconds:  # below one a second a rate tells nobody anything
-                    rate = f", {n_done:,}, {n_done / max(seconds, 1e-9):,.0f}/s"
+                    rate = f", {count(n_done, self._noun)}, {n_done / max(seconds, 1e-9):,.0f}/s"
             print_note(f"{self._stage}: {seconds:.1f} s{rate}")
         self._stage = ""
 
@@ -222,12 +235,6 @@ def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]
 def is_number(cell: str) -> bool:
     """Tell whether a cell holds a number, with its unit, or a dash for none."""
     return re.fullmatch(r"[-+]?[\d.,]+ ?[%\w]{0,2}|-|", cell) is not None
-
-
-def count(n: int, noun: str) -> str:
-    """Return a number with its noun: 1 document, 2 documents."""
-    ending = "" if n == 1 else "es" if noun.endswith("s") else "s"
-    return f"{n:,} {noun}{ending}"
 
 
 def model_sizes(model: Any, fitted: bool = True) -> dict[str, int]:

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from longtail._words import count
 from longtail.cli.inputs import (
     Source,
     as_label,
@@ -33,15 +34,7 @@ from longtail.cli.options import (
     TextColumns,
     reads_table,
 )
-from longtail.cli.show import (
-    clear_errors,
-    count,
-    describe_sizes,
-    model_sizes,
-    print_json,
-    progress,
-    say,
-)
+from longtail.cli.show import clear_errors, describe_sizes, model_sizes, print_json, progress, say
 from longtail.exceptions import DataFormatError, DocumentError
 
 _Content = Annotated[

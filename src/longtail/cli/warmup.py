@@ -66,9 +66,9 @@ def _run_all(calls: list[Callable[[], Any]], update: Update) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UncalibratedWarning)  # of models that nobody keeps
         for i, run in enumerate(calls):
-            update(COMPILING, i, len(calls))
+            update(COMPILING, i, len(calls), "step")
             run()
-    update(COMPILING, len(calls), len(calls))
+    update(COMPILING, len(calls), len(calls), "step")
 
 
 def _make_counts(table: Path) -> tuple[Any, Any]:

@@ -115,6 +115,8 @@ def fit_partitions(
         raise ValueError("time_budget is for fit in memory; over partitions leave it at None.")
     if getattr(inner, "memory", 0):
         raise ValueError("memory: a fit over partitions keeps no documents; leave it at 0.")
+    if getattr(inner, "class_weight", None) is not None:
+        raise ValueError("class_weight is for fit in memory; over partitions leave it at None.")
     named = check_given(estimator, class_texts)
     listed = list_partitions(partitions)
     n_workers = count_workers(client)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from longtail._words import count
 from longtail.distributed.documents import Block
 from longtail.distributed.partitions import Partition
 from longtail.exceptions import MemoryLimitError
@@ -118,9 +119,9 @@ class Plan:
         if fewest > self.limit:
             raise MemoryLimitError(
                 f"memory_limit={_show(self.limit)} is too low for {len(texts):,} class texts and a "
-                f"vocabulary of {vocabulary.n_terms:,} terms on {self.n_workers} worker(s): at "
-                f"least {_show(fewest)} are needed. Raise it, use fewer workers, or leave rare "
-                "terms out."
+                f"vocabulary of {vocabulary.n_terms:,} terms on "
+                f"{count(self.n_workers, 'worker')}: at least {_show(fewest)} are needed. "
+                "Raise it, use fewer workers, or leave rare terms out."
             )
 
     def check(
@@ -155,8 +156,8 @@ class Plan:
             raise MemoryLimitError(
                 f"memory_limit={_show(self.limit)} is too low for {statistics.n_classes:,} classes "
                 f"with {n_entries + n_name_terms:,} terms and {n_documents:,} documents on "
-                f"{self.n_workers} worker(s): at least {_show(fewest)} are needed. Raise it, use "
-                "fewer workers, or leave rare terms out."
+                f"{count(self.n_workers, 'worker')}: at least {_show(fewest)} are needed. "
+                "Raise it, use fewer workers, or leave rare terms out."
             )
 
 
@@ -180,9 +181,9 @@ def plan_memory(
     if left < fewest * CHARACTER_BYTES:
         needed = n_processes * (PROCESS_BYTES + fewest * CHARACTER_BYTES)
         raise MemoryLimitError(
-            f"memory_limit={_show(n_bytes)} is too low for {n_workers} worker(s): at least "
-            f"{_show(needed)} are needed to read {len(partitions)} partition(s). Raise it, or use "
-            "fewer workers."
+            f"memory_limit={_show(n_bytes)} is too low for {count(n_workers, 'worker')}: at least "
+            f"{_show(needed)} are needed to read {count(len(partitions), 'partition')}. "
+            "Raise it, or use fewer workers."
         )
     return Plan(
         n_bytes,

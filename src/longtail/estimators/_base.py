@@ -18,7 +18,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from longtail._columns import align_labels
-from longtail._labels import Labels, LabelSets, as_sets, read_label_sets
+from longtail._labels import Labels, LabelSets, as_sets, read_label_sets, weigh_documents
 from longtail._progress import StageReporter
 from longtail._validation import (
     check_enough_classes,
@@ -26,7 +26,8 @@ from longtail._validation import (
     check_not_texts,
     check_top_terms,
     find_labels,
-    repeat_by_weight,
+    read_class_weights,
+    read_weights,
 )
 from longtail.estimators._editing import EditingMixin
 from longtail.estimators._stateful import StatefulEstimator
@@ -163,14 +164,14 @@ class CountClassifier(EditingMixin, CountInput):
 
     @property
     def n_documents_(self) -> int:
-        """Documents of all classes."""
-        return self.statistics_.n_documents
+        """Documents of all classes; where they have weights, what these add up to, rounded."""
+        return round(self.statistics_.n_documents)
 
     def fit(
         self,
         X: Any,
         y: Any,
-        sample_weight: ArrayLike | None = None,
+        sample_weight: Any = None,
         class_texts: Any = None,
     ) -> Self:
         """Learn from counts and labels.
@@ -183,8 +184,9 @@ class CountClassifier(EditingMixin, CountInput):
             Labels, strings or integers. `LongTailClassifier` takes label sets as well: a list of
             lists, or a sparse or dense indicator matrix. A document with an empty set belongs to
             no class, and is a negative for all.
-        sample_weight : array-like of shape (n_documents,), optional
-            How many times each document counts: whole numbers, 0 leaves it out.
+        sample_weight : array-like of shape (n_documents,), or in the form of label sets, optional
+            As how many documents each counts, such as 0.5 or 2; 0 leaves it out. For label sets
+            also a weight of each label, as a list of lists or a matrix like `y`.
         class_texts : mapping of label to row, or pair (labels, matrix), optional
             For `LongTailClassifier`: counts of the terms of each class's name, synonyms or
             description, one row of n_terms each; None for a class that has none. A class with a
@@ -197,10 +199,13 @@ class CountClassifier(EditingMixin, CountInput):
         """
         self._check_parameters()
         with self._unchanged_on_failure():
+            given = y
             X, y = self._check_input(X, y, reset=True)
-            X, y = repeat_by_weight(X, y, sample_weight)
+            weights = read_weights(sample_weight, given, y)
             texts = self._read_class_texts(class_texts, as_sets(y))
-            labels = _number_labels(y, None if texts is None else texts[0])
+            X, labels = _number_labels(X, y, weights, None if texts is None else texts[0])
+            factors = read_class_weights(getattr(self, "class_weight", None), labels)
+            labels = labels if factors is None else labels.with_class_weights(factors)
             counts = CountMatrix.from_matrix(X)
             with StageReporter(self.verbose).listening() as reporter:
                 if labels.form.is_multilabel:
@@ -350,19 +355,26 @@ class CountClassifier(EditingMixin, CountInput):
         }
 
 
-def _number_labels(y: Labels, named: NDArray[Any] | None = None) -> LabelSets:
-    """Return labels as ids of sorted classes, of which there are two at least."""
+def _number_labels(
+    X: Any, y: Labels, weights: Floats | None = None, named: NDArray[Any] | None = None
+) -> tuple[Any, LabelSets]:
+    """Return labels as ids of sorted classes, of which there are two at least, and their rows.
+
+    A document all of whose labels have the weight 0 is left out.
+    """
     if isinstance(y, LabelSets):
-        labels = y.drop_unused_classes()
+        labels = y
     else:
         classes, class_ids = np.unique(y, return_inverse=True)
         labels = LabelSets.single(class_ids, classes)
+    X, labels = weigh_documents(X, labels, weights)
+    labels = labels.drop_unused_classes()
     if named is not None:
         labels = labels.with_classes(
             np.union1d(labels.classes, align_labels(named, labels.classes))
         )
     check_enough_classes(labels.classes)
-    return labels
+    return X, labels
 
 
 def label_topk(

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from longtail._columns import align_labels
 from longtail._labels import Labels, flat_labels, read_label_sets, replicate
-from longtail._validation import check_among, check_known, check_same_kind, repeat_by_weight
-from longtail.sparse import CountMatrix
+from longtail._validation import check_among, check_known, check_same_kind, read_weights, weigh_rows
+from longtail.sparse import CountMatrix, Floats
 from longtail.statistics.classes import ClassStatistics
 from longtail.statistics.editing import grow_terms
 from longtail.training import editing
@@ -48,7 +48,7 @@ class EditingMixin:
         X: Any,
         y: Any,
         classes: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
+        sample_weight: Any = None,
     ) -> Self:
         """Add documents of known or new classes to the statistics; on an unfitted estimator, fit.
 
@@ -63,8 +63,8 @@ class EditingMixin:
             Labels; sets as `fit` takes them.
         classes : array-like, optional
             Where given, every label must be among them. Classes without documents are not kept.
-        sample_weight : array-like of shape (n_documents,), optional
-            How many times each document counts: whole numbers, 0 leaves it out.
+        sample_weight : array-like of shape (n_documents,), or in the form of label sets, optional
+            As how many documents each counts; see `fit`.
 
         Returns
         -------
@@ -75,10 +75,13 @@ class EditingMixin:
         if not hasattr(self, "_state"):
             fitted: Self = self.fit(X, y, sample_weight)  # type: ignore[attr-defined]
             return fitted
-        X, labels = self._check_input(X, y, reset=False)
-        return self._change_documents(*replicate(*repeat_by_weight(X, labels, sample_weight)), 1)
+        given = y
+        X, y = self._check_input(X, y, reset=False)
+        weights = read_weights(sample_weight, given, y)
+        X, labels, weights = weigh_rows(*replicate(X, y), weights)
+        return self._change_documents(X, labels, 1, weights)
 
-    def forget(self, X: Any, y: Any) -> Self:
+    def forget(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Subtract documents that were added before; a class with none left disappears.
 
         The model keeps sums, not documents: it notices a document whose terms, counts or class its
@@ -91,6 +94,9 @@ class EditingMixin:
         y : array-like of shape (n_documents,), or label sets
             The same labels as when they were added; of a label set, those to forget: the document
             stays in its other classes.
+        sample_weight : array-like of shape (n_documents,), or in the form of label sets, optional
+            As how many documents they counted when they were added. Of a document of weight 2 one
+            may be forgotten, too; a fraction is forgotten as it was added.
 
         Returns
         -------
@@ -103,9 +109,12 @@ class EditingMixin:
             as it is.
         """
         self._fitted()
-        X, labels = replicate(*self._check_input(X, y, reset=False))
+        given = y
+        X, y = self._check_input(X, y, reset=False)
+        weights = read_weights(sample_weight, given, y)
+        X, labels, weights = weigh_rows(*replicate(X, y), weights)
         check_known(labels, self._all_classes(self._fitted()))
-        return self._change_documents(X, labels, -1)
+        return self._change_documents(X, labels, -1, weights)
 
     def rename_class(self, old: Any, new: Any) -> Self:
         """Give a class another label; everything it knows stays.
@@ -162,7 +171,9 @@ class EditingMixin:
             self._state = self._apply_edit(state, edit(state))
         return self
 
-    def _change_documents(self, X: Any, y: NDArray[Any], direction: int) -> Self:
+    def _change_documents(
+        self, X: Any, y: NDArray[Any], direction: int, weights: Floats | None = None
+    ) -> Self:
         """Swap in the state with documents added, or subtracted where the direction is -1."""
         if not len(y):  # documents of no class
             return self
@@ -172,14 +183,21 @@ class EditingMixin:
             classes = self._all_classes(state)
             check_same_kind(y, classes)
             y = align_labels(y, classes)
-            self._state = self._with_documents(state, counts, y, direction)
+            self._state = self._with_documents(state, counts, y, direction, weights)
         return self
 
     def _with_documents(
-        self, state: Any, counts: CountMatrix, y: NDArray[Any], direction: int
+        self,
+        state: Any,
+        counts: CountMatrix,
+        y: NDArray[Any],
+        direction: int,
+        weights: Floats | None = None,
     ) -> Any:
         """Return the state with documents added or subtracted."""
-        edit = editing.edit_documents(*_classes_of(state), counts, y, direction, self.n_jobs)
+        edit = editing.edit_documents(
+            *_classes_of(state), counts, y, direction, self.n_jobs, weights=weights
+        )
         return self._apply_edit(state, edit)
 
     def _grow_terms(self, n_terms: int) -> None:

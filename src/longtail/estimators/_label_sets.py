@@ -15,7 +15,7 @@ from longtail._constants import LABEL_FORMS
 from longtail._labels import LabelForm, LabelSets, as_sets
 from longtail._validation import look_up
 from longtail.estimators._base import CountClassifier, has_known_term
-from longtail.results import Threshold
+from longtail.results import Predicted, Threshold
 from longtail.sparse import CountMatrix, Floats, Integers
 from longtail.training.calibration import choose_set_sizes
 
@@ -47,7 +47,7 @@ class LabelSetPrediction(CountClassifier):
 
     def predict(
         self, X: Any, threshold: float | Threshold | None = None, max_labels: int | None = None
-    ) -> Any:
+    ) -> Predicted:
         """Return the best class of each document, or its label set.
 
         Parameters
@@ -116,7 +116,7 @@ class LabelSetPrediction(CountClassifier):
 
 def form_sets(
     classes: NDArray[Any], class_ids: NDArray[Any], sizes: Integers, form: LabelForm
-) -> Any:
+) -> Predicted:
     """Return the first classes of each row, as many as its size, in the form of the labels."""
     kept = np.arange(class_ids.shape[1]) < sizes[:, None]
     labels = classes[class_ids[kept]]

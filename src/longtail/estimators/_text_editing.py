@@ -11,7 +11,7 @@ from sklearn.utils.metaestimators import available_if
 
 from longtail._columns import TableFormat, as_labels, as_texts
 from longtail._labels import Labels, flat_labels, read_label_sets
-from longtail._validation import check_among
+from longtail._validation import PairWeights, check_among, read_weights
 from longtail.estimators import _text_state as states
 from longtail.estimators._stateful import StatefulEstimator
 from longtail.results import Health
@@ -42,7 +42,7 @@ class TextEditing(StatefulEstimator):
         texts: Any,
         y: Any,
         classes: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
+        sample_weight: Any = None,
     ) -> Self:
         """Add documents of known or new classes, and their new terms; on an unfitted one, fit.
 
@@ -54,8 +54,8 @@ class TextEditing(StatefulEstimator):
             Labels; sets as `fit` takes them.
         classes : array-like, optional
             Where given, every label must be among them.
-        sample_weight : array-like of shape (n_documents,), optional
-            How many times each document counts: whole numbers, 0 leaves it out.
+        sample_weight : array-like of shape (n_documents,), or in the form of label sets, optional
+            As how many documents each counts; see `fit`.
 
         Returns
         -------
@@ -65,20 +65,21 @@ class TextEditing(StatefulEstimator):
         if not self.__sklearn_is_fitted__():
             if classes is not None:
                 check_among(flat_labels(labels), as_labels(classes))
-            return self.fit(texts, labels, sample_weight)
+            return self.fit(texts, y, sample_weight)
         states.check_lengths(texts, labels, "y")
+        weights = read_weights(sample_weight, y, labels)
         return self._swap(
             lambda state: states.add_documents(
                 state,
                 texts,
                 labels,
                 classes=classes,
-                sample_weight=sample_weight,
+                weights=weights,
                 n_jobs=self.n_jobs,
             )
         )
 
-    def forget(self, texts: Any, y: Any) -> Self:
+    def forget(self, texts: Any, y: Any, sample_weight: Any = None) -> Self:
         """Subtract documents that were added before; a class with none left disappears.
 
         A document is counted as it was when it was added: one of the fit with the terms of the
@@ -93,6 +94,9 @@ class TextEditing(StatefulEstimator):
         y : array-like of shape (n_documents,), or label sets
             The same labels as when they were added; of a label set, those to forget: the document
             stays in its other classes.
+        sample_weight : array-like of shape (n_documents,), or in the form of label sets, optional
+            As how many documents they counted when they were added. Of a document of weight 2 one
+            may be forgotten, too; a fraction is forgotten as it was added.
 
         Returns
         -------
@@ -104,10 +108,13 @@ class TextEditing(StatefulEstimator):
             If a document was never added, or none would be left; the model then stays as it is.
         """
         texts, labels = as_texts(texts), self._read_labels(y)
-        return self._swap(lambda state: states.forget_documents(state, texts, labels, self.n_jobs))
+        weights = read_weights(sample_weight, y, labels)
+        return self._swap(
+            lambda state: states.forget_documents(state, texts, labels, self.n_jobs, weights)
+        )
 
     @if_classifier_has("refine")
-    def refine(self, texts: Any = None, y: Any = None) -> Self:
+    def refine(self, texts: Any = None, y: Any = None, sample_weight: Any = None) -> Self:
         """Bring what all classes share up to date; with documents, learn residuals anew as well.
 
         See the classifier of counts.
@@ -118,6 +125,8 @@ class TextEditing(StatefulEstimator):
             Documents of the model: those of the changed classes, and as many others as there are.
         y : array-like of shape (n_documents,), optional
             Their labels.
+        sample_weight : array-like of shape (n_documents,), or in the form of label sets, optional
+            As how many documents they counted when they were added; see `fit`.
 
         Returns
         -------
@@ -126,10 +135,11 @@ class TextEditing(StatefulEstimator):
         if texts is None and y is None:
             return self._swap(lambda state: states.edit_classifier(state, lambda c: c.refine()))
         texts, labels = as_texts(texts), self._read_labels(y)
+        weights = PairWeights(read_weights(sample_weight, y, labels))
 
         def refined(state: states.TextState) -> states.TextState:
             X = states.count_for_refining(state, texts, labels, self.n_jobs)
-            return states.edit_classifier(state, lambda inner: inner.refine(X, labels))
+            return states.edit_classifier(state, lambda inner: inner.refine(X, labels, weights))
 
         return self._swap(refined)
 

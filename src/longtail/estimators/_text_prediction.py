@@ -7,14 +7,14 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from longtail.estimators._text_editing import TextEditing, if_classifier_has
-from longtail.results import Explanation, Threshold, TopK
+from longtail.results import Explanation, Predicted, Threshold, TopK
 from longtail.text.vocabulary import count_for_kernels
 
 
 class TextPrediction(TextEditing):
     """Prediction and explanation: texts are counted, the classifier of counts does the rest."""
 
-    def predict(self, texts: Any, **options: Any) -> Any:
+    def predict(self, texts: Any, **options: Any) -> Predicted:
         """Return the best class of each text, or its label set.
 
         Parameters
@@ -29,7 +29,8 @@ class TextPrediction(TextEditing):
         ndarray of shape (n_documents,), or list of lists, or indicator matrix
             Labels; label sets in the form that `fit` was given.
         """
-        return self._delegate("predict", texts, **options)
+        predicted: Predicted = self._delegate("predict", texts, **options)
+        return predicted
 
     def score(self, texts: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
         """Return the accuracy; for label sets, the mean F1 of the documents' sets.

@@ -25,12 +25,19 @@ from longtail._labels import (
     replicate,
 )
 from longtail._progress import OnStage, StageReporter
-from longtail._validation import check_known, check_same_kind, look_up, repeat_by_weight
+from longtail._validation import (
+    PairWeights,
+    check_known,
+    check_same_kind,
+    look_up,
+    weigh_rows,
+)
 from longtail.estimators._added_documents import (
     AddedDocuments,
     count_as_added,
     count_by_class_terms,
 )
+from longtail.sparse import Floats
 from longtail.text import TextVectorizer, Vocabulary, extend_vocabulary
 from longtail.training.name_rows import count_names
 
@@ -68,7 +75,7 @@ def fit_state(
     classifier: Any,
     chunks: Iterable[tuple[Any, Any]],
     *,
-    sample_weight: ArrayLike | None = None,
+    weights: PairWeights | None = None,
     remember_documents: bool = False,
     class_texts: Mapping[Any, str | None] | None = None,
 ) -> TextState:
@@ -79,17 +86,17 @@ def fit_state(
     on_stage = StageReporter(classifier.verbose)
     on_stage("reading texts")
     X = vectorizer.fit_chunks(_check_chunks(chunks, labels, multilabel, on_stage))
-    X, y = repeat_by_weight(X, join_sets(labels), sample_weight)
+    y = join_sets(labels)
     if named:
         on_stage("class texts", 0, 0)
         rows = count_names(vectorizer.vocabulary_, list(named.values()), classifier.n_jobs)
-        classifier.fit(X, y, class_texts=(list(named), rows))
+        classifier.fit(X, y, weights, class_texts=(list(named), rows))
     else:
-        classifier.fit(X, y)
+        classifier.fit(X, y, weights)
     n_terms = vectorizer.vocabulary_.n_terms
     added = AddedDocuments.empty(complete=remember_documents)
     if remember_documents:  # else only documents with late terms, of which a fit has none
-        X, flat = replicate(X, y)
+        X, flat, _ = weigh_rows(*replicate(X, y), None if weights is None else weights.values)
         added = added.add(X, np.searchsorted(classifier.classes_, flat), n_terms)
     return TextState(vectorizer.vocabulary_, classifier, n_terms, added, class_texts=named)
 
@@ -185,16 +192,17 @@ def add_documents(
     y: Labels,
     *,
     classes: ArrayLike | None,
-    sample_weight: ArrayLike | None,
+    weights: Floats | None,
     n_jobs: int | None,
 ) -> TextState:
     """Return the state with documents and their new terms added."""
     state.classifier._check_takes(y)
     vocabulary = extend_vocabulary(state.vocabulary, texts, n_jobs)
-    X, labels = replicate(*repeat_by_weight(vocabulary.count(texts, n_jobs), y, sample_weight))
+    rows = replicate(vocabulary.count(texts, n_jobs), y)
+    X, labels, weights = weigh_rows(*rows, weights)
     if not len(labels):  # documents of no class
         return state
-    return add_counts(state, vocabulary, X, labels, classes)
+    return add_counts(state, vocabulary, X, labels, classes, weights)
 
 
 def add_counts(
@@ -203,6 +211,7 @@ def add_counts(
     X: csr_array[Any],
     y: NDArray[Any],
     classes: ArrayLike | None = None,
+    weights: Floats | None = None,
 ) -> TextState:
     """Return the state with a vocabulary that has more terms, and documents counted by it."""
     classifier = copy.copy(state.classifier)
@@ -210,9 +219,9 @@ def add_counts(
         classifier._grow_terms(vocabulary.n_terms)
     if classes is None and y.dtype.kind in "iuU":
         # The counts are our own; scikit-learn's checks take a tenth of the time of one text.
-        classifier._change_documents(X, y, 1)
+        classifier._change_documents(X, y, 1, weights)
     else:
-        classifier.partial_fit(X, y, classes)
+        classifier.partial_fit(X, y, classes, weights)
     added = state.added
     if added is not None:
         before, after = state.classifier.classes_, classifier.classes_
@@ -227,14 +236,19 @@ def add_counts(
 
 
 def forget_documents(
-    state: TextState, texts: list[str], y: Labels, n_jobs: int | None
+    state: TextState,
+    texts: list[str],
+    y: Labels,
+    n_jobs: int | None,
+    weights: Floats | None = None,
 ) -> TextState:
     """Return the state without documents that were added before."""
-    X, labels, added = count_again(state, texts, y, n_jobs)
+    X, labels, added = count_again(state, texts, y, n_jobs, weights)
     if not len(labels):  # documents of no class
         return state
     classifier = copy.copy(state.classifier)
-    classifier.forget(X, labels)
+    pairs = np.arange(0 if weights is None else len(weights))
+    classifier.forget(X, labels, weigh_rows(pairs, pairs, weights)[2])
     if added is not None:
         added = added.follow(state.classifier.classes_, classifier.classes_)
     return replace(state, classifier=classifier, added=added)
@@ -265,15 +279,19 @@ def edit_classifier(
 
 
 def count_again(
-    state: TextState, texts: list[str], y: Labels, n_jobs: int | None
+    state: TextState,
+    texts: list[str],
+    y: Labels,
+    n_jobs: int | None,
+    weights: Floats | None = None,
 ) -> tuple[csr_array[Any], NDArray[Any], AddedDocuments | None]:
     """Return the counts of each (document, label) pair as they were when it was added.
 
-    With the label of each pair, and the register without them.
+    With the label of each pair, and the register without them; a pair of weight 2 is there twice.
     """
     state.classifier._check_takes(y)
     check_lengths(texts, y, "y")
-    X, labels = replicate(count_texts(state, texts, n_jobs), y)
+    X, labels, _ = weigh_rows(*replicate(count_texts(state, texts, n_jobs), y), weights)
     if not len(labels):
         return X, labels, state.added
     classes = state.classifier.classes_

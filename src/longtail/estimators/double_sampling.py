@@ -138,9 +138,7 @@ class DoubleSamplingClassifier(CountClassifier):
     def _fit_state(
         self, counts: CountMatrix, labels: LabelSets, on_stage: Any, class_texts: Any = None
     ) -> DoubleSamplingState:
-        return fit_double_sampling(
-            counts, labels.class_ids, labels.classes, self._config(), on_stage
-        )
+        return fit_double_sampling(counts, labels, self._config(), on_stage)
 
     def _config(self) -> DoubleSamplingConfig:
         """Return what a fit is told."""

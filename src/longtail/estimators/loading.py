@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from typing import Any
 
 from longtail.estimators.double_sampling import DoubleSamplingClassifier
 from longtail.estimators.long_tail import LongTailClassifier
@@ -11,12 +10,16 @@ from longtail.estimators.text import TextClassifier
 from longtail.exceptions import ModelFileError
 from longtail.store.state_io import load_state
 
-_OF_COUNTS: dict[str, Any] = {
+_OF_COUNTS: dict[str, type[DoubleSamplingClassifier | LongTailClassifier]] = {
     kind.__name__: kind for kind in (DoubleSamplingClassifier, LongTailClassifier)
 }
 
 
-def load(path: str | os.PathLike[str], *, verify: bool = True) -> Any:
+# Whatever a model file may hold.
+Classifier = DoubleSamplingClassifier | LongTailClassifier | TextClassifier
+
+
+def load(path: str | os.PathLike[str], *, verify: bool = True) -> Classifier:
     """Open a model that `save` wrote; its arrays are memory-mapped.
 
     Parameters
@@ -38,7 +41,8 @@ def load(path: str | os.PathLike[str], *, verify: bool = True) -> Any:
         If anything is wrong with the file.
     """
     saved = load_state(path, verify=verify)
-    classifier = _OF_COUNTS[saved.counts_kind](**saved.parameters[saved.counts_kind])
+    kind = _OF_COUNTS[saved.counts_kind]
+    classifier = kind(**saved.parameters[saved.counts_kind])
     classifier._state = saved.state
     classifier.n_features_in_ = saved.state.statistics.n_terms
     if saved.feature_names is not None:

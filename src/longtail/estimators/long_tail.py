@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Self
 
@@ -10,15 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from longtail._elementary import log
-from longtail._labels import LabelSets, Multilabel, find_sets, flat_labels
+from longtail._labels import LabelSets, Multilabel, find_sets, flat_labels, weigh_documents
 from longtail._validation import (
     cap_candidates,
+    check_class_weight,
     check_columns,
     check_k,
     check_known,
     check_memory,
     check_positive,
     check_same_kind,
+    read_class_weights,
+    read_weights,
 )
 from longtail.estimators._base import has_known_term, label_topk, scatter_rows
 from longtail.estimators._class_texts import ClassTextEditing
@@ -26,7 +30,7 @@ from longtail.exceptions import UncalibratedWarning, level_outside
 from longtail.explanation import ScoreParts, split_linear_scores
 from longtail.results import Threshold, TopK
 from longtail.scoring.features import SCORE_FEATURE_NAMES
-from longtail.sparse import CountMatrix, Floats, Integers
+from longtail.sparse import CountMatrix, Floats, Integers, are_integral
 from longtail.statistics.classes import ClassStatistics
 from longtail.training import long_tail_editing
 from longtail.training.calibration import (
@@ -53,6 +57,8 @@ RESIDUAL = "residual"  # the last feature of an explanation: what the class has 
 class _LongTailEdits(ClassTextEditing):
     """How the classes of a `LongTailState` are edited."""
 
+    memory: int
+
     def _all_classes(self, state: LongTailState) -> NDArray[Any]:
         return state.all_classes
 
@@ -69,11 +75,26 @@ class _LongTailEdits(ClassTextEditing):
         check_columns(state.label_form, edit.classes)
         return long_tail_editing.apply_edit(state, edit, self.n_jobs)
 
+    def _check_memory_takes(self, weights: Floats | None) -> None:
+        """Refuse fractions where documents are kept: they are taken out as whole ones to learn."""
+        if self.memory and weights is not None and not are_integral(weights):
+            raise ValueError(
+                "sample_weight has fractions, which memory cannot keep: use whole weights, or "
+                "memory=0."
+            )
+
     def _with_documents(
-        self, state: LongTailState, counts: CountMatrix, y: NDArray[Any], direction: int
+        self,
+        state: LongTailState,
+        counts: CountMatrix,
+        y: NDArray[Any],
+        direction: int,
+        weights: Floats | None = None,
     ) -> LongTailState:
+        if direction > 0:
+            self._check_memory_takes(weights)
         check_columns(state.label_form, y)
-        return long_tail_editing.change_documents(state, counts, y, direction, self.n_jobs)
+        return long_tail_editing.change_documents(state, counts, y, direction, self.n_jobs, weights)
 
     def _with_terms(self, state: LongTailState, n_terms: int) -> LongTailState:
         return long_tail_editing.grow_terms(state, n_terms)
@@ -131,7 +152,7 @@ class _LongTailChecks(_LongTailEdits):
                 f"probabilities are not calibrated: fewer than {FEWEST_DOCUMENTS} documents could "
                 "be held out (a class of one document has none to spare), or time_budget was too "
                 "short. They order predictions, but are no frequencies. Fit with more documents or "
-                "time, or set calibrate=False.",
+                "time, or without calibration.",
                 UncalibratedWarning,
                 stacklevel=level_outside(),
             )
@@ -179,6 +200,11 @@ class LongTailClassifier(_LongTailChecks):
     memory : int, default=0
         Documents of each class that the model keeps, the last ones; with them `refine` needs no
         documents to learn from. They are counts of terms, which whoever has the model can read.
+    class_weight : dict of label to float, "balanced" or None, default=None
+        What the losses of the documents of each class count where something is learned: the weights
+        of terms and features, and residuals. "balanced" is n_documents / (n_classes * documents of
+        the class). The sums of documents, and so what `partial_fit` and `forget` do, stay as they
+        are; `sample_weight` changes these.
     random_state : int, RandomState or None, default=None
         Decides which documents are sampled and held out; the same state gives the same model for
         any `n_jobs`.
@@ -227,6 +253,7 @@ class LongTailClassifier(_LongTailChecks):
         calibrate: bool = True,
         time_budget: float | None = None,
         memory: int = 0,
+        class_weight: Mapping[Any, float] | str | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -237,6 +264,7 @@ class LongTailClassifier(_LongTailChecks):
         self.calibrate = calibrate
         self.time_budget = time_budget
         self.memory = memory
+        self.class_weight = class_weight
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -335,7 +363,7 @@ class LongTailClassifier(_LongTailChecks):
         decisions = scatter_rows(class_ids, scores, n_classes, missing=-np.inf)
         return decisions[:, 1] - decisions[:, 0] if n_classes == 2 else decisions
 
-    def refine(self, X: Any = None, y: Any = None) -> Self:
+    def refine(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> Self:
         """Bring what all classes share up to date; with documents, learn residuals anew as well.
 
         Document frequencies and collection model follow from the sums, so no document is needed:
@@ -350,6 +378,8 @@ class LongTailClassifier(_LongTailChecks):
             as there are, for these are what the stale classes must be told from.
         y : array-like of shape (n_documents,), or label sets, optional
             Their labels.
+        sample_weight : array-like of shape (n_documents,), or in the form of label sets, optional
+            As how many documents they counted when they were added; see `fit`.
 
         Returns
         -------
@@ -365,14 +395,19 @@ class LongTailClassifier(_LongTailChecks):
             with self._lock:
                 self._state = refine_from_memory(self._fitted(), self._config())
             return self
+        given = y
         X, y = self._check_input(X, y, reset=False)
-        counts, flat = CountMatrix.from_matrix(X), flat_labels(y)
+        weights = read_weights(sample_weight, given, y)
+        flat = flat_labels(y)
         with self._lock:
             state: LongTailState = self._fitted()
             if len(flat):
                 check_same_kind(flat, state.all_classes)
                 check_known(flat, state.all_classes)
-            labels = find_sets(y, state.all_classes)
+            X, labels = weigh_documents(X, find_sets(y, state.all_classes), weights)
+            counts = CountMatrix.from_matrix(X)
+            factors = read_class_weights(self.class_weight, labels)
+            labels = labels if factors is None else labels.with_class_weights(factors)
             self._state = refine(state, counts, labels, self._config())
         return self
 
@@ -382,6 +417,7 @@ class LongTailClassifier(_LongTailChecks):
         if self.time_budget is not None:
             check_positive("time_budget", self.time_budget)
         check_memory(self.memory)
+        check_class_weight(self.class_weight)
 
     def _config(self) -> FitConfig:
         """Return what a fit is told."""
@@ -402,6 +438,7 @@ class LongTailClassifier(_LongTailChecks):
                 "memory is for models with one label for each document; leave it at 0, and give "
                 "refine the documents."
             )
+        self._check_memory_takes(labels.weights)
         state = fit_long_tail(counts, labels, self._config(), on_stage, class_texts)
         if not self.memory:
             return state

@@ -11,11 +11,13 @@ from sklearn.base import clone
 
 from longtail._columns import TableFormat, as_texts
 from longtail._labels import Multilabel, read_label_sets
+from longtail._validation import PairWeights, read_weights
 from longtail.estimators._added_documents import AddedDocuments
 from longtail.estimators._base import CountClassifier
 from longtail.estimators._text_prediction import TextPrediction
 from longtail.estimators._text_state import TextState, check_lengths, fit_state
 from longtail.estimators.long_tail import LongTailClassifier
+from longtail.sparse import Floats
 from longtail.store.journal import saving
 from longtail.store.state_io import SavedModel, save_state
 from longtail.text import TextVectorizer, Vocabulary
@@ -168,7 +170,7 @@ class TextClassifier(TextPrediction):
         self,
         texts: Any,
         y: Any,
-        sample_weight: ArrayLike | None = None,
+        sample_weight: Any = None,
         class_texts: Mapping[Any, str | None] | None = None,
     ) -> Self:
         """Learn from texts and labels.
@@ -179,8 +181,9 @@ class TextClassifier(TextPrediction):
             Documents: a list, an array, or a pandas, polars or pyarrow column.
         y : array-like of shape (n_documents,)
             Labels, strings or numbers; or label sets: a list of lists, or an indicator matrix.
-        sample_weight : array-like of shape (n_documents,), optional
-            How many times each document counts: whole numbers, 0 leaves it out.
+        sample_weight : array-like of shape (n_documents,), or in the form of label sets, optional
+            As how many documents each counts, such as 0.5 or 2; 0 leaves it out. For label sets
+            also a weight of each label, as a list of lists or a matrix like `y`.
         class_texts : mapping of label to str, optional
             Name, synonyms or description: ``{"4190088-1": "Wisent; European bison"}``. A class
             with a text and no document can be predicted, and how much a name counts is learned on
@@ -193,7 +196,8 @@ class TextClassifier(TextPrediction):
         multilabel: Multilabel = getattr(self._new("classifier"), "multilabel", "auto")
         checked, labels = as_texts(texts), read_label_sets(y, multilabel)
         check_lengths(checked, labels, "y")
-        return self._fit([(checked, labels)], sample_weight, class_texts)
+        weights = read_weights(sample_weight, y, labels)
+        return self._fit([(checked, labels)], weights, class_texts)
 
     def fit_chunks(
         self,
@@ -220,7 +224,7 @@ class TextClassifier(TextPrediction):
     def _fit(
         self,
         chunks: Iterable[tuple[Any, Any]],
-        sample_weight: ArrayLike | None,
+        weights: Floats | None,
         class_texts: Mapping[Any, str | None] | None,
     ) -> Self:
         """Fit new estimators, and only then swap them in."""
@@ -228,7 +232,7 @@ class TextClassifier(TextPrediction):
             self._new("vectorizer"),
             self._new("classifier"),
             chunks,
-            sample_weight=sample_weight,
+            weights=None if weights is None else PairWeights(weights),
             remember_documents=bool(self.remember_documents),
             class_texts=class_texts,
         )

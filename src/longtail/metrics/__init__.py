@@ -4,6 +4,7 @@
 `classes`     accuracy, both readings of macro F1, frequency bands
 `calibration` calibration error, reliability, precision curves
 `intervals`   confidence intervals of shares and means
+`comparison`  two models on the same documents
 `risks`       the losses and risks of the paper's theory
 `rankings`    rankings against label sets: P@k, nDCG@k, PSP@k ...
 `label_sets`  predicted label sets, frequency bands, curves
@@ -24,21 +25,25 @@ from longtail.metrics.calibration import (
 )
 from longtail.metrics.classes import (
     ClassResult,
+    ConfusedPair,
     Confusion,
     FrequencyBand,
     accuracy,
     class_report,
+    confused_pairs,
     frequency_report,
     macro_f1,
     macro_f1_of_means,
     most_confused,
     top_k_accuracy,
 )
+from longtail.metrics.comparison import PairedDifference, paired_difference
 from longtail.metrics.intervals import mean_interval, ratio_interval, wilson_interval
 from longtail.metrics.label_sets import (
     LabelBand,
     LabelCurve,
     SetScores,
+    document_f1,
     label_curve,
     label_frequency_report,
     label_set_intervals,
@@ -66,10 +71,12 @@ from longtail.metrics.risks import (
 __all__ = [
     "FREQUENCY_BANDS",
     "ClassResult",
+    "ConfusedPair",
     "Confusion",
     "FrequencyBand",
     "LabelBand",
     "LabelCurve",
+    "PairedDifference",
     "PrecisionCurve",
     "RankedSets",
     "ReliabilityBin",
@@ -77,6 +84,8 @@ __all__ = [
     "accuracy",
     "calibration_interval",
     "class_report",
+    "confused_pairs",
+    "document_f1",
     "empirical_risk",
     "expected_calibration_error",
     "f1_at_k",
@@ -91,6 +100,7 @@ __all__ = [
     "mean_interval",
     "most_confused",
     "ndcg_at_k",
+    "paired_difference",
     "precision_at_k",
     "precision_curve",
     "propensities",

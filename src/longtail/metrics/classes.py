@@ -142,6 +142,81 @@ def most_confused(y_true: ArrayLike, y_pred: ArrayLike, n: int = 10) -> list[Con
 
 
 @dataclass(frozen=True)
+class ConfusedPair:
+    """Two classes that are taken for each other, of which the first is so more often.
+
+    `n_first` and `n_second` are how many documents they have.
+    """
+
+    first: object
+    second: object
+    n_first_as_second: int
+    n_second_as_first: int
+    n_first: int
+    n_second: int
+
+    @property
+    def n_confused(self) -> int:
+        """Documents of either that were taken for the other."""
+        return self.n_first_as_second + self.n_second_as_first
+
+    @property
+    def may_be_one(self) -> bool:
+        """Whether each is taken for the other in a quarter of its documents at least.
+
+        Then the two may be one class, or the labels do not keep them apart. With fewer than three
+        confused documents nothing can be said.
+        """
+        return (
+            self.n_confused >= 3
+            and 4 * self.n_first_as_second >= self.n_first
+            and 4 * self.n_second_as_first >= self.n_second
+            and self.n_second_as_first > 0
+        )
+
+
+def confused_pairs(y_true: ArrayLike, y_pred: ArrayLike, n: int = 10) -> list[ConfusedPair]:
+    """Return the n pairs of classes that are most often taken for each other, either way.
+
+    Parameters
+    ----------
+    y_true, y_pred : array-like of shape (n_documents,)
+        Labels.
+    n : int, default=10
+        How many pairs at most.
+
+    Returns
+    -------
+    list of ConfusedPair
+        Most documents first; ties in the order of the labels.
+
+    Examples
+    --------
+    >>> [pair] = confused_pairs(["a", "a", "a", "b", "b"], ["b", "b", "a", "b", "a"])
+    >>> pair.first, pair.second, pair.n_confused, pair.may_be_one
+    ('a', 'b', 3, True)
+    """
+    true, predicted = _check_labels(y_true, y_pred)
+    labels, class_ids = np.unique(np.concatenate([true, predicted]), return_inverse=True)
+    of_true, of_predicted = class_ids[: len(true)], class_ids[len(true) :]
+    wrong = of_true != of_predicted
+    low, high = np.minimum(of_true, of_predicted)[wrong], np.maximum(of_true, of_predicted)[wrong]
+    codes, of_code = np.unique(low * len(labels) + high, return_inverse=True)
+    upward = np.bincount(of_code, of_true[wrong] == low, len(codes)).astype(np.int64)
+    counts = np.bincount(of_code, minlength=len(codes))
+    sizes = np.bincount(of_true, minlength=len(labels)).tolist()
+    names, pairs = labels.tolist(), []
+    for i in np.argsort(-counts, kind="stable")[:n].tolist():
+        first, second = divmod(int(codes[i]), len(labels))
+        there, back = int(upward[i]), int(counts[i] - upward[i])
+        if back > there:
+            first, second, there, back = second, first, back, there
+        pair = ConfusedPair(names[first], names[second], there, back, sizes[first], sizes[second])
+        pairs.append(pair)
+    return pairs
+
+
+@dataclass(frozen=True)
 class ClassResult:
     """How one class fared.
 

@@ -5,7 +5,7 @@ Documents come in chunks and leave four numbers each, so the test set may be lar
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from longtail import metrics
 from longtail.metrics.calibration import PrecisionCurve, ReliabilityBin
-from longtail.metrics.classes import ClassResult, Confusion, FrequencyBand
+from longtail.metrics.classes import ClassResult, ConfusedPair, FrequencyBand
 from longtail.metrics.mistakes import Mistake, MistakeCollector
 from longtail.results import TopK
 from longtail.sparse import Floats, Integers
@@ -32,13 +32,20 @@ class Abstention:
 
     `wanted` is the precision asked for and `threshold` what the model has for it from training;
     `precision` and `coverage` are what the evaluated documents showed. `precision` is NaN where
-    nothing was kept.
+    nothing was kept, and `threshold` where none is known for that precision.
     """
 
     wanted: float
     threshold: float
     precision: float
     coverage: float
+
+
+# Precisions that people ask for; what each costs is listed beside the one that was asked for.
+PRECISIONS = (0.95, 0.98, 0.99)
+
+# Hears the labels, the ranking and, of a model of label sets, the predicted sets of each chunk.
+OnPredicted = Callable[[Sequence[Any], TopK, Any], None]
 
 
 @dataclass(frozen=True)
@@ -55,6 +62,7 @@ class Certainty:
     bins: list[ReliabilityBin]
     curve: PrecisionCurve
     abstention: Abstention | None  # None where the model knows no threshold
+    choices: list[Abstention]  # for the precision asked for, 95, 98 and 99 %
 
 
 @dataclass(frozen=True)
@@ -75,8 +83,8 @@ class Evaluation:
         Share of documents whose true class is one of the k highest-ranked.
     bands : list of FrequencyBand
         Results by how many documents of the class the model has seen.
-    confusions : list of Confusion
-        The classes that are confused most often.
+    confusions : list of ConfusedPair
+        The classes that are taken for each other most often.
     classes : list of ClassResult
         Every class that is a true or a predicted one, in the order of the model's classes; those
         that it does not have come last.
@@ -84,6 +92,8 @@ class Evaluation:
         The wrong predictions that the model was surest of.
     certainty : Certainty or None
         None for a classifier without probabilities.
+    correct : ndarray of shape (n_documents,), bool
+        Whether each prediction was correct.
     """
 
     n_documents: int
@@ -95,20 +105,22 @@ class Evaluation:
     macro_f1_of_means: float
     top: dict[int, float]
     bands: list[FrequencyBand]
-    confusions: list[Confusion]
+    confusions: list[ConfusedPair]
     classes: list[ClassResult]
     mistakes: list[Mistake]
     certainty: Certainty | None
+    correct: NDArray[np.bool_]
 
 
 def evaluate(
     classifier: Any,
-    chunks: Iterable[tuple[Any, Sequence[Any]]],
+    chunks: Iterable[tuple[Any, ...]],
     *,
     precision: float = 0.9,
     unknown: float = 0.0,
     n_confusions: int = 10,
     n_mistakes: int = 0,
+    on_predicted: OnPredicted | None = None,
 ) -> Evaluation:
     """Predict labelled documents and say how well that went.
 
@@ -116,8 +128,9 @@ def evaluate(
     ----------
     classifier : estimator
         Fitted, with `predict_topk`, and `predict_proba_topk` if it knows probabilities.
-    chunks : iterable of (documents, labels)
-        What the classifier's methods take, and the true labels.
+    chunks : iterable of (documents, labels) or (documents, labels, references)
+        What the classifier's methods take, the true labels, and what mistakes say of where a
+        document comes from, such as its id.
     precision : float, default=0.9
         For which to look up the threshold below which to hold predictions back.
     unknown : float, default=0.0
@@ -126,6 +139,8 @@ def evaluate(
         How many pairs of confused classes to list.
     n_mistakes : int, default=0
         How many wrong predictions to keep and explain, the surest first.
+    on_predicted : callable, optional
+        Called with the labels and the ranking of each chunk.
 
     Returns
     -------
@@ -143,13 +158,15 @@ def evaluate(
     class_ids = {label: class_id for class_id, label in enumerate(names)}
     collector = MistakeCollector(n_mistakes)
     seen = []
-    for documents, labels in chunks:
+    for documents, labels, *references in chunks:
         top = rank(documents, max(TOP))
+        if on_predicted is not None:
+            on_predicted(labels, top, None)
         seen.append(_compare(top, labels, class_ids))
         if n_mistakes:
             wrong = np.flatnonzero((seen[-1].ranks > 0) & top.valid[:, 0])
             best = top.classes[:, 0].tolist()
-            collector.add(documents, labels, best, top.scores[:, 0].tolist(), wrong)
+            collector.add(documents, labels, best, top.scores[:, 0].tolist(), wrong, *references)
     if not seen:
         raise ValueError("there are no documents to evaluate.")
     true = np.concatenate([outcome.true for outcome in seen])
@@ -174,10 +191,10 @@ def evaluate(
         confusions=[
             replace(
                 pair,
-                true=labels_of[cast(int, pair.true)],
-                predicted=labels_of[cast(int, pair.predicted)],
+                first=labels_of[cast(int, pair.first)],
+                second=labels_of[cast(int, pair.second)],
             )
-            for pair in metrics.most_confused(true, predicted, n_confusions)
+            for pair in metrics.confused_pairs(true, predicted, n_confusions)
         ],
         classes=[
             replace(result, label=labels_of[cast(int, result.label)])
@@ -188,6 +205,7 @@ def evaluate(
         certainty=_judge(classifier, scores, ranks == 0, kept, (precision, unknown), n_unknown)
         if calibrated
         else None,
+        correct=ranks == 0,
     )
 
 
@@ -236,13 +254,16 @@ def _judge(
 ) -> Certainty:
     """Say what the probabilities are worth; `wanted` is a precision and a share of unknowns."""
     precision, unknown = wanted
-    # Called with one argument where that is all it needs: other classifiers may know no more.
-    threshold = float(classifier.threshold_for(*(wanted if unknown else wanted[:1])))
-    abstention = None
-    if not np.isnan(threshold):
+
+    def hold_back(asked: float) -> Abstention:
+        # Called with one argument where that is all it needs: other classifiers may know no more.
+        threshold = float(classifier.threshold_for(*((asked, unknown) if unknown else (asked,))))
         kept = has_answer & (probabilities >= threshold)
         reached = float(correct[kept].mean()) if kept.any() else float("nan")
-        abstention = Abstention(precision, threshold, reached, float(kept.mean()))
+        return Abstention(asked, threshold, reached, float(kept.mean()))
+
+    choices = {asked: hold_back(asked) for asked in sorted({precision, *PRECISIONS})}
+    abstention = None if np.isnan(choices[precision].threshold) else choices[precision]
     interval = metrics.calibration_interval(probabilities, correct)
     return Certainty(
         calibration_error=metrics.expected_calibration_error(probabilities, correct),
@@ -251,6 +272,7 @@ def _judge(
         bins=metrics.reliability(probabilities, correct),
         curve=metrics.precision_curve(probabilities, correct),
         abstention=abstention,
+        choices=list(choices.values()),
     )
 
 

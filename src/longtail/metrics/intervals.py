@@ -11,7 +11,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-_Z = 1.959963984540054  # 97.5 % of a normal distribution lie below: 95 % within both bounds
+Z = 1.959963984540054  # 97.5 % of a normal distribution lie below: 95 % within both bounds
 
 
 def wilson_interval(share: float, n: int) -> tuple[float, float]:
@@ -40,9 +40,9 @@ def wilson_interval(share: float, n: int) -> tuple[float, float]:
         )
     if n == 0:
         return 0.0, 1.0
-    shrunk = 1.0 + _Z**2 / n
-    middle = (share + _Z**2 / (2 * n)) / shrunk
-    half = _Z / shrunk * math.sqrt(share * (1 - share) / n + _Z**2 / (4 * n**2))
+    shrunk = 1.0 + Z**2 / n
+    middle = (share + Z**2 / (2 * n)) / shrunk
+    half = Z / shrunk * math.sqrt(share * (1 - share) / n + Z**2 / (4 * n**2))
     return max(0.0, middle - half), min(1.0, middle + half)
 
 
@@ -63,7 +63,7 @@ def mean_interval(values: ArrayLike) -> tuple[float, float]:
     if len(sample) == 1:
         return 0.0, 1.0
     middle = float(sample.mean())
-    half = _Z * float(sample.std(ddof=1)) / math.sqrt(len(sample))
+    half = Z * float(sample.std(ddof=1)) / math.sqrt(len(sample))
     return max(0.0, middle - half), min(1.0, middle + half)
 
 
@@ -88,5 +88,5 @@ def ratio_interval(numerators: ArrayLike, denominators: ArrayLike) -> tuple[floa
         return 0.0, 1.0
     ratio = float(above.sum() / below.sum())
     errors = (above - ratio * below) / below.mean()
-    half = _Z * float(errors.std(ddof=1)) / math.sqrt(len(above))
+    half = Z * float(errors.std(ddof=1)) / math.sqrt(len(above))
     return max(0.0, ratio - half), min(1.0, ratio + half)

@@ -6,7 +6,7 @@ larger than memory.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,10 @@ import numpy as np
 from longtail import metrics
 from longtail._labels import LabelSets
 from longtail.metrics.calibration import ReliabilityBin
+from longtail.metrics.classes import ClassResult
+from longtail.metrics.evaluation import PRECISIONS, OnPredicted
 from longtail.metrics.label_sets import LabelBand, LabelCurve, SetScores
+from longtail.metrics.mistakes import Mistake, MistakeCollector
 from longtail.metrics.rankings import NO_CLASS, RankedSets, as_label_sets
 from longtail.results import TopK
 from longtail.sparse import Floats, Integers
@@ -34,6 +37,7 @@ class LabelThreshold:
     `wanted` is the precision asked for and `threshold` what the model has for it from training;
     `precision` over the kept labels (NaN if there are none), `recall` over all true labels and
     `coverage` over the documents that keep a label are what the evaluated documents showed.
+    `threshold` is NaN where none is known for that precision.
     """
 
     wanted: float
@@ -56,6 +60,7 @@ class LabelCertainty:
     bins: list[ReliabilityBin]
     curve: LabelCurve
     threshold: LabelThreshold | None
+    choices: list[LabelThreshold]  # for the precision asked for, 95, 98 and 99 %
 
 
 @dataclass(frozen=True)
@@ -79,8 +84,14 @@ class LabelSetEvaluation:
         95 % intervals, as `longtail.metrics.label_set_intervals` names the measures.
     bands : list of LabelBand
         Results of the first five classes by how many documents of a class the model has seen.
+    classes : list of ClassResult
+        Every class that is a true or a predicted label, by the predicted sets.
+    mistakes : list of Mistake
+        Documents with the wrong labels that the model was surest of.
     certainty : LabelCertainty or None
         None for a classifier without probabilities.
+    document_f1 : ndarray of shape (n_documents,), float64
+        F1 of each document's predicted set.
     """
 
     n_documents: int
@@ -92,11 +103,19 @@ class LabelSetEvaluation:
     sets: SetScores
     intervals: dict[str, tuple[float, float]]
     bands: list[LabelBand]
+    classes: list[ClassResult]
+    mistakes: list[Mistake]
     certainty: LabelCertainty | None
+    document_f1: Floats
 
 
 def evaluate_label_sets(
-    classifier: Any, chunks: Iterable[tuple[Any, Any]], *, precision: float = 0.9
+    classifier: Any,
+    chunks: Iterable[tuple[Any, ...]],
+    *,
+    precision: float = 0.9,
+    n_mistakes: int = 0,
+    on_predicted: OnPredicted | None = None,
 ) -> LabelSetEvaluation:
     """Predict documents with label sets and say how well that went.
 
@@ -104,10 +123,15 @@ def evaluate_label_sets(
     ----------
     classifier : estimator
         Fitted, with `predict`, `predict_topk`, and `predict_proba_topk` if it knows probabilities.
-    chunks : iterable of (documents, label sets)
-        What the classifier's methods take, and the true labels as lists.
+    chunks : iterable of (documents, label sets) or (documents, label sets, references)
+        What the classifier's methods take, the true labels as lists, and what mistakes say of where
+        a document comes from.
     precision : float, default=0.9
         For which to look up the threshold below which to hold labels back.
+    n_mistakes : int, default=0
+        How many documents with wrong labels to keep and explain, the surest first.
+    on_predicted : callable, optional
+        Called with the labels, the ranking and the predicted sets of each chunk.
 
     Raises
     ------
@@ -122,9 +146,16 @@ def evaluate_label_sets(
     ids = {label: class_id for class_id, label in enumerate(classifier.classes_.tolist())}
     n_known = len(ids)
     outcomes = []
-    for documents, labels in chunks:
+    collector = MistakeCollector(n_mistakes)
+    for documents, labels, *references in chunks:
         top = rank(documents, _CANDIDATES)
         predicted = as_label_sets(classifier.predict(documents)).to_lists()
+        if on_predicted is not None:
+            on_predicted(labels, top, predicted)
+        if n_mistakes:
+            true = as_label_sets(labels).to_lists()
+            wrong, surest, scores = _find_wrong(true, predicted, top)
+            collector.add(documents, true, surest, scores, wrong, *references)
         outcomes.append(
             _Outcome(_ids_of(labels, ids), _ids_of(predicted, ids), _rank_ids(top, ids), top)
         )
@@ -138,7 +169,8 @@ def evaluate_label_sets(
     sizes = np.zeros(len(ids), np.int64)
     sizes[: len(class_sizes)] = class_sizes
     known: dict[Any, int] = dict(enumerate(sizes.tolist()))
-    scores = np.concatenate([outcome.top.scores for outcome in outcomes])
+    probabilities = np.concatenate([outcome.top.scores for outcome in outcomes])
+    labels_of = list(ids)
     return LabelSetEvaluation(
         n_documents=len(truth),
         n_labels=len(truth.class_ids),
@@ -149,8 +181,47 @@ def evaluate_label_sets(
         sets=metrics.score_label_sets(truth, predicted_sets),
         intervals=metrics.label_set_intervals(truth, predicted_sets, ranked),
         bands=metrics.label_frequency_report(ranked, known, k=_at_most(ranked, BAND_DEPTH)),
-        certainty=_judge(classifier, scores, ranked, precision) if calibrated else None,
+        classes=[
+            ClassResult(labels_of[class_id], int(sizes[class_id]), *counts)
+            for class_id, *counts in _count_classes(truth, predicted_sets)
+        ],
+        mistakes=collector.explain(classifier),
+        certainty=_judge(classifier, probabilities, ranked, precision) if calibrated else None,
+        document_f1=metrics.document_f1(truth, predicted_sets),
     )
+
+
+def _find_wrong(
+    true: list[list[Any]], predicted: list[list[Any]], top: TopK
+) -> tuple[Integers, list[Any], list[float]]:
+    """Return the documents with a wrong label, and the surest such label with its score."""
+    surest: list[Any] = [None] * len(true)
+    scores = [0.0] * len(true)
+    wrong = []
+    for document, (labels, found) in enumerate(zip(true, predicted, strict=True)):
+        ranked = dict(top[document])
+        mistaken = [label for label in found if label not in labels and label in ranked]
+        if mistaken:
+            surest[document] = max(mistaken, key=ranked.__getitem__)
+            scores[document] = ranked[surest[document]]
+            wrong.append(document)
+    return np.array(wrong, np.int64), surest, scores
+
+
+def _count_classes(truth: LabelSets, predicted: LabelSets) -> Iterator[tuple[int, int, int, int]]:
+    """Yield id, true, predicted and correct documents of every class that occurs."""
+    n_classes = len(truth.classes)
+    true_keys = truth.document_ids * n_classes + truth.class_ids
+    found_keys = predicted.document_ids * n_classes + predicted.class_ids
+    common = np.intersect1d(true_keys, found_keys, assume_unique=True) % n_classes
+    counts = (
+        truth.class_sizes,
+        predicted.class_sizes,
+        np.bincount(common, minlength=n_classes),
+    )
+    for class_id in np.flatnonzero((counts[0] > 0) | (counts[1] > 0)).tolist():
+        n_true, n_predicted, n_correct = (int(column[class_id]) for column in counts)
+        yield class_id, n_true, n_predicted, n_correct
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,6 +289,11 @@ def _judge(
     pairs = values > LEAST_PROBABILITY
     flat, correct = values[pairs], ranked.hits[pairs]
     some = len(flat) > 0
+    choices = {
+        asked: _hold_back(classifier, values, ranked, asked)
+        for asked in sorted({precision, *PRECISIONS})
+    }
+    threshold = choices[precision]
     return LabelCertainty(
         calibration_error=metrics.expected_calibration_error(flat, correct)
         if some
@@ -225,17 +301,16 @@ def _judge(
         n_pairs=len(flat),
         bins=metrics.reliability(flat, correct) if some else [],
         curve=metrics.label_curve(values, ranked.hits, n_true),
-        threshold=_hold_back(classifier, values, ranked, precision),
+        threshold=None if np.isnan(threshold.threshold) else threshold,
+        choices=list(choices.values()),
     )
 
 
 def _hold_back(
     classifier: Any, values: Floats, ranked: RankedSets, precision: float
-) -> LabelThreshold | None:
+) -> LabelThreshold:
     """Return what the model's threshold for a precision reaches here."""
     threshold = float(classifier.threshold_for(precision))
-    if np.isnan(threshold):
-        return None
     kept = (values >= threshold) & (values > 0)
     n_right = int(np.count_nonzero(kept & ranked.hits))
     n_kept = int(np.count_nonzero(kept))

@@ -134,6 +134,17 @@ def label_set_intervals(
     return found | ({"macro_f1": mean_interval(counts.class_f1)} if len(counts.class_f1) else {})
 
 
+def document_f1(y_true: Any, y_pred: Any) -> Floats:
+    """Return the F1 of each document's predicted set; 1 where both sets are empty.
+
+    Examples
+    --------
+    >>> document_f1([["a", "b"], []], [["a"], []]).round(2).tolist()
+    [0.67, 1.0]
+    """
+    return _compare_sets(y_true, y_pred).document_f1
+
+
 @dataclass(frozen=True, eq=False)
 class _SetCounts:
     """For each document how many labels are true, predicted, and both; the F1 of each class."""

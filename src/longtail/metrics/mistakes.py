@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from longtail.results import Explanation
 from longtail.sparse import Integers
 
 _ALL_TERMS = 100_000  # of a document: what a term adds to one class is compared with the other
@@ -25,14 +26,18 @@ class Mistake:
     text : str or None
         How the document begins; None for a document of counts.
     true, predicted : object
-        Labels.
+        Labels; of a document with several labels `true` is the list of them, and `predicted` the
+        surest label that is none of these.
     certainty : float
         Probability of the predicted class, or its score for a classifier without probabilities.
     known : bool
-        Whether the model has the true class at all.
+        Whether the model has the true class, or one of them, at all.
     misleading : mapping of term to float
         The terms that speak most for the predicted class and against the true one: what they add
-        to the score of the one, less what they add to that of the other.
+        to the score of the one, less what they add to that of the other. Of several true labels
+        the one with the highest score.
+    reference : object
+        What the evaluation was told about where the document comes from; None without.
     """
 
     document_id: int
@@ -42,6 +47,7 @@ class Mistake:
     certainty: float
     known: bool
     misleading: Mapping[Any, float]
+    reference: Any = None
 
 
 @dataclass(frozen=True)
@@ -53,6 +59,7 @@ class _Wrong:
     true: Any
     predicted: Any
     certainty: float
+    reference: Any
 
 
 class MistakeCollector:
@@ -76,6 +83,7 @@ class MistakeCollector:
         predicted: Sequence[Any],
         certainty: Sequence[float],
         wrong: Integers,
+        references: Sequence[Any] | None = None,
     ) -> None:
         """Look at a chunk; `wrong` are the documents with a prediction that is not true."""
         order = wrong[np.argsort(-np.asarray(certainty)[wrong], kind="stable")]
@@ -86,6 +94,7 @@ class MistakeCollector:
                 labels[i],
                 predicted[i],
                 float(certainty[i]),
+                None if references is None else references[i],
             )
             for i in order[: self.n_mistakes].tolist()
         ]
@@ -102,8 +111,11 @@ class MistakeCollector:
 def _explain(wrong: _Wrong, classifier: Any, known: set[Any], n_terms: int) -> Mistake:
     """Compare what each term adds to both classes."""
     terms = _terms(classifier, wrong.document, wrong.predicted)
-    if wrong.true in known:
-        other = _terms(classifier, wrong.document, wrong.true)
+    labels = wrong.true if isinstance(wrong.true, list) else [wrong.true]
+    has_class = [label for label in labels if label in known]
+    if has_class:
+        explained = [_explained(classifier, wrong.document, label) for label in has_class]
+        other = max(explained, key=lambda found: found.score).terms
         terms = {term: terms.get(term, 0.0) - other.get(term, 0.0) for term in {**terms, **other}}
     ranked = sorted(terms.items(), key=lambda item: (-item[1], str(item[0])))
     [document] = list(wrong.document) if not hasattr(wrong.document, "shape") else [None]
@@ -113,15 +125,21 @@ def _explain(wrong: _Wrong, classifier: Any, known: set[Any], n_terms: int) -> M
         true=wrong.true,
         predicted=wrong.predicted,
         certainty=wrong.certainty,
-        known=wrong.true in known,
+        known=bool(has_class),
         misleading={term: value for term, value in ranked[:n_terms] if value > 0},
+        reference=wrong.reference,
     )
 
 
 def _terms(classifier: Any, document: Any, label: Any) -> dict[Any, float]:
     """Return what each term of a document adds to the score of a class."""
-    [found] = classifier.explain(document, classes=[label], top_terms=_ALL_TERMS)
-    return dict(found.terms)
+    return dict(_explained(classifier, document, label).terms)
+
+
+def _explained(classifier: Any, document: Any, label: Any) -> Explanation:
+    """Return the score of a class for a document, term by term."""
+    found: list[Explanation] = classifier.explain(document, classes=[label], top_terms=_ALL_TERMS)
+    return found[0]
 
 
 def _shorten(text: str) -> str:

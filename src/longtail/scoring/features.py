@@ -77,6 +77,8 @@ def score_features(
     true_classes: Integers,
     profile: Profile,
     n_jobs: int | None = None,
+    *,
+    sample_weights: Floats | None = None,
 ) -> NDArray[np.float32]:
     """Compute the six features of documents with the classes of their rows.
 
@@ -94,6 +96,8 @@ def score_features(
         Of the classes.
     n_jobs : int or None
         Number of threads.
+    sample_weights : ndarray of shape (M,), optional
+        How many documents each counts as in its true class; 1 when left out.
 
     Returns
     -------
@@ -101,7 +105,7 @@ def score_features(
     """
     features = np.empty((classes.size, len(SCORE_FEATURES)), np.float32)
     pairs = group_by_class(classes, profile.statistics.n_classes)
-    queries = Queries(document_ids, true_classes)
+    queries = Queries(document_ids, true_classes, _or_empty(sample_weights))
     parallel_for(
         lambda first, last: kernels.fill_score_features(
             documents.arrays,
@@ -126,13 +130,15 @@ def term_contributions(
     profile: Profile,
     feature_weights: Floats,
     n_jobs: int | None = None,
+    *,
+    sample_weights: Floats | None = None,
 ) -> Contributions:
     """Split the scores of documents by term; parameters as in `score_features`."""
     lengths = np.diff(documents.rows.indptr)[document_ids]
     offsets = offsets_from_lengths(lengths * classes.shape[1])
     values, biases = np.empty(offsets[-1], np.float32), np.empty(classes.size, np.float32)
     pairs = group_by_class(classes, profile.statistics.n_classes)
-    queries = Queries(document_ids, true_classes)
+    queries = Queries(document_ids, true_classes, _or_empty(sample_weights))
     parallel_for(
         lambda first, last: kernels.fill_contributions(
             documents.arrays,
@@ -158,6 +164,7 @@ def leave_one_out_scores(
     n_jobs: int | None = None,
     *,
     document_ids: Integers | None = None,
+    sample_weights: Floats | None = None,
 ) -> Floats:
     """Score each document for its true class, without the document itself (leave one out)."""
     document_ids = np.arange(documents.rows.n_documents) if document_ids is None else document_ids
@@ -165,13 +172,24 @@ def leave_one_out_scores(
         true_classes, np.int64
     )  # one type, so that the kernel is compiled once
     features = score_features(
-        documents, document_ids, true_classes[:, None], true_classes, profile, n_jobs
+        documents,
+        document_ids,
+        true_classes[:, None],
+        true_classes,
+        profile,
+        n_jobs,
+        sample_weights=sample_weights,
     )[:, 0]
     # Column by column: the bits of a product of matrices depend on how many rows there are.
     scores = np.zeros(len(document_ids))
     for column, weight in zip(features.T, feature_weights, strict=True):
         scores += column * weight
     return scores
+
+
+def _or_empty(values: Floats | None) -> Floats:
+    """Return values as kernels take them: none at all where all are 1."""
+    return np.zeros(0) if values is None else values
 
 
 def weigh_by_size(rows: Floats, log_sizes: NDArray[Any]) -> Floats:

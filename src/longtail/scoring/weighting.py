@@ -110,7 +110,7 @@ class Profile:
             self.statistics.indptr,
             self.statistics.indices,
             self.statistics.centroid_sums,
-            self.statistics.class_sizes,
+            self.statistics.class_sizes.astype(np.float64),
             self.squares,
             self.masses,
             self.corpus.idf,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
+from longtail._constants import WEIGHT_BITS
 from longtail.sparse import Integers
 
 if TYPE_CHECKING:
@@ -109,12 +110,15 @@ def check_invariants(statistics: ClassStatistics) -> None:
     _raise_first_broken({"terms are between 0 and n_terms - 1": bool(inside)})
     rising = (np.diff(statistics.indices.astype(np.int64)) > 0) | (np.diff(rows) > 0)
     classes_with_term = np.bincount(statistics.indices, minlength=statistics.n_terms)
+    # Documents may count as fractions, the least of which is a unit.
+    has_fractions = statistics.document_frequencies.dtype.kind == "f"
+    least_weight = 2.0**-WEIGHT_BITS if has_fractions else 1
     _raise_first_broken(
         {
             "terms ascend within each class": bool(np.all(rising)),
             "each entry has a document of its class": empty_classes_have_no_terms(statistics),
             "each term is in at least as many documents as classes": not np.any(
-                classes_with_term > statistics.document_frequencies
+                classes_with_term * least_weight > statistics.document_frequencies
             ),
         }
     )

@@ -41,6 +41,7 @@ from longtail.statistics.corpus import Corpus
 
 # A length-normalised document has entries of at most 1: int64 holds the sum of 2^25 of them.
 CENTROID_BITS = 38
+MAX_DOCUMENTS = 1 << 24  # that weights may add up to in a class, or of a term
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,9 +60,10 @@ class ClassStatistics:
         y_t in units of `2**-count_bits`.
     centroid_sums : ndarray of shape (nnz,), int64
         Sum of the length-normalised documents in units of `2**-CENTROID_BITS`.
-    class_sizes : ndarray of shape (n_classes,), int64
-        Number of documents of each class.
-    document_frequencies : ndarray of shape (n_terms,), int64
+    class_sizes : ndarray of shape (n_classes,), int64 or float64
+        Number of documents of each class; multiples of `2**-WEIGHT_BITS` where documents count as
+        fractions, whose sums are exact as well.
+    document_frequencies : ndarray of shape (n_terms,), int64 or float64
         df_t, the number of documents with term t.
     count_bits : int
         0 where every count is a whole number, else `FRACTION_BITS`.
@@ -107,7 +109,7 @@ class ClassStatistics:
         y : array-like of shape (n_documents,), or LabelSets
             Class id of each document, 0 to n_classes - 1. A document with several labels counts
             once for each of them, in sizes and document frequencies too: the (document, label)
-            pair is what is added, and what can be subtracted.
+            pair is what is added, and what can be subtracted, as often as its weight says.
         n_classes : int
             Number of classes K; classes without documents are allowed.
         sublinear : bool, default=False
@@ -125,8 +127,9 @@ class ClassStatistics:
             If the sizes do not fit, or a class id or count is out of range.
         """
         rows = X if isinstance(X, CountMatrix) else CountMatrix.from_matrix(X)
+        weights = None
         if isinstance(y, LabelSets):
-            class_ids, document_ids = y.class_ids, y.document_ids
+            class_ids, document_ids, weights = y.class_ids, y.document_ids, y.weights
             frequencies = _count_pairs(rows, y)
         else:
             class_ids = check_class_ids(y, n_classes, rows.n_documents)
@@ -134,8 +137,13 @@ class ClassStatistics:
             frequencies = count_terms(rows.indices, rows.n_terms)
         class_sizes = np.bincount(class_ids, minlength=n_classes).astype(np.int64)
         order = np.argsort(class_ids, kind="stable")
-        members = Members(offsets_from_lengths(class_sizes), document_ids[order])
-        count_bits = 0 if are_integral(rows.data) else FRACTION_BITS
+        starts, ordered = offsets_from_lengths(class_sizes), np.zeros(0)
+        is_whole = are_integral(rows.data)
+        if weights is not None:
+            ordered, is_whole = weights[order], is_whole and are_integral(weights)
+            class_sizes = count_documents(class_ids, weights, n_classes)
+        members = Members(starts, document_ids[order], ordered)
+        count_bits = 0 if is_whole else FRACTION_BITS
         sums = _sum_classes(rows, members, count_bits, sublinear, n_jobs)
         return cls(
             *sums,
@@ -168,9 +176,10 @@ class ClassStatistics:
         return len(self.document_frequencies)
 
     @property
-    def n_documents(self) -> int:
-        """m, the number of documents in all classes."""
-        return int(self.class_sizes.sum())
+    def n_documents(self) -> int | float:
+        """m, the number of documents in all classes; with a fraction where one counts as such."""
+        total: int | float = self.class_sizes.sum().item()
+        return total
 
     @cached_property
     def class_lengths(self) -> Floats:
@@ -274,7 +283,7 @@ def _sum_classes(
     rows: CountMatrix, members: Members, count_bits: int, sublinear: bool, n_jobs: int | None
 ) -> ClassTerms:
     """Count the distinct terms of each class, then fill its entries; classes in parallel."""
-    check_total(_total_count(rows, members.document_ids), count_bits)
+    check_total(_total_count(rows, members), count_bits)
     n_terms, starts = rows.n_terms, members.starts
     sizes = np.zeros(len(starts) - 1, np.int64)
     work = offsets_from_lengths(np.diff(rows.indptr)[members.document_ids])[starts]
@@ -309,16 +318,39 @@ def _count_pairs(rows: CountMatrix, labels: LabelSets) -> Integers:
             f"y must have a label set for each of the {rows.n_documents} documents; it has "
             f"{labels.n_documents}."
         )
+    lengths = np.diff(rows.indptr)
+    if labels.weights is not None:
+        times = np.bincount(labels.document_ids, labels.weights, rows.n_documents)
+        return count_documents(rows.indices, np.repeat(times, lengths), rows.n_terms)
     if not labels.has_several:
         return count_terms(rows.indices, rows.n_terms)
     frequencies = np.zeros(rows.n_terms, np.int64)
-    np.add.at(frequencies, rows.indices, np.repeat(labels.sizes, np.diff(rows.indptr)))
+    np.add.at(frequencies, rows.indices, np.repeat(labels.sizes, lengths))
     return frequencies
 
 
-def _total_count(rows: CountMatrix, document_ids: Integers) -> float:
+def count_documents(ids: NDArray[Any], weights: Floats, n_ids: int) -> Integers:
+    """Return how many documents each id has, as integers where that is whole; exact.
+
+    Raises
+    ------
+    ValueError
+        If there are so many that their sums would not be.
+    """
+    counts: NDArray[Any] = np.bincount(ids, weights, n_ids)
+    if counts.max(initial=0.0) > MAX_DOCUMENTS:
+        raise ValueError(
+            f"the weights of a class or a term add up to {counts.max():.3g} documents; at most "
+            f"{MAX_DOCUMENTS:,} can be summed exactly. Divide the weights by a common factor."
+        )
+    whole = counts.astype(np.int64)
+    return whole if np.array_equal(whole, counts) else counts
+
+
+def _total_count(rows: CountMatrix, members: Members) -> float:
     """Return the sum of all counts, of a document as often as it is in a class."""
-    times = np.bincount(document_ids, minlength=rows.n_documents)
+    weights = members.sample_weights if len(members.sample_weights) else None
+    times = np.bincount(members.document_ids, weights, rows.n_documents)
     if np.all(times == 1):
         return float(rows.data.sum(dtype=np.float64))
     return float((np.repeat(times, np.diff(rows.indptr)) * rows.data.astype(np.float64)).sum())
@@ -361,11 +393,19 @@ def _combine(a: ClassStatistics, b: ClassStatistics, factor: int) -> ClassStatis
         array.resize(size, refcheck=False)  # gives back what is left over, without a copy
     return ClassStatistics(
         *merged,
-        class_sizes=a.class_sizes + factor * b.class_sizes,
-        document_frequencies=a.document_frequencies + factor * b.document_frequencies,
+        class_sizes=_add_counts(a.class_sizes, b.class_sizes, factor),
+        document_frequencies=_add_counts(a.document_frequencies, b.document_frequencies, factor),
         count_bits=bits,
         sublinear=a.sublinear,
     )
+
+
+def _add_counts(a: Integers, b: Integers, factor: int) -> Integers:
+    """Return a + factor * b; as integers again where that is whole."""
+    total = a + factor * b
+    if total.dtype.kind == "f" and are_integral(total):
+        return total.astype(np.int64)
+    return total
 
 
 def with_count_bits(statistics: ClassStatistics, bits: int) -> ClassStatistics:

@@ -23,9 +23,9 @@ class Corpus:
 
     Attributes
     ----------
-    n_documents : int
+    n_documents : int or float
         m, the number of documents.
-    document_frequencies : ndarray of shape (n_terms,), int64
+    document_frequencies : ndarray of shape (n_terms,), int64 or float64
         df_t, the number of documents with term t.
     term_counts : ndarray of shape (n_terms,), float64
         F_t, how often term t occurs.
@@ -35,7 +35,7 @@ class Corpus:
         avg(len(y)) = l_S / K.
     """
 
-    n_documents: int
+    n_documents: int | float
     document_frequencies: Integers
     term_counts: Floats
     length: float

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from longtail._constants import LABEL_FORMS, MAX_COLUMNS
+from longtail._constants import LABEL_FORMS, MAX_COLUMNS, WEIGHT_BITS
 from longtail._kernels.sizes import BYTE_LEVELS, WORD_LEVELS
 from longtail.store.manifest import Array
-from longtail.store.specs import LARGEST_SIZE, ArraySpec, TextsSpec, ValueSpec
+from longtail.store.specs import LARGEST_FLOAT, LARGEST_SIZE, ArraySpec, TextsSpec, ValueSpec
 from longtail.store.strict_json import FaultError, shown
 
 Arrays = Mapping[str, Array]
@@ -187,6 +187,7 @@ def check_value(spec: ValueSpec, value: Any) -> None:
         "strings": (isinstance(value, str) and len(value) <= LONGEST_STRING)
         or (isinstance(value, list) and all(isinstance(item, str) for item in value)),
         "multilabel": isinstance(value, bool) or value == "auto",
+        "class_weight": value == "balanced" or _are_class_weights(value),
     }[spec.kind]
     values = value if spec.kind == "pair" else [value]
     if sound and spec.kind in ("integer", "number", "float", "pair"):
@@ -202,12 +203,25 @@ def check_value(spec: ValueSpec, value: Any) -> None:
         raise FaultError(f"has a wrong {spec.name}: {shown(value)}; it must be {describe(spec)}")
 
 
+def _are_class_weights(value: Any) -> bool:
+    """Return whether a value is a list of pairs of a label and a positive number."""
+    return isinstance(value, list) and all(
+        isinstance(pair, list)
+        and len(pair) == 2
+        and isinstance(pair[0], str | int | float)
+        and isinstance(pair[1], int | float)
+        and 0 < pair[1] <= LARGEST_FLOAT
+        for pair in value
+    )
+
+
 LONGEST_STRING = 1000
 _PLAIN_KINDS = {
     "frequency": "an integer from 1 on, or a number with a point from 0.0 to 1.0",
     "string": f"a string of at most {LONGEST_STRING} characters",
     "strings": "a string, or a list of strings",
     "multilabel": 'true, false or "auto"',
+    "class_weight": '"balanced", or a list of pairs of a label and a positive number',
 }
 
 
@@ -303,9 +317,9 @@ def _frequencies_fit(arrays: Arrays, _: Values) -> bool:
     frequencies = arrays["statistics/document_frequencies"]
     classes_with_term = arrays[_CLASSES_WITH_TERM]
     n_documents = arrays["statistics/class_sizes"].sum(dtype=np.float64)
-    return bool(
-        np.all(classes_with_term <= frequencies) and frequencies.max(initial=0) <= n_documents
-    )
+    # Documents may count as fractions, the least of which is a unit.
+    least = classes_with_term * (2.0**-WEIGHT_BITS if frequencies.dtype.kind == "f" else 1)
+    return bool(np.all(least <= frequencies) and frequencies.max(initial=0) <= n_documents)
 
 
 def _corpus_fits(arrays: Arrays, values: Values) -> bool:

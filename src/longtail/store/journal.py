@@ -34,6 +34,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from longtail._words import count
 from longtail.exceptions import ModelFileError
 from longtail.store import journal_database as database
 from longtail.store.changes import Change, encode_row
@@ -162,7 +163,7 @@ def saving(model: str | os.PathLike[str], *, discard_changes: bool = False) -> I
             if not discard_changes:
                 raise ModelFileError(
                     path,
-                    f"holds {journal.count_changes()} change(s) that saving over "
+                    f"holds {count(journal.count_changes(), 'change')} that saving over "
                     f"{os.fspath(model)} would drop. Fold them into it first "
                     "(Teacher(path).compact()), save under another name, or give "
                     "discard_changes=True",

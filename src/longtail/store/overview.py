@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from typing import NamedTuple
 
+from longtail._words import count
 from longtail.exceptions import ModelFileError
 from longtail.store.changes import Change, mark_undone
 from longtail.store.checks import Sizes
@@ -76,8 +77,8 @@ def check_same_model(path: str | os.PathLike[str], journal: JournalContents, che
         return
     raise ModelFileError(
         journal_path(path),
-        f"holds {len(journal.changes)} change(s) of another model file than the one beside it: "
-        f"{os.fspath(path)} was replaced since. If they are no longer wanted, or the new file has "
-        "them already, delete this journal; otherwise put the file back that it belongs to "
-        f"(checksum {header.model[:12]}...)",
+        f"holds {count(len(journal.changes), 'change')} of another model file than the one "
+        f"beside it: {os.fspath(path)} was replaced since. If they are no longer wanted, or "
+        "the new file has them already, delete this journal; otherwise put the file back that it "
+        f"belongs to (checksum {header.model[:12]}...)",
     )

@@ -54,8 +54,10 @@ OBJECT_LABELS = TextsSpec(
 )
 
 STATISTICS = (
-    ArraySpec("statistics/class_sizes", "i8", "n_classes", "documents of each class", 0),
-    ArraySpec("statistics/document_frequencies", "i8", "n_terms", "documents with each term", 0),
+    ArraySpec("statistics/class_sizes", "i8 f8", "n_classes", "documents of each class", 0),
+    ArraySpec(
+        "statistics/document_frequencies", "i8 f8", "n_terms", "documents with each term", 0
+    ),
     ArraySpec(
         "statistics/indices", "i4 i8", "nnz", "terms of each class", ids="n_terms",
         order="rising", rows="statistics/indptr",
@@ -72,7 +74,7 @@ STATISTICS = (
         "sum of the length-normalised documents, in units of 2^-38", 0, LARGEST_COUNT,
     ),
     ArraySpec(
-        "corpus/document_frequencies", "i8", "n_fitted_terms",
+        "corpus/document_frequencies", "i8 f8", "n_fitted_terms",
         "documents with each term at the last fit", 0, LARGEST_SIZE,
     ),
     ArraySpec(
@@ -215,7 +217,7 @@ STATE_VALUES = (
     ValueSpec(
         "statistics/count_bits", "integer", "unit of the counts", among=(0, FRACTION_BITS)
     ),
-    ValueSpec("corpus/n_documents", "integer", "documents of the last fit", 0, LARGEST_SIZE),
+    ValueSpec("corpus/n_documents", "number", "documents of the last fit", 0, LARGEST_SIZE),
     ValueSpec("corpus/length", "float", "occurrences of all terms at the last fit", 0),
     ValueSpec("corpus/mean_class_length", "float", "the same for each class", 0),
 )  # fmt: skip
@@ -287,6 +289,8 @@ PARAMETERS = {
         ValueSpec("time_budget", "float", "seconds", above=0, optional=True, nullable=True),
         ValueSpec("memory", "integer", "documents of each class that are kept", 0, 2**31 - 1,
                   optional=True),
+        ValueSpec("class_weight", "class_weight", "what losses count by class", optional=True,
+                  nullable=True),
         _RANDOM_STATE,
     ),
     "DoubleSamplingClassifier": (

@@ -156,6 +156,8 @@ def _as_plain(value: Any) -> Any:
 
 def _as_stored(spec: ValueSpec, value: Any) -> Any:
     """Return a constructor parameter for a file; a generator's state is no part of a model."""
+    if spec.kind == "class_weight" and isinstance(value, Mapping):
+        return [[_as_plain(label), float(weight)] for label, weight in value.items()]
     value = _as_plain(value)
     if spec.name == "random_state" and (isinstance(value, bool) or not isinstance(value, int)):
         return None
@@ -239,6 +241,8 @@ def _as_given(spec: ValueSpec, value: Any) -> Any:
     """Return a value as constructors take it; kernels are compiled for floats, not for integers."""
     if spec.kind == "float" and value is not None:
         return float(value)
+    if spec.kind == "class_weight" and isinstance(value, list):
+        return dict(value)
     return tuple(value) if isinstance(value, list) else value
 
 

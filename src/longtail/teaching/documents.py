@@ -17,6 +17,7 @@ from sklearn.utils.validation import validate_data
 from longtail._columns import align_labels, as_labels, show_label
 from longtail._constants import MAX_LABEL
 from longtail._labels import LabelSets, as_sets
+from longtail._words import count
 from longtail.estimators.text import TextClassifier
 from longtail.sparse import check_sparse
 from longtail.store.changes import pack_counts, unpack_counts
@@ -53,7 +54,7 @@ def pack(model: Any, documents: Any, labels: Any) -> list[dict[str, Any]]:
     if n_documents != len(named) or not n_documents:
         raise ValueError(
             f"labels must have one label for each document, and there must be one at least; got "
-            f"{n_documents} document(s) and {len(named)} label(s)."
+            f"{count(n_documents, 'document')} and {count(len(named), 'label')}."
         )
     return _batch(checked, [plain_label(label) for label in named])
 
@@ -73,7 +74,7 @@ def _pack_sets(model: Any, documents: Any, labels: LabelSets) -> list[dict[str, 
     if n_documents != labels.n_documents or not len(labels.class_ids):
         raise ValueError(
             "labels must have a set for each document, and there must be one label at least; got "
-            f"{n_documents} document(s) and {labels.n_documents} set(s)."
+            f"{count(n_documents, 'document')} and {count(labels.n_documents, 'set')}."
         )
     ids = labels.document_ids
     pairs = [checked[i] for i in ids] if isinstance(checked, list) else checked[ids]

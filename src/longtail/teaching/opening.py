@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from longtail.estimators.loading import Classifier
 from longtail.estimators.loading import load as load_file
 from longtail.exceptions import ModelFileError
 from longtail.store.changes import mark_undone
@@ -24,7 +25,7 @@ from longtail.teaching.snapshots import Start, Tail, open_start, replay_from
 __all__ = ["State", "attach", "catch_up", "load", "open_state"]
 
 
-def load(path: str | os.PathLike[str], *, verify: bool = True) -> Any:
+def load(path: str | os.PathLike[str], *, verify: bool = True) -> Classifier:
     """Open a model that `save` wrote, with all that it was taught since.
 
     Parameters
@@ -51,7 +52,8 @@ def load(path: str | os.PathLike[str], *, verify: bool = True) -> Any:
     RuntimeWarning
         If a crash left an unfinished record at the end of the journal; it was never acknowledged.
     """
-    return open_state(path, verify).model
+    model: Classifier = open_state(path, verify).model
+    return model
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+from longtail._words import count
+from longtail.estimators.loading import Classifier
 from longtail.estimators.loading import load as load_file
 from longtail.store.changes import Change, mark_undone
 from longtail.store.container import read_checksum
@@ -83,12 +85,17 @@ class Teacher(ClassChanges):
         self._shown: tuple[State, Any] | None = None
 
     @property
-    def model(self) -> Any:
+    def model(self) -> Classifier:
         """The model with all changes; what the caller does to it stays with the caller."""
         state, shown = self._state, self._shown
         if shown is None or shown[0] is not state:
             shown = self._shown = state, copy_model(state.model)
-        return shown[1]
+        model: Classifier = shown[1]
+        return model
+
+    def __repr__(self) -> str:
+        kind, n_classes = type(self._state.model).__name__, len(self._state.model.classes_)
+        return f"Teacher({str(self._path)!r}): {kind} of {count(n_classes, 'class')}"
 
     def teach(self, documents: Any, labels: Any, by: str | None = None) -> int:
         """Add documents of known or new classes, as `partial_fit` does; all of them or none.
@@ -333,7 +340,10 @@ def _choose_undone(
         if not done:
             raise ValueError("there is nothing to undo: no change is in effect.")
         if n > len(done):
-            raise ValueError(f"there are {len(done)} change(s) in effect to undo; got n={n}.")
+            raise ValueError(
+                f"only {count(len(done), 'change')} can be undone: no other is in effect. "
+                f"Got n={n}."
+            )
         return done[-int(n) :]
     wanted = sorted({int(change_number) for change_number in numbers})
     for change_number in wanted:

@@ -12,6 +12,7 @@ from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from longtail._words import count
 from longtail.text.builder import TermSelection, VocabularyBuilder
 from longtail.text.options import TokenizerOptions
 from longtail.text.vocabulary import Vocabulary
@@ -165,9 +166,9 @@ class TextVectorizer(TransformerMixin, BaseEstimator):
             raise ValueError("texts must have a document at least; there is none.")
         if vocabulary.n_terms == 0:
             raise ValueError(
-                f"no term of the {X.shape[0]} document(s) is kept by min_df={self.min_df!r}, "
-                f"max_df={self.max_df!r} and the stop words, so the vocabulary is empty. Lower "
-                "min_df, raise max_df, or give texts with words in them."
+                f"no term of the {count(X.shape[0], 'document')} is kept by "
+                f"min_df={self.min_df!r}, max_df={self.max_df!r} and the stop words, so the "
+                "vocabulary is empty. Lower min_df, raise max_df, or give texts with words in them."
             )
         self.vocabulary_ = vocabulary
         return X

@@ -22,7 +22,7 @@ from longtail.scoring.linear import (
 )
 from longtail.scoring.names import ClassNames
 from longtail.scoring.weighting import Profile
-from longtail.sparse import CountMatrix, Integers, copy_with_capacity, gather_rows
+from longtail.sparse import CountMatrix, Floats, Integers, copy_with_capacity, gather_rows
 from longtail.splicing import RowSplice
 from longtail.statistics.checks import check_total
 from longtail.statistics.classes import ClassStatistics
@@ -77,10 +77,11 @@ def change_delta(
     counts: CountMatrix,
     y: NDArray[Any],
     direction: int,
+    weights: Floats | None = None,
 ) -> DeltaSegment:
     """Add documents to some classes of the delta segment, or subtract them."""
     before = state.delta
-    taught = sum_compactly(counts, y, labels, sublinear=True)
+    taught = sum_compactly(counts, y, labels, sublinear=True, weights=weights)
     frequencies, unseen = _change_frequencies(state, taught, direction)
     # What a term counts that the last fit had not seen changes in every class that has it.
     changed = np.union1d(labels, _labels_with_terms(state, unseen))
@@ -157,6 +158,8 @@ def _change_frequencies(
     segment = state.statistics if state.delta is None else state.delta.statistics
     terms = taught.terms
     frequencies = copy_with_capacity(segment.document_frequencies)
+    if taught.frequencies.dtype.kind == "f":
+        frequencies = frequencies.astype(np.float64)  # documents that count as a fraction
     frequencies[terms] += direction * taught.frequencies
     if np.any(frequencies[terms] < 0):
         raise ValueError(
@@ -166,7 +169,7 @@ def _change_frequencies(
     # A removed class leaves its document frequencies behind; see `statistics.editing`. They are
     # clipped when documents go: when documents come, no term is in more of them than before.
     if direction < 0:
-        n_documents = int(merged_class_sizes(state).sum()) - taught.statistics.n_documents
+        n_documents = merged_class_sizes(state).sum().item() - taught.statistics.n_documents
         if np.any(frequencies > n_documents):
             frequencies = np.minimum(frequencies, n_documents)
             terms = np.flatnonzero(frequencies != segment.document_frequencies)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from longtail._caching import cached_property
+from longtail._labels import LabelSets
 from longtail._progress import OnStage
 from longtail.retrieval.index import InvertedIndex, build_index
 from longtail.retrieval.search import rank_topk, search
@@ -70,14 +71,17 @@ class DoubleSamplingConfig:
 
 def fit_double_sampling(
     counts: CountMatrix,
-    class_ids: Integers,
-    classes: NDArray[Any],
+    labels: LabelSets,
     config: DoubleSamplingConfig,
     on_stage: OnStage,
 ) -> DoubleSamplingState:
-    """Run Algorithm 1; `on_stage` hears the name of each stage as it begins."""
+    """Run Algorithm 1; `on_stage` hears the name of each stage as it begins.
+
+    Weights of documents count in the statistics; documents are drawn once each.
+    """
     on_stage("statistics", 0, 0)
-    statistics = ClassStatistics.from_counts(counts, class_ids, len(classes), n_jobs=config.n_jobs)
+    class_ids, classes = labels.class_ids, labels.classes
+    statistics = ClassStatistics.from_counts(counts, labels, len(classes), n_jobs=config.n_jobs)
     on_stage("sampling", 0, 0)
     sample = draw_sample(class_ids, len(classes), config)
     on_stage("pair features", 0, 0)

@@ -13,12 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from longtail._columns import align_labels, as_labels
+from longtail._labels import LabelSets
 from longtail._validation import (
     check_documents_left,
     check_same_kind,
     find_label,
 )
-from longtail.sparse import CountMatrix, Integers
+from longtail.sparse import CountMatrix, Floats, Integers
 from longtail.statistics import editing as statistics_editing
 from longtail.statistics.classes import ClassStatistics
 
@@ -73,11 +74,12 @@ def sum_labelled(
     *,
     sublinear: bool,
     n_jobs: int | None = None,
+    weights: Floats | None = None,
 ) -> ClassStatistics:
-    """Sum documents whose labels are all among sorted classes."""
-    class_ids = np.searchsorted(classes, y)
+    """Sum documents whose labels are all among sorted classes, as often as their weights say."""
+    labels = LabelSets.single(np.searchsorted(classes, y), classes, weights)
     return ClassStatistics.from_counts(
-        counts, class_ids, len(classes), sublinear=sublinear, n_jobs=n_jobs
+        counts, labels, len(classes), sublinear=sublinear, n_jobs=n_jobs
     )
 
 
@@ -103,20 +105,27 @@ class TaughtSums(NamedTuple):
 
 
 def sum_compactly(
-    counts: CountMatrix, y: NDArray[Any], classes: NDArray[Any], *, sublinear: bool
+    counts: CountMatrix,
+    y: NDArray[Any],
+    classes: NDArray[Any],
+    *,
+    sublinear: bool,
+    weights: Floats | None = None,
 ) -> TaughtSums:
     """Sum documents whose labels are all among sorted classes, at a cost of their own terms."""
     terms, entries = np.unique(counts.indices, return_inverse=True)
     compact = CountMatrix(
         counts.indptr, entries.astype(counts.indices.dtype), counts.data, len(terms)
     )
-    sums = sum_labelled(compact, y, classes, sublinear=sublinear)
+    sums = sum_labelled(compact, y, classes, sublinear=sublinear, weights=weights)
     expanded = replace(sums, indices=terms[sums.indices])
     return TaughtSums(
         statistics_editing.without_frequencies(expanded),
         terms.astype(np.int64),
         sums.document_frequencies,
-        float(counts.data.sum(dtype=np.float64)),
+        float(sums.class_lengths.sum())
+        if weights is not None
+        else float(counts.data.sum(dtype=np.float64)),
     )
 
 
@@ -128,10 +137,11 @@ def edit_documents(
     direction: int,
     n_jobs: int | None = None,
     named: NDArray[np.bool_] | None = None,
+    weights: Floats | None = None,
 ) -> ClassEdit:
     """Add documents (direction 1), or subtract them (-1); a class with none left disappears.
 
-    Those of the classes that are `named` stay.
+    Those of the classes that are `named` stay. `weights` says as how many documents each counts.
 
     Raises
     ------
@@ -144,7 +154,9 @@ def edit_documents(
     sources = np.full(len(labels), -1)
     sources[positions] = np.arange(len(positions))
     known = statistics_editing.scatter_classes(statistics, positions, len(labels))
-    taught = sum_labelled(counts, y, labels, sublinear=statistics.sublinear, n_jobs=n_jobs)
+    taught = sum_labelled(
+        counts, y, labels, sublinear=statistics.sublinear, n_jobs=n_jobs, weights=weights
+    )
     total = known + taught if direction > 0 else known - taught
     check_documents_left(total.n_documents)
     # A removed class leaves its document frequencies behind; see `statistics.editing`.
@@ -188,8 +200,8 @@ def rename_class(
     check_same_kind(renamed, classes)
     if np.any(classes == new):
         raise ValueError(
-            f"there is a class {new!r} already; merge_classes({old!r}, {new!r}) adds one "
-            "to the other."
+            f"there is a class {new!r} already. To add the documents of {old!r} to it, merge them "
+            "instead of renaming."
         )
     labels = np.concatenate([classes, renamed])[:-1]
     labels[class_id] = new

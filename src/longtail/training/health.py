@@ -30,7 +30,7 @@ FEWEST_OUTCOMES = 200  # an error of 0.05 is hardly told from chance by fewer
 def measure_health(state: LongTailState, config: FitConfig) -> Health:
     """Return the health of a model."""
     state = merge_learned(state)
-    n_labels = state.statistics.n_documents
+    n_labels = round(state.statistics.n_documents)
     calibrator, memory = state.calibrator, state.memory
     n_outcomes = len(calibrator.held_out_correct)
     abstention = np.nan
@@ -40,7 +40,7 @@ def measure_health(state: LongTailState, config: FitConfig) -> Health:
         n_documents=state.n_fitted_documents if state.label_form.is_multilabel else n_labels,
         n_labels=n_labels,
         n_classes=len(state.classes),
-        n_unrefined=abs(n_labels - state.corpus.n_documents),
+        n_unrefined=abs(n_labels - round(state.corpus.n_documents)),
         n_stale=int(state.stale.sum()),
         unseen_terms=_share_unseen(state),
         n_outcomes=n_outcomes,

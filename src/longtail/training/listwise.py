@@ -31,6 +31,7 @@ def fit_feature_weights(
     features: NDArray[np.float32],
     decay: float = 1e-3,
     bounds: Sequence[tuple[float, float]] | None = None,
+    costs: Floats | None = None,
 ) -> Floats:
     """Fit feature weights so that the first class of each row wins a softmax over its row.
 
@@ -45,6 +46,8 @@ def fit_feature_weights(
         Weight of the penalty.
     bounds : sequence of (low, high), optional
         Of each weight.
+    costs : ndarray of shape (M,), optional
+        What the loss of each row counts; 1 when left out.
 
     Returns
     -------
@@ -53,7 +56,7 @@ def fit_feature_weights(
     """
     scales = features.std(axis=(0, 1), dtype=np.float64) + 1e-9
     weights = minimise(
-        lambda weights: listwise_objective(weights, features, scales, decay),
+        lambda weights: listwise_objective(weights, features, scales, decay, costs),
         np.zeros(len(scales)),
         None if bounds is None else np.asarray(bounds) * scales[:, None],
     )
@@ -61,17 +64,27 @@ def fit_feature_weights(
 
 
 def listwise_objective(
-    weights: Floats, features: NDArray[Any], scales: Floats, decay: float
+    weights: Floats,
+    features: NDArray[Any],
+    scales: Floats,
+    decay: float,
+    costs: Floats | None = None,
 ) -> Objective:
     """Return the penalised softmax loss of the first column of each row, by scaled features.
 
-    A row's common part cannot matter: features count less those of the first column, so that one
-    that never differs is exactly 0.
+    The mean over rows; `costs` says what each counts. A row's common part cannot matter: features
+    count less those of the first column, so that one that never differs is exactly 0.
     """
-    n_columns, n_features = features.shape[1:]
+    n_rows, n_columns, n_features = features.shape
+    shares = np.full(n_rows, 1.0 / n_rows) if costs is None else costs / costs.sum()
     sums = SoftmaxSums(2.0 * decay * weights, 2.0 * decay * np.eye(n_features))
     loss = kernels.sum_feature_losses(
-        np.ascontiguousarray(features), scales, weights, new_scratch(n_columns, n_features), sums
+        np.ascontiguousarray(features),
+        shares,
+        scales,
+        weights,
+        new_scratch(n_columns, n_features),
+        sums,
     )
     return Objective(loss + decay * float((weights * weights).sum()), sums.gradient, sums.hessian)
 
@@ -93,6 +106,7 @@ def fit_term_weights(
     n_epochs: int = 3,
     block: int | None = None,
     before: tuple[Floats, Floats] | None = None,
+    costs: Floats | None = None,
 ) -> Floats:
     """Learn a factor for each term so that the first class of each row wins a softmax over its row.
 
@@ -116,6 +130,8 @@ def fit_term_weights(
         Documents in a slice; as many as have 100,000 terms when left out.
     before : tuple of two ndarrays of shape (n_terms,), optional
         Factors to go on from, and how many documents of each term they were learned on.
+    costs : ndarray of shape (M,), optional
+        What the loss of each document counts; 1 when left out.
 
     Returns
     -------
@@ -130,6 +146,7 @@ def fit_term_weights(
     optimizer = AdaGrad(learning_rate, decay, squared_gradients)
     factors = np.empty(int(np.diff(rows.indptr).max(initial=0)))
     block = block or _documents_in_block(rows, documents)
+    nothing = np.zeros(0)
 
     def step(batch: slice, terms: Contributions) -> None:
         for _ in range(n_epochs):
@@ -137,6 +154,7 @@ def fit_term_weights(
                 rows.indptr,
                 rows.indices,
                 documents[batch],
+                nothing if costs is None else costs[batch],
                 terms,
                 optimizer,
                 ListScratch(np.empty(terms.biases.shape[1]), factors),

@@ -17,7 +17,7 @@ from longtail.retrieval.index import build_index
 from longtail.retrieval.pruning import QueryPruning
 from longtail.scoring.linear import LinearScorer, build_scorer, splice_residuals, splice_scorers
 from longtail.scoring.weighting import Profile, estimate_collection_model
-from longtail.sparse import CountMatrix, Integers, append_constant
+from longtail.sparse import CountMatrix, Floats, Integers, append_constant
 from longtail.splicing import RowSplice
 from longtail.statistics import editing as statistics_editing
 from longtail.statistics.editing import find_classes_with, gather_classes
@@ -144,15 +144,16 @@ def change_documents(
     y: NDArray[Any],
     direction: int,
     n_jobs: int | None = None,
+    weights: Floats | None = None,
 ) -> LongTailState:
-    """Add documents (direction 1), or subtract them (-1).
+    """Add documents (direction 1), or subtract them (-1), as often as their weights say.
 
     Raises
     ------
     ValueError
         If documents are subtracted that were never added, or none would be left.
     """
-    changed = change_sums(state, counts, y, direction, n_jobs)
+    changed = change_sums(state, counts, y, direction, n_jobs, weights)
     changed = _record_documents(changed, counts, y, direction)
     if changed.delta is not None:
         return _keep_scorer(state, changed)
@@ -165,16 +166,19 @@ def change_sums(
     y: NDArray[Any],
     direction: int,
     n_jobs: int | None = None,
+    weights: Floats | None = None,
 ) -> LongTailState:
     """Do what `change_documents` does, but for the documents that the model keeps."""
     labels = np.unique(y)
     if len(labels) > max(DELTA_CAPACITY, LARGE_SHARE * len(state.classes)):
         state = merge_learned(state)
         named = None if state.names is None else state.names.named
-        edit = edit_documents(state.classes, state.statistics, counts, y, direction, n_jobs, named)
+        edit = edit_documents(
+            state.classes, state.statistics, counts, y, direction, n_jobs, named, weights
+        )
         return apply_edit(state, edit, n_jobs)
-    delta = change_delta(state, labels, counts, y, direction)
-    n_left = int(state.statistics.class_sizes[~delta.tombstones].sum())
+    delta = change_delta(state, labels, counts, y, direction, weights)
+    n_left = state.statistics.class_sizes[~delta.tombstones].sum().item()
     check_documents_left(n_left + delta.statistics.n_documents)
     index = replace(state.index, tombstones=np.flatnonzero(delta.tombstones))
     changed = _keep_scorer(state, replace(state, delta=delta, index=index))

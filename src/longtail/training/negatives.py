@@ -45,6 +45,9 @@ class ClassLists:
         Whether the true class would be among the candidates.
     log_multiplicities : ndarray of shape (M, 1 + n_negatives), float32
         Logarithm of how many classes each class stands for in the softmax over its list.
+    sample_weights, costs : ndarray of shape (M,), float64, or None
+        How many documents each counts as in the class that must forget it, and what its loss
+        counts; None where all are 1.
     """
 
     document_ids: Integers
@@ -52,6 +55,8 @@ class ClassLists:
     left_out: Integers
     reached: NDArray[np.bool_]
     log_multiplicities: NDArray[np.float32]
+    sample_weights: Floats | None = None
+    costs: Floats | None = None
 
     def __getitem__(self, selection: Any) -> ClassLists:
         """Return the lists of some documents."""
@@ -61,6 +66,8 @@ class ClassLists:
             self.left_out[selection],
             self.reached[selection],
             self.log_multiplicities[selection],
+            None if self.sample_weights is None else self.sample_weights[selection],
+            None if self.costs is None else self.costs[selection],
         )
 
     def __len__(self) -> int:

@@ -147,7 +147,7 @@ def _check_forgotten(
     _ = sums - gather_classes(forgotten.statistics, np.arange(len(labels)))
     segment = state.statistics if state.delta is None else state.delta.statistics
     alive = slice(None) if state.delta is None else ~state.delta.tombstones
-    n_documents = int(state.statistics.class_sizes[alive].sum()) - len(rows)
+    n_documents = state.statistics.class_sizes[alive].sum().item() - len(rows)
     if state.delta is not None:
         n_documents += state.delta.statistics.n_documents
     check_documents_left(n_documents)

@@ -203,7 +203,13 @@ def group_examples(
     else:
         document_ids = pair_ids // (1 + mined.n_negatives)
         are_labels = pair_ids % (1 + mined.n_negatives) == 0
-    return ClassExamples(grouped.starts, document_ids, are_labels, log_odds[pair_ids])
+    costs = np.zeros(0)
+    if mined.labels.costs is not None:
+        # A label counts as its pair does; a document of other classes as its own pairs do.
+        of_pairs = np.repeat(mined.labels.document_costs, np.diff(mined.indptr))
+        of_pairs[mined.label_positions] = mined.labels.costs
+        costs = of_pairs[pair_ids]
+    return ClassExamples(grouped.starts, document_ids, are_labels, log_odds[pair_ids], costs)
 
 
 def is_hard(mined: MinedPairs, log_odds: NDArray[np.float32]) -> NDArray[np.bool_]:

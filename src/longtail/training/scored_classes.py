@@ -196,6 +196,7 @@ def mined_log_odds(
                 scored.feature_weights,
                 config.n_jobs,
                 document_ids=document_ids,
+                sample_weights=lists.labels.weights,
             )
         else:
             of_labels = score_pairs(

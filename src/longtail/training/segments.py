@@ -40,6 +40,6 @@ def merged_class_sizes(state: LongTailState) -> Integers:
     delta = state.delta
     if delta is None:
         return state.statistics.class_sizes
-    sizes = np.append(state.statistics.class_sizes, 0)[delta.find_in_main()]
-    sizes += np.append(delta.statistics.class_sizes, 0)[delta.find_in_delta()]
-    return sizes
+    of_main: Integers = np.append(state.statistics.class_sizes, 0)[delta.find_in_main()]
+    of_delta: Integers = np.append(delta.statistics.class_sizes, 0)[delta.find_in_delta()]
+    return of_main + of_delta

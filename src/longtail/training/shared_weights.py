@@ -70,22 +70,37 @@ class SampledLabels:
         The whole label set of its document.
     pair_ids : ndarray of shape (n_sampled,)
         Its id among all pairs, which decides what is drawn for it.
+    sample_weights, costs : ndarray of shape (n_sampled,), float64, or None
+        How many documents it counts as in its class, and what its loss counts; None where all
+        are 1.
     """
 
     class_ids: Integers
     labels: LabelSets
     pair_ids: Integers
+    sample_weights: Floats | None = None
+    costs: Floats | None = None
 
     @classmethod
     def of(cls, labels: LabelSets, pair_ids: Integers) -> SampledLabels:
         """Return some pairs of all documents."""
         label_sets = labels.gather(labels.document_ids[pair_ids])
-        return cls(labels.class_ids[pair_ids], label_sets, pair_ids)
+        return cls(
+            labels.class_ids[pair_ids],
+            label_sets,
+            pair_ids,
+            None if labels.weights is None else labels.weights[pair_ids],
+            None if labels.costs is None else labels.costs[pair_ids],
+        )
 
     def slice_pairs(self, pairs: slice) -> SampledLabels:
         """Return pairs that follow each other."""
         return SampledLabels(
-            self.class_ids[pairs], self.labels.slice_documents(pairs), self.pair_ids[pairs]
+            self.class_ids[pairs],
+            self.labels.slice_documents(pairs),
+            self.pair_ids[pairs],
+            None if self.sample_weights is None else self.sample_weights[pairs],
+            None if self.costs is None else self.costs[pairs],
         )
 
 
@@ -189,8 +204,15 @@ def _draw_lists(
     rows = np.flatnonzero((negatives >= 0).all(axis=1))  # few documents have nearly every label
     negatives, true_classes = negatives[rows], sample.class_ids[rows]
     scores = score_pairs(documents, negatives, scorer, config.n_jobs, document_ids=rows)
+    weights = None if sample.sample_weights is None else sample.sample_weights[rows]
     true_scores = leave_one_out_scores(
-        documents, true_classes, profile, feature_weights, config.n_jobs, document_ids=rows
+        documents,
+        true_classes,
+        profile,
+        feature_weights,
+        config.n_jobs,
+        document_ids=rows,
+        sample_weights=weights,
     )
     reached = true_scores >= scores.min(axis=1)
     if config.negatives == "random":
@@ -199,7 +221,8 @@ def _draw_lists(
     classes = np.column_stack([true_classes.astype(negatives.dtype), negatives])
     left_out = true_classes if config.leave_one_out else np.full_like(true_classes, -1)
     multiplicities = np.zeros(classes.shape, np.float32)
-    lists = ClassLists(rows, classes, left_out, reached, multiplicities)
+    costs = None if sample.costs is None else sample.costs[rows]
+    lists = ClassLists(rows, classes, left_out, reached, multiplicities, weights, costs)
     if sample.labels.has_several:
         # Half of the labels are out of reach, and more than the others they are about nothing in
         # the document: on tib-subjects learning from them cost 1 to 2 points of precision at 1.
@@ -254,13 +277,19 @@ def _fit_features(
     if config.features == "default" or len(listed) < config.min_listed:
         return DEFAULT_FEATURE_WEIGHTS
     features = score_features(
-        documents, listed.document_ids, listed.classes, listed.left_out, profile, config.n_jobs
+        documents,
+        listed.document_ids,
+        listed.classes,
+        listed.left_out,
+        profile,
+        config.n_jobs,
+        sample_weights=listed.sample_weights,
     )
     if config.features == "cosine":
         weights = np.zeros(len(SCORE_FEATURE_NAMES))
-        weights[:1] = fit_feature_weights(features[:, :, :1])
+        weights[:1] = fit_feature_weights(features[:, :, :1], costs=listed.costs)
         return weights
-    return fit_feature_weights(features, bounds=FEATURE_WEIGHT_BOUNDS)
+    return fit_feature_weights(features, bounds=FEATURE_WEIGHT_BOUNDS, costs=listed.costs)
 
 
 def _fit_terms(
@@ -286,8 +315,11 @@ def _fit_terms(
             profile,
             feature_weights,
             config.n_jobs,
+            sample_weights=listed.sample_weights,
         )
         biases = contributions.biases + listed.log_multiplicities
         return contributions._replace(biases=biases)
 
-    return fit_term_weights(counts, lists.document_ids, contributions_of, before=before)
+    return fit_term_weights(
+        counts, lists.document_ids, contributions_of, before=before, costs=lists.costs
+    )

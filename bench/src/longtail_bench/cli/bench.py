@@ -19,7 +19,11 @@ from longtail_bench.cli.show import (
     parse_integers,
 )
 
-bench = typer.Typer(no_args_is_help=True)
+bench = typer.Typer(
+    help="Compare systems on data sets: accuracy, time and memory.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
 
 
 @bench.command()
