@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from longtail import TextClassifier
 from tests.conftest import make_problem
 
 
@@ -167,3 +168,16 @@ def test_mistakes_are_one_line(lshtc_files, tmp_path):
     bad.write_text("1 2:1\n1 two:1\n")
     broken = run("bench", "paper", "dmoz", "--train", bad, "--test", test, code=1)
     assert "line 2" in broken.stderr
+
+
+def test_closed_standard_output_is_one_sentence(tmp_path):
+    model, table = tmp_path / "m.longtail", tmp_path / "t.csv"
+    texts = ["a bear", "bears and honey", "a fox", "the red fox"]
+    TextClassifier(random_state=0).fit(texts, ["bear", "bear", "fox", "fox"]).save(model)
+    table.write_text("text\na bear\n")
+    for arguments in (["predict", model, table, "--text", "text"], ["info", model]):
+        command = " ".join(map(str, [sys.executable, "-m", "longtail", *arguments, ">&-"]))
+        result = subprocess.run(command, shell=True, stderr=subprocess.PIPE, text=True)
+        assert result.returncode == 1
+        assert result.stderr.splitlines()[-1].startswith("longtail: standard output is closed")
+        assert "Traceback" not in result.stderr

@@ -12,6 +12,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import textwrap
 import threading
 import time
@@ -631,6 +632,69 @@ def test_a_teacher_used_on_both_sides_of_a_fork(path):
     assert Child(teach_inherited, teacher).wait() == (0, ["2"])
     assert teacher.teach(NEW[:1], ["after"]) == 3
     assert {"before", "child", "after"} <= set(load(path).classes_)
+
+
+def fork_while_a_thread_teaches(say, path):
+    teacher = Teacher(path)
+    teacher.teach(NEW[:1], ["before"])
+    is_over, n_taught = threading.Event(), 0
+
+    def teach_on():
+        nonlocal n_taught
+        while not is_over.is_set():
+            teacher.teach(NEW[:1], ["thread"])
+            n_taught += 1
+
+    thread = threading.Thread(target=teach_on)
+    thread.start()
+    for i in range(6):
+        status, _ = Child(teach_inherited, teacher).wait()
+        say(i, status)
+    is_over.set()
+    thread.join()
+    say("taught", sizes_of(load(path))["thread"] == n_taught)
+
+
+def test_a_fork_while_a_thread_teaches(path):
+    """The child gets neither the thread nor its locks, those of SQLite among them."""
+    child = Child(fork_while_a_thread_teaches, path)
+    alarm = threading.Timer(120, os.kill, (child.pid, signal.SIGKILL))
+    alarm.start()
+    status, lines = child.wait()
+    alarm.cancel()
+    assert status == 0
+    assert lines == [*(f"{i} 0" for i in range(6)), "taught True"]
+    assert sizes_of(load(path))["child"] == 6
+
+
+def open_and_close(say, path):
+    for _ in range(60):
+        with closing(Teacher(path)) as teacher:
+            teacher.teach(NEW[:1], ["again"])
+    (path.parent / "done").touch()
+    say("done")
+
+
+def load_without_permission(say, path):
+    os.setgid(65_534)
+    os.setuid(65_534)
+    n_loaded = 0
+    while not (path.parent / "done").exists():
+        load(path)
+        n_loaded += 1
+    say(n_loaded > 10)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become someone else")
+def test_reading_beside_a_teacher_that_opens_and_closes(fitted):
+    with tempfile.TemporaryDirectory() as folder:  # pytest's own folders are closed to others
+        os.chmod(folder, 0o755)
+        path = Path(shutil.copy(fitted, folder))
+        os.chmod(path, 0o644)
+        writer = Child(open_and_close, path)
+        status, lines = Child(load_without_permission, path).wait()
+        assert (status, lines) == (0, ["True"])
+        assert writer.wait() == (0, ["done"])
 
 
 # Ctrl-C

@@ -728,3 +728,76 @@ def test_a_model_that_was_told_no_columns(client: TestClient) -> None:
     assert client.get("/v1/model").json()["columns"] is None
     assert best(client, {"text": "hoots"}) == best(client, "hoots")
     problem(client.post("/v1/predict", json={"documents": [{"body": "hoots"}]}), 422)
+
+
+def test_a_refusal_says_what_to_send(client: TestClient) -> None:
+    headers = {"content-type": "application/json"}
+    for path in ("/v1/predict", "/v1/explain"):
+        detail = problem(client.post(path, content="{", headers=headers), 422)["detail"]
+        assert detail.startswith("body: Invalid JSON: ")
+    body = {"documents": [{"text": "x", "label": "bear"}]}
+    missing = problem(client.post("/v1/teach", json=body, headers=BEARER), 422)
+    assert missing["detail"].startswith("body.version: ")
+    assert '"*" accepts any' in missing["detail"]
+
+
+def test_heads_are_answered_as_gets_without_a_body(client: TestClient) -> None:
+    for path in ("/", "/page/style.css", "/v1/model", "/health/ready", "/openapi.json"):
+        whole, head = client.get(path), client.head(path)
+        assert head.status_code == whole.status_code == 200
+        assert head.content == b""
+        assert head.headers["content-length"] == str(len(whole.content))
+    assert client.head("/v1/predict").status_code == 405
+    text = client.get("/metrics").text
+    assert 'longtail_requests_total{method="HEAD",route="/v1/model",status="200"} 1.0' in text
+
+
+def test_a_model_says_its_name_and_whether_classes_have_texts(
+    client: TestClient, sets_file: Path
+) -> None:
+    model = client.get("/v1/model").json()
+    assert (model["name"], model["class_texts"], model["may_describe"]) == ("animals", False, True)
+    with TestClient(create_app(sets_file, Settings()), "http://127.0.0.1") as other:
+        assert other.get("/v1/model").json()["class_texts"] is True
+
+
+def test_refused_requests_are_counted_by_route(model_file: Path) -> None:
+    settings = Settings(tokens=TOKENS, limits=Limits(body_bytes=100))
+    with TestClient(create_app(model_file, settings), "http://127.0.0.1") as client:
+        client.post("/v1/teach", json={})
+        client.patch("/v1/classes/sYQ", json={})
+        client.post("/v1/predict", content=b"x" * 200, headers={"content-type": "text/plain"})
+        client.get("/v1/model", headers={"host": "elsewhere.example"})
+        client.request("BREW", "/v1/model", headers=BEARER)
+        client.get("/nowhere")
+        text = client.get("/metrics").text
+    counted = re.findall(r'requests_total\{method="(.*)",route="(.*)",status="(\d+)"\} 1.0', text)
+    assert sorted(counted) == [
+        ("GET", "/v1/model", "421"),
+        ("GET", "other", "404"),
+        ("PATCH", "/v1/classes/{class_id}", "401"),
+        ("POST", "/v1/predict", "413"),
+        ("POST", "/v1/teach", "401"),
+        ("other", "/v1/model", "405"),
+    ]
+
+
+def test_three_texts_to_begin_with(client: TestClient) -> None:
+    answer = client.get("/v1/examples").json()
+    assert len(answer["examples"]) == 3
+    for entry in answer["examples"]:
+        assert best(client, entry["text"]) == entry["label"]
+
+
+def test_the_reference_of_the_api_comes_from_here(client: TestClient) -> None:
+    page = client.get("/docs")
+    assert page.headers["content-type"].startswith("text/html")
+    addresses = re.findall(r'(?:src|href)="([^"]+)"', page.text)
+    assert len(addresses) > 3
+    for address in addresses:
+        assert address.startswith("/")
+        assert client.get(address).status_code == 200, address
+    policy = page.headers["content-security-policy"]
+    assert "script-src 'self';" in policy
+    assert "connect-src 'self'" in policy
+    assert problem(client.get("/docs/nothing.js"), 404)["detail"] == "There is no such file."

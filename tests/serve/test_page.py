@@ -112,10 +112,10 @@ def write(page: Any, text: str) -> None:
 
 
 def choose_new(page: Any, label: str, shown: str | None = None) -> None:
-    """Choose a class that is to be created: the last suggestion."""
+    """Choose a class that is to be created; nothing is called so, so it is the first suggestion."""
     page.get_by_role("combobox").first.fill(label)
-    says(page, "#teach [role=option] >> nth=-1", f"Create class {shown or label}")
-    page.get_by_role("option").last.click()
+    says(page, "#teach [role=option] >> nth=0", f"Create class {shown or label}")
+    page.get_by_role("option").first.click()
 
 
 def teach(page: Any, label: str, shown: str | None = None) -> None:
@@ -219,6 +219,19 @@ def test_a_precision_on_average_or_of_each_answer(open_page: Callable[..., Any])
     says(page, "#verdict", "Less than 60 % probable: a person should look.")
 
 
+def test_the_reference_asks_with_the_token_of_the_tab(
+    open_page: Callable[..., Any], service: Running
+) -> None:
+    page = open_page()
+    page.get_by_role("link", name="API").click()
+    page.click("#operations-default-ready_health_ready_get .opblock-summary-control")
+    page.get_by_role("button", name="Try it out").click()
+    with page.expect_request("**/health/ready") as asked:
+        page.get_by_role("button", name="Execute").click()
+    assert asked.value.headers["authorization"] == f"Bearer {service.token}"
+    says(page, ".live-responses-table", '"status": "ok"')
+
+
 def test_queue(open_page: Callable[..., Any], tmp_path: Path) -> None:
     page = open_page()
     page.click("#tab-queue")
@@ -252,6 +265,104 @@ def test_queue(open_page: Callable[..., Any], tmp_path: Path) -> None:
     assert {record["how"] for record in records} == {"accepted", "by precision", None}
 
 
+def test_a_queue_is_kept_until_it_is_closed(open_page: Callable[..., Any], tmp_path: Path) -> None:
+    page = open_page()
+    page.click("#tab-queue")
+    table = tmp_path / "new.csv"
+    table.write_text("id,text\n1,grey owl feathers\n2,honey den claws bear\n3,quux\n")
+    page.set_input_files("#queue-file", str(table))
+    says(page, "#queue-text", "quux")
+    page.keyboard.press("s")
+    says(page, "#queue-text", "grey owl feathers")
+    page.keyboard.press("/")
+    page.keyboard.type("griffin")
+    page.keyboard.press("Enter")
+    says(page, "#status", "corrected, griffin")
+    page.reload()
+    says(page, "#queue-progress", "1 of 3 texts labelled, 1 waiting")
+    says(page, "#queue-text", "honey den claws bear")
+    page.click("#queue-back")
+    says(page, "#status", "is undone")  # what was taught before the reload
+    says(page, "#queue-text", "grey owl feathers")
+    page.reload()
+    says(page, "#queue-progress", "0 of 3 texts labelled, 2 waiting")
+    page.click("#queue-close")
+    page.reload()
+    page.click("#tab-queue")
+    page.wait_for_selector("#queue-examples")
+    assert page.locator("#queue-progress").is_hidden()
+
+
+def test_files_that_are_no_texts_are_refused(open_page: Callable[..., Any], tmp_path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    page = open_page()
+    page.click("#tab-queue")
+    table = tmp_path / "new.parquet"
+    pq.write_table(pa.table({"text": ["honey den", "pond"]}), table)
+    page.set_input_files("#queue-file", str(table))
+    says(page, "#alert", "new.parquet is a Parquet file; Queue reads CSV and JSON Lines.")
+    latin = tmp_path / "latin.csv"
+    latin.write_bytes("text\nB\xe4r\n".encode("latin-1"))
+    page.set_input_files("#queue-file", str(latin))
+    says(page, "#alert", "latin.csv is not in UTF-8")
+    assert page.locator("#queue-text").count() == 0
+
+
+def test_what_is_none_of_the_classes_is_not_accepted_first(
+    open_page: Callable[..., Any], tmp_path: Path
+) -> None:
+    page = open_page()
+    page.click("#tab-queue")
+    page.click("#queue-examples")
+    page.wait_for_selector("#queue-accept.primary")
+    says(page, "#queue-progress", "of 3 texts")
+    page.on("dialog", lambda dialog: dialog.accept())
+    table = tmp_path / "new.csv"
+    table.write_text("text\nquux\nquuz\n")
+    page.set_input_files("#queue-file", str(table))
+    says(page, "#queue-text", "quu")
+    assert page.locator("#queue-item button.primary").inner_text() == "Name its class"
+    page.click("#queue-name")
+    assert page.evaluate("document.activeElement.role") == "combobox"
+
+
+def test_who_opens_the_page_sees_what_it_is_of(
+    open_page: Callable[..., Any], sets_page: Callable[..., Any]
+) -> None:
+    page = open_page()
+    says(page, "#model-name", "animals")
+    assert page.title() == "animals · longtail"
+    says(page, "#rights", "teaching is allowed")
+    assert page.locator("#sign-in").inner_text() == "Token"
+    page.locator("#examples button").nth(2).click()
+    page.wait_for_selector("#highlighted mark")
+    assert page.locator("#features table").is_hidden()
+    page.click("#features summary")
+    assert page.locator("#features table").is_visible()
+    several = sets_page(token=False)
+    says(several, "#rights", "no token")
+    several.locator("#examples button").first.click()
+    says(several, "#candidates .about-none", "need not add up to 100 %")
+
+
+def test_the_curve_of_precision_begins_where_it_says_something(
+    open_page: Callable[..., Any],
+) -> None:
+    page = open_page()
+    page.click("#tab-quality")
+    curve = page.get_by_role("img", name="Precision against coverage")
+    bottom = int(curve.locator("text").nth(0).text_content().split()[0])  # its lowest tick
+    page.click("text=Figures of the curve")
+    shown = page.locator("table", has=page.get_by_role("columnheader", name="coverage"))
+    cells = shown.locator("tbody td:nth-child(2)").all_inner_texts()
+    precisions = [float(cell.split()[0]) for cell in cells]
+    assert 0 < bottom <= min(precisions) < bottom + 21
+    path = curve.locator("path").get_attribute("d")
+    assert max(float(point.split()[1]) for point in path[1:].split("L")) < 220  # above the axis
+
+
 def test_a_queue_reads_the_columns_of_the_fit(
     browser: Any, columns_file: Path, start: Callable[..., Running], tmp_path: Path
 ) -> None:
@@ -276,6 +387,7 @@ def test_a_queue_reads_the_columns_of_the_fit(
         ]
         page.select_option("#queue-column", "body")
         says(page, "#queue-text", "the large animal")
+        page.on("dialog", lambda dialog: dialog.accept())  # gives up the labels of the first
         other = tmp_path / "other.csv"
         other.write_text("id,body\n1,a den\n2,a pond\n")
         page.set_input_files("#queue-file", str(other))
@@ -291,8 +403,7 @@ def test_a_queue_goes_back_and_undoes(open_page: Callable[..., Any], tmp_path: P
     says(page, "#queue-text", "zebra")
     page.keyboard.press("/")
     page.keyboard.type("zebra")
-    says(page, "#queue-item [role=option] >> nth=-1", "Create class zebra")
-    page.keyboard.press("ArrowUp")
+    says(page, "#queue-item [role=option][aria-selected=true]", "Create class zebra")
     page.keyboard.press("Enter")
     says(page, "#status", "corrected, zebra")
     says(page, "#queue-progress", "1 of 2 texts labelled")
@@ -357,12 +468,18 @@ def test_keyboard_only(open_page: Callable[..., Any]) -> None:
         if search.evaluate("element => element === document.activeElement"):
             break
     page.keyboard.type("dragon")
-    says(page, "#teach [role=option] >> nth=-1", "Create class dragon")
-    page.keyboard.press("ArrowUp")  # the last: create it
-    page.keyboard.press("Enter")
-    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")  # before the suggestions are there: they are waited for
+    page.wait_for_selector("#teach button.primary:enabled")
     page.keyboard.press("Enter")
     wait_for_top(page, "dragon")
+    page.fill("#text", "tusks trunk")
+    search.fill("elephant")
+    search.press("Control+Enter")
+    wait_for_top(page, "elephant")
+    search.fill("drag")
+    says(page, "#teach [role=option] >> nth=1", "Create class drag")
+    search.press("Enter")  # the class whose name begins so
+    assert search.input_value() == "dragon"
     page.focus("#tab-try")
     page.keyboard.press("ArrowLeft")
     page.wait_for_selector("#operating-point:not(:empty)")

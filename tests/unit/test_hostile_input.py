@@ -95,6 +95,35 @@ def test_a_zstd_frame_that_expands(small, tmp_path):
     assert grown < 100
 
 
+def write_large_dictionary(path, n_megabytes):
+    """Write an xz file whose header asks for a dictionary of so many megabytes."""
+    filters = [{"id": lzma.FILTER_LZMA2, "preset": 0, "dict_size": n_megabytes << 20}]
+    path.write_bytes(lzma.compress(b"genus,body\nOvis,sheep\n", filters=filters))
+    return path
+
+
+def test_an_xz_file_that_asks_for_a_large_dictionary(tmp_path):
+    small = write_large_dictionary(tmp_path / "small.csv.xz", 64)  # that of xz -9
+    assert [c.texts for c in read_text_chunks(Table(small, ["body"]))] == [["sheep"]]
+    large = write_large_dictionary(tmp_path / "large.csv.xz", 1024)
+    assert large.stat().st_size < 200
+    with pytest.raises(DataFormatError, match="would take more than 130 MiB; compress it with"):
+        list(read_text_chunks(Table(large, ["body"])))
+
+
+def test_an_xz_file_of_several_streams(tmp_path, monkeypatch):
+    monkeypatch.setattr(streams, "_XZ_BYTES", 7)
+    rows = [f"Ovis,sheep {i}\n".encode() for i in range(50)]
+    pieces = [lzma.compress(b"genus,body\n"), *map(lzma.compress, rows)]
+    path = tmp_path / "rows.csv.xz"
+    path.write_bytes((b"\0" * 4).join(pieces))
+    (chunk,) = read_text_chunks(Table(path, ["body"]))
+    assert list(chunk.texts) == [f"sheep {i}" for i in range(50)]
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(DataFormatError, match="xz stream is damaged or cut short"):
+        list(read_text_chunks(Table(path, ["body"])))
+
+
 def test_an_endless_device_is_refused():
     if not os.path.exists("/dev/zero"):
         pytest.skip("there is no /dev/zero")
@@ -128,8 +157,10 @@ def test_a_parquet_column_that_repeats_a_long_value(small, tmp_path):
     good = tmp_path / "good.parquet"
     parquet.write_table(pa.table({"genus": ["Ovis"], "body": ["sheep"]}), good)
     grown, said = probe(good, path)
-    assert said == "5000\n"
+    assert "expands too far: its first 1" in said  # 64 MiB are 134 rows of it
     assert grown < 200
+    believed = Table(path, ["body"], "genus", limits=Limits(expansion=10**8))
+    assert sum(len(chunk.texts) for chunk in read_text_chunks(believed)) == 5000
 
 
 def write_lists(path, values, n_rows, n_entries):

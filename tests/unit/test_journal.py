@@ -1,11 +1,13 @@
 """The journal alone: what goes in comes out, and nothing but a sound journal is read."""
 
+import errno
 import json
 import os
 import sqlite3
 import stat
 import threading
 import zlib
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -23,7 +25,7 @@ from longtail.store.changes import (
     unpack_counts,
 )
 from longtail.store.container import read_checksum
-from longtail.store.journal import Journal, journal_path, read_journal
+from longtail.store.journal import Journal, journal_path, read_journal, saving
 from longtail.store.journal_rows import Header, _chain
 
 COUNTS = csr_array(np.array([[0.5, 0, 2], [0, 0, 0], [0, 1e-300, 0]]))
@@ -614,3 +616,54 @@ def test_what_is_not_committed_is_undone(model):
         journal.restart(header, "ab" * 32)
     journal.close()
     assert read_journal(journal_path(model)).header == header
+
+
+# Reading without permission to write
+
+
+@pytest.mark.parametrize("failure", [PermissionError, FileNotFoundError, None])
+def test_what_others_changed_meanwhile_is_read_again(tmp_path, monkeypatch, failure):
+    journal = tmp_path / "m.journal"
+    with closing(sqlite3.connect(journal)) as connection, connection:
+        journal_database.install_schema(connection)
+    monkeypatch.setattr(journal_database.os, "access", lambda *_: False)
+    n_read = 0
+
+    def read(connection):
+        nonlocal n_read
+        n_read += 1
+        if n_read < 3:
+            others = journal if failure is None else journal_database.companions(journal)[0]
+            others.touch()
+            os.utime(others, ns=(n_read, n_read))
+            if failure is not None:
+                raise failure(errno.EACCES, "attempt to write a readonly database")
+        return n_read
+
+    assert journal_database.read_once(journal, read) == 3
+
+
+def test_what_nobody_changed_is_refused_at_once(tmp_path, monkeypatch):
+    journal = tmp_path / "m.journal"
+    with closing(sqlite3.connect(journal)) as connection, connection:
+        journal_database.install_schema(connection)
+    monkeypatch.setattr(journal_database.os, "access", lambda *_: False)
+    n_read = 0
+
+    def read(connection):
+        nonlocal n_read
+        n_read += 1
+        raise PermissionError(errno.EACCES, "no")
+
+    with pytest.raises(PermissionError):
+        journal_database.read_once(journal, read)
+    assert n_read == 1
+
+
+@pytest.mark.parametrize("ending", [".journal", ".journal-wal", ".changes"])
+def test_a_pipe_beside_a_model_is_refused_without_waiting(tmp_path, ending):
+    model = tmp_path / "m"
+    write_model(model, "test", {}, {"a": np.arange(3)})
+    os.mkfifo(f"{model}{ending}")
+    with pytest.raises(ModelFileError, match="is not a regular file"), saving(model):
+        pytest.fail("not reached")

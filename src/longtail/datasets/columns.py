@@ -82,7 +82,8 @@ def parquet_rows(
         raise ImportError(
             "reading a Parquet file needs the package pyarrow: pip install 'longtail[data]'"
         ) from error
-    row_number = 0
+    row_number = n_characters = 0
+    most = max(FREE_EXPANSION, limits.expansion * os.stat(path).st_size)
     try:
         with parquet.ParquetFile(path) as file:
             texts = _check_columns(path, file.schema_arrow, columns, lists)
@@ -94,10 +95,15 @@ def parquet_rows(
                 for values in zip(*(_values(batch.column(name)) for name in columns), strict=True):
                     row_number += 1
                     try:
-                        cells = zip(columns, values, strict=True)
-                        yield row_number, [_as_cell(name, value, lists) for name, value in cells]
+                        named = zip(columns, values, strict=True)
+                        cells = [_as_cell(name, value, lists) for name, value in named]
                     except _RowError as error:
                         bad_row(row_number, str(error), repr(values)[:200])
+                        continue
+                    n_characters += sum(map(_count_characters, cells))
+                    if n_characters > most:
+                        raise _expands(path, f"its first {row_number:,} rows do")
+                    yield row_number, cells
     except (pa.ArrowException, PageError, OSError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise  # of the disk, not of what is in the file
@@ -153,6 +159,10 @@ def _as_cell(name: str, value: Any, lists: frozenset[str]) -> Cell:
     if not all(found):
         raise _RowError(f"column {name!r} holds a list with a missing value; leave it out")
     return found
+
+
+def _count_characters(cell: Cell) -> int:
+    return len(cell) if isinstance(cell, str) else sum(map(len, cell))
 
 
 def _as_string(name: str, value: Any) -> str:

@@ -29,6 +29,9 @@ BLOCK_BYTES = 1 << 22
 PIPE_PATIENCE = 10.0
 # Compressed bytes given to zstd at once: four bytes may become a block of 128 KiB.
 _ZSTD_BYTES = 1 << 10
+# Compressed bytes given to xz at once, and the memory that it may take: `xz -9` needs 65 MiB.
+_XZ_BYTES = 1 << 16
+_XZ_MEMORY = 130 << 20
 
 _MAGIC_BYTES = 6
 
@@ -88,6 +91,11 @@ def read_chunks(
             if not method or (isinstance(error, OSError) and error.errno is not None):
                 raise
             reason = f"the {method} stream is damaged or cut short ({error}); fetch the file again"
+            if "Memory usage limit" in str(error):
+                reason = (
+                    f"reading the {method} stream would take more than {_XZ_MEMORY >> 20} MiB; "
+                    "compress it with a smaller dictionary, as xz -9 does"
+                )
             raise DataFormatError(name, reason) from error
 
 
@@ -166,9 +174,25 @@ def _bzip2_chunks(file: Any, size: int) -> Iterator[bytes]:
 
 
 def _xz_chunks(file: Any, size: int) -> Iterator[bytes]:
-    """Yield what an xz file holds."""
-    with lzma.LZMAFile(file) as stream:
-        yield from _plain_chunks(stream, size)
+    """Yield what an xz file of one or more streams holds.
+
+    A stream says how large its dictionary is, up to 4 GiB whatever its length.
+    """
+    stream, data = None, b""
+    while data or (stream is not None and not stream.needs_input) or (data := file.read(_XZ_BYTES)):
+        if stream is None:
+            data = data.lstrip(b"\0")  # padding between streams
+            if not data:
+                continue
+            stream = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_XZ_MEMORY)
+        chunk = stream.decompress(data, size)
+        data = b""
+        if chunk:
+            yield chunk
+        if stream.eof:
+            data, stream = stream.unused_data, None
+    if stream is not None:
+        raise EOFError("the last stream has no end")
 
 
 def _zstd_chunks(file: Any, size: int) -> Iterator[bytes]:

@@ -17,7 +17,7 @@ from longtail.serve.problems import Problem
 from longtail.serve.settings import Settings
 
 # The page itself holds nothing of the model; orchestrators ask for health without a token.
-_FREE = re.compile(r"/|/page/[^/]+|/health/(live|ready)|/favicon\.ico")
+_FREE = re.compile(r"/|/(page|docs)/[^/]+|/docs|/health/(live|ready)|/favicon\.ico")
 _READING_POSTS = re.compile(r"/v1/(predict|explain)|/v1/projects/[^/]+/suggest|/(setup|predict)")
 _READING_METHODS = frozenset(["GET", "HEAD", "OPTIONS"])
 

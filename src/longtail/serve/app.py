@@ -78,18 +78,21 @@ def create_app(path: str | os.PathLike[str], settings: Settings | None = None) -
         description="Classify texts, say why, and teach.",
         lifespan=lifespan,
         redirect_slashes=False,  # to wherever the header Host says
-        docs_url=None,  # its page would load scripts from elsewhere
+        docs_url=None,  # its page would load scripts from elsewhere; `status` has one that does not
         redoc_url=None,
         dependencies=[Depends(_BEARER)],
     )
     problems.install(app)
-    for router in (
+    routers = (
         *(predicting.router, teaching.router, classes.router, status.router, status.pages),
         *(annif.router, label_studio.router),
-    ):
+    )
+    for router in routers:
         app.include_router(router)
     app.openapi = lambda: _describe(app)  # type: ignore[method-assign]
-    guarded = Guard(app, settings, metrics, audit)
+    routes: list[Any] = [route for router in (*routers, app.router) for route in router.routes]
+    routes = [route for route in routes if hasattr(route, "path_regex")]
+    guarded = Guard(app, settings, metrics, audit, routes)
     guarded.fastapi, guarded.load = app, load  # type: ignore[attr-defined]
     return guarded
 

@@ -16,6 +16,9 @@ from longtail.sparse import Integers
 
 N_TERMS = 20
 N_NEIGHBOURS = 8
+N_EXAMPLES = 3
+_TRIED_EXAMPLES = 24  # large classes whose words are tried
+_EXAMPLE_WORDS = 8
 
 
 def encode_id(label: Any) -> str:
@@ -88,6 +91,28 @@ def describe(snapshot: Snapshot, label: Any, row: int) -> dict[str, Any]:
         ],
         "neighbours": find_neighbours(snapshot, label, spelled),
     }
+
+
+def make_examples(snapshot: Snapshot) -> list[dict[str, Any]]:
+    """Return texts made of the words of some large classes, each predicted as its class."""
+    rows = np.argsort(-snapshot.class_sizes, kind="stable")[:_TRIED_EXAMPLES]
+    labels = snapshot.classes[rows].tolist()
+    texts = [_own_words(snapshot, row) for row in rows.tolist()]
+    found = snapshot.model.predict_topk(texts, 1)
+    return [
+        {"label": label, "text": text, "name": snapshot.texts.get(label)}
+        for label, text, predicted, valid in zip(
+            labels, texts, found.classes[:, 0].tolist(), found.valid[:, 0].tolist(), strict=True
+        )
+        if valid and predicted == label
+    ][:N_EXAMPLES]
+
+
+def _own_words(snapshot: Snapshot, row: int) -> str:
+    """Return the words that speak most for a class."""
+    spelled = map(snapshot.model.vocabulary_.term, top_terms(snapshot, row)[0].tolist())
+    shown = [term for term in spelled if not term.startswith("~") and " " not in term]
+    return " ".join(shown[:_EXAMPLE_WORDS])
 
 
 def top_terms(snapshot: Snapshot, row: int) -> tuple[Integers, Any]:

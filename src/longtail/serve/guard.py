@@ -7,11 +7,12 @@ the body is read.
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from ipaddress import ip_address
-from typing import Any
+from typing import Any, Protocol
 
 from longtail.serve.access import Caller, Gatekeeper, required_scope
 from longtail.serve.audit import AuditTrail
@@ -29,13 +30,18 @@ _STREAMING_ROUTE = "POST", "/v1/predict"
 SMALL_BODY = 64 << 10  # bytes of a body that are taken whatever others have sent
 # Headers that the service acts upon: of two, one reader takes the first and another the last.
 _GIVEN_ONCE = (b"host", b"authorization", b"content-type", b"content-length", b"transfer-encoding")
+_METHODS = frozenset(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
+_POLICY = (
+    b"default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+    b"img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+    b"require-trusted-types-for 'script'; trusted-types 'none'"
+)
+# Swagger UI makes markup of descriptions, which come from here, and draws with data addresses.
+_DOCS_POLICY = (
+    b"default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+    b"img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
 _SECURITY_HEADERS = [
-    (
-        b"content-security-policy",
-        b"default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
-        b"img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
-        b"require-trusted-types-for 'script'; trusted-types 'none'",
-    ),
     (b"x-content-type-options", b"nosniff"),
     (b"x-frame-options", b"DENY"),
     (b"referrer-policy", b"no-referrer"),
@@ -43,6 +49,13 @@ _SECURITY_HEADERS = [
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"permissions-policy", b"camera=(), geolocation=(), microphone=()"),
 ]
+
+
+class Route(Protocol):
+    """A pattern of paths, as requests are counted by it."""
+
+    path: str
+    path_regex: re.Pattern[str]
 
 
 class Guard:
@@ -58,10 +71,20 @@ class Guard:
         Where they are counted.
     audit : AuditTrail
         Where refused changes go.
+    routes : sequence of Route
+        By which requests are counted, also those that are refused before they reach one.
     """
 
-    def __init__(self, app: App, settings: Settings, metrics: Metrics, audit: AuditTrail) -> None:
+    def __init__(
+        self,
+        app: App,
+        settings: Settings,
+        metrics: Metrics,
+        audit: AuditTrail,
+        routes: Sequence[Route] = (),
+    ) -> None:
         self._app, self._settings, self._metrics, self._audit = app, settings, metrics, audit
+        self._routes = routes
         self._gatekeeper = Gatekeeper(settings)
         self._hosts = _host_names(settings)
         self._under_way: Counter[str] = Counter()
@@ -73,7 +96,9 @@ class Guard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        answer = _Answer(scope, send)
+        answer, method = _Answer(scope, send), scope["method"]
+        if method == "HEAD":
+            scope = {**scope, "method": "GET"}
         start = time.perf_counter()
         self._metrics.under_way.inc()
         try:
@@ -83,10 +108,14 @@ class Guard:
                 await respond(problem)(scope, receive, answer)
         finally:
             self._metrics.under_way.dec()
-            route = _route_name(scope)
+            route = self._name_route(scope["path"])
             self._metrics.seconds.labels(route).observe(time.perf_counter() - start)
-            method = scope["method"] if route != "other" else "other"
-            self._metrics.requests.labels(method, route, answer.status).inc()
+            known = method if method in _METHODS else "other"
+            self._metrics.requests.labels(known, route, answer.status).inc()
+
+    def _name_route(self, path: str) -> str:
+        """Return the pattern of a path, so that there are few of them."""
+        return next((r.path for r in self._routes if r.path_regex.match(path)), "other")
 
     async def _admit(self, scope: Message, receive: Receive, answer: _Answer) -> None:
         headers = _read_headers(scope)
@@ -219,15 +248,20 @@ class _Answer:
     def __init__(self, scope: Message, send: Send) -> None:
         self._send = send
         self._is_page = required_scope(scope["method"], scope["path"]) is None
+        self._is_head = scope["method"] == "HEAD"
+        self._policy = _DOCS_POLICY if scope["path"] == "/docs" else _POLICY
         self.started, self.status = False, 500
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.started, self.status = True, message["status"]
             headers = [*message.get("headers", ()), *_SECURITY_HEADERS]
+            headers.append((b"content-security-policy", self._policy))
             if not any(name.lower() == b"cache-control" for name, _ in headers):
                 headers.append((b"cache-control", b"no-cache" if self._is_page else b"no-store"))
             message = {**message, "headers": headers}
+        elif self._is_head:
+            message = {**message, "body": b""}
         await self._send(message)
 
 
@@ -275,9 +309,3 @@ def _too_large(most: int) -> Problem:
         "application/x-ndjson.",
         headers={"Connection": "close"},
     )
-
-
-def _route_name(scope: Message) -> str:
-    """Return the pattern of the route that answered, so that there are few of them."""
-    route = scope.get("route")
-    return getattr(route, "path", None) or "other"

@@ -137,12 +137,18 @@ def install(app: FastAPI) -> None:
 
 def describe_invalid(errors: Any) -> Problem:
     """Return what is wrong with a request; the values themselves are not sent back."""
-    listed = [
-        {"where": ".".join(map(str, error["loc"])), "what": str(error["msg"])}
-        for error in errors[:_MOST_ERRORS]
-    ]
+    listed = [_describe_error(error) for error in errors[:_MOST_ERRORS]]
     first = listed[0] if listed else {"where": "body", "what": "invalid"}
     return Problem(422, _printable(f"{first['where']}: {first['what']}."), errors=listed)
+
+
+def _describe_error(error: Any) -> dict[str, str]:
+    where, what = ".".join(map(str, error["loc"])), str(error["msg"])
+    if error["type"] == "json_invalid" and where:  # FastAPI's own: body and a number of characters
+        what = f"Invalid JSON: {error['ctx']['error']} after {error['loc'][-1]} characters"
+    if error["type"] == "missing" and error["loc"][-1] == "version":
+        what += ', the version that the change was made against; "*" accepts any'
+    return {"where": "body" if error["type"] == "json_invalid" else where, "what": what}
 
 
 def _printable(text: str) -> str:

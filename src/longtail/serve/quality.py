@@ -25,6 +25,7 @@ from longtail.training.calibration import (
 )
 
 N_POINTS = 200  # of the curve of precision against coverage
+MIN_KEPT = 20  # predictions from which on it is drawn: of fewer, one mistake makes it 0
 
 
 def measure_quality(snapshot: Snapshot) -> dict[str, Any]:
@@ -101,7 +102,9 @@ def _draw_curve(
 ) -> list[dict[str, float]]:
     """Return some points of precision against coverage, the most certain predictions first."""
     curve = precision_curve(probabilities, correct)
-    rows = np.unique(np.linspace(0, len(curve.precision) - 1, N_POINTS).astype(np.int64))
+    n_kept = np.round(curve.coverage * len(probabilities))
+    first = min(int(np.searchsorted(n_kept, MIN_KEPT)), len(n_kept) - 1)
+    rows = np.unique(np.linspace(first, len(n_kept) - 1, N_POINTS).astype(np.int64))
     per_document = len(probabilities) / n_documents  # 1 with one label per document
     columns = (curve.thresholds, curve.precision, curve.coverage * per_document)
     names = ("threshold", "precision", "coverage")

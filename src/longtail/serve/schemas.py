@@ -283,6 +283,7 @@ class ColumnsBody(BaseModel):
 class ModelInfo(BaseModel):
     """What a service serves."""
 
+    name: Annotated[str, Field(description="Of the model file, without its ending.")]
     version: str
     multilabel: bool
     probabilities: bool
@@ -291,11 +292,27 @@ class ModelInfo(BaseModel):
         int, Field(description="Of a multi-label model those of the last fit, each counted once.")
     ]
     n_labels: Annotated[int, Field(description="Of all documents, with what was taught since.")]
-    class_texts: Annotated[bool, Field(description="Whether classes may have a text.")]
+    class_texts: Annotated[bool, Field(description="Whether any class has a text.")]
+    may_describe: Annotated[bool, Field(description="Whether classes can be given a text.")]
     columns: Annotated[ColumnsBody | None, Field(description="null where nothing was said.")]
     read_only: bool
     may_teach: bool
     library: str
+
+
+class Example(BaseModel):
+    """A text of words that speak for a class, which is the first one predicted for it."""
+
+    label: AnyLabel
+    text: str
+    name: ClassText | None = None
+
+
+class ExampleList(BaseModel):
+    """Texts to begin with."""
+
+    version: str
+    examples: list[Example]
 
 
 class QualityFigure(BaseModel):

@@ -27,6 +27,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import stat
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -40,6 +41,7 @@ from longtail.store import journal_database as database
 from longtail.store.changes import Change, encode_row
 from longtail.store.container import read_checksum
 from longtail.store.files import set_mode, sync_folder, temporary_path
+from longtail.store.forking import watch
 from longtail.store.journal_conversion import convert, header_of, refuse_two_journals
 from longtail.store.journal_database import translate_errors
 from longtail.store.journal_rows import (
@@ -97,13 +99,15 @@ def read_journal(path: Path, *, lazily: bool = False) -> Contents | None:
     RuntimeWarning
         If a crash left the last record unfinished. It was never acknowledged and is left out.
     """
-    contents = None
-    if database.exists(path):
-        with database.connect_reader(path) as connection, translate_errors(path):
-            connection.execute("BEGIN")  # header and rows of the same moment
-            header = read_header(path, connection)
-            if header is not None:
-                contents = _read_contents(path, connection, header, lazily=lazily)
+
+    def read(connection: sqlite3.Connection) -> Contents | None:
+        connection.execute("BEGIN")  # header and rows of the same moment
+        header = read_header(path, connection)
+        if header is None:
+            return None
+        return _read_contents(path, connection, header, lazily=lazily)
+
+    contents = database.read_once(path, read) if database.exists(path) else None
     old = read_old_log(old_log_path(path))
     if contents is None:
         return None if old is None else Contents(header_of(old), old.changes)
@@ -190,6 +194,8 @@ class Journal:
         self.model = Path(os.path.realpath(model))
         self._connection: sqlite3.Connection | None = None
         self._opened: tuple[int, int, int] = (0, 0, 0)  # process, device and inode
+        self._held_by = 0, 0  # process and thread
+        watch(self)
 
     def exists(self) -> bool:
         """Return whether there is a journal, of this or of an earlier version."""
@@ -223,7 +229,7 @@ class Journal:
     def begin(self) -> None:
         """Begin to keep all other processes from writing, until `release`."""
         while True:
-            database.begin(self.path, self._connect())
+            database.begin(self.path, self._connect(), self._note_holder)
             if self._is_current():
                 return
             self.close()  # the file was deleted, and perhaps created again
@@ -234,6 +240,15 @@ class Journal:
         if connection is not None and self._opened[0] == os.getpid():
             with suppress(sqlite3.Error):
                 connection.rollback()  # nothing where no transaction is open
+        self._held_by = 0, 0
+
+    def is_held_elsewhere(self) -> bool:
+        """Return whether another thread of this process is between `begin` and `release`."""
+        process, thread = self._held_by
+        return process == os.getpid() and thread != threading.get_ident()
+
+    def _note_holder(self) -> None:
+        self._held_by = os.getpid(), threading.get_ident()
 
     def header(self) -> Header | None:
         """Return the header; None where nothing was written yet."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from longtail.exceptions import ModelFileError
@@ -41,8 +42,7 @@ def convert(path: Path, mode: int) -> None:
                 beside.unlink(missing_ok=True)
             sync_folder(path.parent)
         elif old is not None:
-            with database.connect_reader(path) as connection, translate_errors(path):
-                header = read_header(path, connection)
+            header = database.read_once(path, partial(read_header, path))
             if header is not None:
                 refuse_two_journals(path, header, old)
         log.unlink(missing_ok=True)

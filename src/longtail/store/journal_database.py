@@ -15,13 +15,17 @@ import stat
 import tempfile
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from typing import TypeVar
 
 from longtail.exceptions import ModelFileError
 from longtail.store.changes import LARGEST_ROW
 from longtail.store.files import set_mode, sync_folder
+from longtail.store.forking import GATE
+
+Result = TypeVar("Result")
 
 JOURNAL_FORMAT = 1
 LOCK_TIMEOUT = (
@@ -29,6 +33,7 @@ LOCK_TIMEOUT = (
 )
 
 _APPLICATION = 0x6C746A6C  # "ltjl"; tells the database from those of other programs
+_MAX_READINGS = 100  # of a journal that others write all the while
 _LARGEST_CHECKED = 64 << 20  # bytes; SQLite's own check of all pages takes 0.1 s for so many
 _SCHEMA = (
     (
@@ -113,14 +118,44 @@ def connect(path: Path, *, writable: bool, timeout: float = 1.0) -> sqlite3.Conn
     return connection
 
 
+def read_once(path: Path, read: Callable[[sqlite3.Connection], Result]) -> Result:
+    """Return what `read` returns of a connection; needs no permission to write.
+
+    Who may not write cannot keep others from creating, moving and removing what is beside the
+    database: what was read, or failed, while they did is read again.
+    """
+    if os.access(path, os.W_OK) and os.access(path.parent, os.W_OK):
+        with closing(connect(path, writable=True)) as connection, translate_errors(path):
+            return read(connection)
+    for is_last in (*[False] * _MAX_READINGS, True):
+        before = _identify(path)
+        try:
+            with _connect_reader(path) as connection, translate_errors(path):
+                found = read(connection)
+            if is_last or before[0] == _identify(path)[0]:
+                return found
+        except (OSError, ModelFileError):
+            if is_last or before == _identify(path):
+                raise
+        time.sleep(0.001)
+    raise AssertionError  # the last reading returns or raises
+
+
+def _identify(path: Path) -> list[tuple[int, int, int] | None]:
+    """Return what tells whether a database or a file beside it was written meanwhile."""
+    found: list[tuple[int, int, int] | None] = []
+    for name in (path, *companions(path)):
+        try:
+            status = os.stat(name)
+            found.append((status.st_ino, status.st_size, status.st_mtime_ns))
+        except FileNotFoundError:
+            found.append(None)
+    return found
+
+
 @contextmanager
-def connect_reader(path: Path) -> Iterator[sqlite3.Connection]:
-    """Open a database to read it once, with no need for permission to write."""
-    folder = path.parent
-    if os.access(path, os.W_OK) and os.access(folder, os.W_OK):
-        with closing(connect(path, writable=True)) as connection:
-            yield connection
-        return
+def _connect_reader(path: Path) -> Iterator[sqlite3.Connection]:
+    """Open a database to read it, without permission to write."""
     wal, shm = companions(path)
     if not _holds_something(wal) or shm.exists():
         with closing(connect(path, writable=False)) as connection:
@@ -143,8 +178,12 @@ def install_schema(connection: sqlite3.Connection) -> None:
     connection.execute(f"PRAGMA user_version = {JOURNAL_FORMAT}")
 
 
-def begin(path: Path, connection: sqlite3.Connection) -> None:
+def begin(
+    path: Path, connection: sqlite3.Connection, on_begun: Callable[[], None] = lambda: None
+) -> None:
     """Begin a transaction that writes, alone among all processes.
+
+    `on_begun` is called before this process may fork.
 
     Raises
     ------
@@ -154,12 +193,14 @@ def begin(path: Path, connection: sqlite3.Connection) -> None:
     deadline = time.monotonic() + LOCK_TIMEOUT
     while True:
         try:
-            with translate_errors(path):
+            with GATE, translate_errors(path):
                 connection.execute("BEGIN IMMEDIATE")
+                on_begun()
             return
         except TimeoutError:  # after each second, so that an interrupt is heeded
             if time.monotonic() > deadline:
                 raise
+            time.sleep(0.001)  # a fork may wait for its turn
 
 
 def erase_deleted(path: Path, connection: sqlite3.Connection) -> bool:

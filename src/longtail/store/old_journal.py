@@ -9,18 +9,19 @@ was never acknowledged.
 from __future__ import annotations
 
 import hashlib
+import io
 import json
-import os
-import stat
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 from longtail.exceptions import ModelFileError
 from longtail.store.changes import Change, check_content, is_checksum, is_counter
+from longtail.store.files import open_regular
+from longtail.store.strict_json import FaultError
 
 _LONGEST_LINE = 16 << 20  # bytes
 _ENVELOPE = {"number", "time", "by", "action"}
@@ -75,9 +76,7 @@ def read_old_log(path: Path) -> OldLog | None:
         If a crash left the last record unfinished. It was never acknowledged and is left out.
     """
     try:
-        if not stat.S_ISREG(os.stat(path).st_mode):
-            raise ModelFileError(path, "is not a regular file")
-        with open(path, "rb") as file:
+        with _open(path) as file:
             return _read(path, file)
     except FileNotFoundError:
         return None
@@ -89,13 +88,21 @@ def lock_old_log(path: Path) -> Iterator[None]:
     try:
         import fcntl
 
-        file = open(path, "rb")  # noqa: SIM115 - closed below
+        file = _open(path)
     except (ImportError, FileNotFoundError):
         yield
         return
     with file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
+
+
+def _open(path: Path) -> BinaryIO:
+    """Open a text log; a pipe, which may have no writer, is refused."""
+    try:
+        return cast(BinaryIO, io.BufferedReader(cast(io.RawIOBase, open_regular(path))))
+    except FaultError:
+        raise ModelFileError(path, "is not a regular file, so it is no change log") from None
 
 
 def _read(path: Path, file: BinaryIO) -> OldLog | None:

@@ -76,13 +76,21 @@ class Teacher(ClassChanges):
 
     def __init__(self, path: str | os.PathLike[str], *, verify: bool = True) -> None:
         self._path = Path(path)
-        self._turn = threading.RLock()
+        self._turns: tuple[int, threading.RLock] = (os.getpid(), threading.RLock())
         self._journal = Journal(path)
         weakref.finalize(self, self._journal.close)
         self._snapshots = SnapshotWriter(path)
         self._state = open_state(path, verify)
         self._before: _Before | None = None
         self._shown: tuple[State, Any] | None = None
+
+    @property
+    def _turn(self) -> threading.RLock:
+        """The lock among threads; a forked process has one of its own."""
+        pid, lock = self._turns
+        if pid != os.getpid():
+            self._turns = (os.getpid(), lock := threading.RLock())
+        return lock
 
     @property
     def model(self) -> Classifier:

@@ -8,6 +8,7 @@ and the last change: ``4f1c0a9b7d23.17``.
 from __future__ import annotations
 
 import os
+import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,7 +19,7 @@ from longtail.store import journal_database as database
 from longtail.store.changes import Change, mark_undone
 from longtail.store.container import read_checksum
 from longtail.store.journal import journal_path, read_journal
-from longtail.store.journal_rows import read_changes, read_header
+from longtail.store.journal_rows import Header, read_changes, read_header
 from longtail.teaching.opening import State, open_state
 from longtail.teaching.replay import copy_model, replay_journal
 from longtail.teaching.teacher import Result, Teacher
@@ -155,16 +156,21 @@ def _read_news(path: Path, state: State) -> State:
         return open_state(path, verify=True)
     if not state.is_attached or not database.exists(journal):
         return open_state(path, verify=False)
+
+    def read(connection: sqlite3.Connection) -> tuple[Header | None, list[Change]]:
+        connection.execute("BEGIN")
+        header = read_header(journal, connection)
+        if header is None or header == state.header or header.model != state.checksum:
+            return header, []
+        return header, read_changes(journal, connection, header, state.header)
+
     try:
-        with database.connect_reader(journal) as connection, database.translate_errors(journal):
-            connection.execute("BEGIN")
-            header = read_header(journal, connection)
-            if header == state.header:
-                return state
-            if header is None or header.model != state.checksum:
-                return open_state(path, verify=False)
-            changes = read_changes(journal, connection, header, state.header)
+        header, changes = database.read_once(journal, read)
     except ModelFileError:  # begun anew, or damaged: all of it tells
+        return open_state(path, verify=False)
+    if header == state.header:
+        return state
+    if header is None or header.model != state.checksum:
         return open_state(path, verify=False)
     if any(change.action == "undo" for change in changes):
         return open_state(path, verify=False)

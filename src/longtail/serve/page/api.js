@@ -73,6 +73,12 @@ export function findThreshold(precision, each) {
   return findThreshold.found;
 }
 
+/** Return texts to begin with; asked once. */
+export async function findExamples() {
+  findExamples.found ??= request("GET", "/v1/examples").catch((error) => { findExamples.found = null; throw error; });
+  return (await findExamples.found).examples;
+}
+
 export const searchClasses = (query, limit = 12) =>
   request("GET", `/v1/classes?${new URLSearchParams({ query, limit })}`);
 

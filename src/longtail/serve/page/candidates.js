@@ -39,6 +39,10 @@ export function candidateList(result, { onChoose, picked = null, onPick, before 
   return el("ol", { class: "candidates" }, ...rows);
 }
 
+/** Say what "none of these" is beside labels that are each as probable as they are. */
+export const explainNone = () => el("p", { class: "quiet about-none" },
+  "Each label has a probability of its own, so they need not add up to 100 %. “None of these” is that the text has none of the candidates, which are taken as independent.");
+
 /** Return the probabilities of a result by key, to compare the next one with. */
 export const probabilitiesOf = (result) =>
   new Map([...result.classes.map((entry) => [keyOf(entry.label), entry.probability ?? 0]), ["none", result.none ?? 0]]);

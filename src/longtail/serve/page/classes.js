@@ -80,7 +80,7 @@ function editor({ label, text }) {
   const remove = () => confirm(`Remove ${visible(label)} with all its documents? It can be undone.`) && edit({ remove: true }, "removed.", null);
   return el("div", { class: "editor" },
     el("div", { class: "row" }, el("div", { class: "grow" }, el("label", { for: "new-name" }, "Name"), name), button("Rename", rename)),
-    state.model.class_texts ? el("div", { class: "row" }, el("div", { class: "grow" }, el("label", { for: "class-text" }, "Text: another name, or a description"), said),
+    state.model.may_describe ? el("div", { class: "row" }, el("div", { class: "grow" }, el("label", { for: "class-text" }, "Text: another name, or a description"), said),
       button("Describe", () => said.value !== (text ?? "") && edit({ text: said.value }, "described.", label))) : "",
     el("div", { class: "row" }, target.root, button("Merge", () => into !== null && edit({ merge_into: into.label }, "merged.", into.label))),
     el("div", { class: "row" }, button("Remove the class", remove, { class: "danger" })));

@@ -1,5 +1,16 @@
 // Files of texts: CSV (RFC 4180, also with tabs or semicolons) and JSON lines, read and written here.
 
+const NOT_TEXT = [["PAR1", "a Parquet file"], ["PK\x03\x04", "a zip or Excel file"], ["\x1f\x8b", "compressed"], ["\x28\xb5\x2f\xfd", "compressed"], ["BZh", "compressed"], ["\xfd7zXZ", "compressed"]];
+
+/** Return the text of a file; what is not text is refused with a sentence. */
+export async function readFile(file) {
+  const bytes = new Uint8Array(await file.arrayBuffer());
+  const start = String.fromCharCode(...bytes.subarray(0, 8));
+  const kind = NOT_TEXT.find(([magic]) => start.startsWith(magic))?.[1] ?? (bytes.subarray(0, 65536).includes(0) ? "not a text" : null);
+  if (kind) throw new Error(`${file.name} is ${kind}; Queue reads CSV and JSON Lines. On the command line, longtail predict reads Parquet and compressed files.`);
+  try { return new TextDecoder("utf-8", { fatal: true }).decode(bytes); } catch { throw new Error(`${file.name} is not in UTF-8; save it as UTF-8 first.`); }
+}
+
 /** Return the rows of a CSV text, each an array of cells. */
 export function parseCsv(text) {
   const head = text.slice(0, text.indexOf("\n") + 1 || text.length);

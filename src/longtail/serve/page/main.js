@@ -1,6 +1,6 @@
 // The page: tabs, the token, and what the model is.
 
-import { byId, count } from "./dom.js";
+import { byId, count, visible } from "./dom.js";
 import { onChange, refresh, state } from "./api.js";
 import { startTry } from "./try.js";
 import { startQueue } from "./queue.js";
@@ -54,8 +54,10 @@ dialog.addEventListener("close", () => {
 
 onChange(() => {
   const { model } = state;
+  byId("model-name").textContent = model ? visible(model.name) : "";
+  document.title = model ? `${visible(model.name)} · longtail` : "longtail";
   byId("model").textContent = model ? `${count(model.n_classes, "class")}, ${count(model.n_documents, "document")}, version ${model.version}` : "";
-  byId("sign-in").textContent = model?.may_teach ? "You may teach" : "Token";
+  byId("rights").textContent = !model ? "" : model.may_teach ? "teaching is allowed" : model.read_only ? "read-only" : "reading only: no token that teaches";
 });
 
 startTry();

@@ -7,19 +7,20 @@ import { describePrecision, eachSwitch } from "./precision.js";
 const W = 420, H = 250, L = 44, B = 36;
 const view = byId("view-quality");
 const x = (value) => L + value * (W - L - 26);
-const y = (value) => H - B - value * (H - B - 26);
+const y = (value, low = 0) => H - B - (value - low) / (1 - low) * (H - B - 26);
 
-function chart(title, xName, yName, xTick, ...content) {
+/** Return a chart of shares; `low` is the share at its bottom. */
+function chart(title, xName, yName, xTick, low, ...content) {
   const ticks = [0, 0.25, 0.5, 0.75, 1];
   return svg("svg", { class: "chart", viewBox: `0 0 ${W} ${H}`, role: "img", "aria-label": title },
     ...ticks.flatMap((t) => [
       svg("line", { class: "axis", x1: x(0), x2: x(1), y1: y(t), y2: y(t) }),
-      svg("text", { x: L - 6, y: y(t) + 4, "text-anchor": "end" }, percent(t)),
-      ...(xName ? [svg("text", { x: x(t), y: H - B + 14, "text-anchor": "middle" }, xTick(t))] : [])]),
+      svg("text", { x: L - 6, y: y(t) + 4, "text-anchor": "end" }, percent(low + t * (1 - low))),
+      ...(xName ? [svg("text", { x: x(t), y: H - B + 14, "text-anchor": { 0: "start", 1: "end" }[t] ?? "middle" }, xTick(t))] : [])]),
     svg("text", { x: x(0.5), y: H - 6, "text-anchor": "middle" }, xName), svg("text", { x: 4, y: 11 }, yName), ...content);
 }
 
-const path = (points) => points.map(([a, b], i) => `${i ? "L" : "M"}${x(a).toFixed(1)} ${y(b).toFixed(1)}`).join("");
+const path = (points, low = 0) => points.map(([a, b], i) => `${i ? "L" : "M"}${x(a).toFixed(1)} ${y(b, low).toFixed(1)}`).join("");
 
 function table(caption, names, entries) {
   return el("details", {}, el("summary", {}, caption), el("table", {},
@@ -35,7 +36,7 @@ const spread = (entry) => `${percent(entry.low)} to ${percent(entry.high)}`;
 function frequency(bands) {
   const known = bands.filter((band) => band.value !== null);
   const step = 1 / Math.max(1, known.length), middle = (i) => x((i + 0.5) * step);
-  return chart(`${byFrequency()}: ${known.map((b) => `${b.band} documents ${percent(b.value)}, ${spread(b)}`).join("; ")}`, "", bandMeasure(), null,
+  return chart(`${byFrequency()}: ${known.map((b) => `${b.band} documents ${percent(b.value)}, ${spread(b)}`).join("; ")}`, "", bandMeasure(), null, 0,
     ...known.flatMap((band, i) => [
       svg("rect", { x: x(i * step) + 6, width: x(step) - x(0) - 12, y: y(band.value), height: y(0) - y(band.value), rx: 3 }),
       svg("line", { class: "spread", x1: middle(i), x2: middle(i), y1: y(band.low), y2: y(band.high) }),
@@ -61,6 +62,8 @@ function figures(q) {
 function operatingPoint({ curve }) {
   const most = Math.max(1, ...curve.map((point) => point.coverage)); // labels a document may be more than 1
   const several = isSets();
+  // What is worth looking at is far above 0: the axis begins at a multiple of 20 % below the curve.
+  const low = Math.min(0.8, Math.floor(5 * Math.min(...curve.map((point) => point.precision), 1)) / 5);
   const marker = svg("circle", { class: "dot", r: 6 });
   const verdict = el("p", { id: "operating-point", role: "status" });
   const slider = el("input", { id: "precision", type: "range", min: 50, max: 99, step: 1, value: Math.round(100 * state.precision) });
@@ -77,7 +80,7 @@ function operatingPoint({ curve }) {
       if (turn !== asked) return;
       const isReached = found.threshold !== null;
       marker.setAttribute("cx", x(isReached ? found.coverage / most : 0));
-      marker.setAttribute("cy", y(isReached ? found.expected_precision : 1));
+      marker.setAttribute("cy", y(isReached ? Math.max(low, found.expected_precision) : 1, low));
       const covered = several ? `gives ${found.coverage.toFixed(2)} labels a text` : `decides ${percent(found.coverage)} of the texts`;
       verdict.textContent = isReached
         ? `With ${describePrecision(precision, each)}, the model ${covered}, those from ${percent(found.threshold)} probability on; ${percent(found.expected_precision)} of them were right. It abstains from the rest.`
@@ -88,7 +91,7 @@ function operatingPoint({ curve }) {
   update();
   const xTick = several ? (t) => (t * most).toFixed(1) : percent;
   return el("div", { class: "card" }, el("h2", {}, "Precision against coverage"),
-    chart("Precision against coverage", several ? "labels a document" : "coverage", "precision", xTick, svg("path", { class: "line", d: path(curve.map((p) => [p.coverage / most, p.precision])) }), marker),
+    chart("Precision against coverage", several ? "labels a document" : "coverage", "precision", xTick, low, svg("path", { class: "line", d: path(curve.map((p) => [p.coverage / most, p.precision]), low) }), marker),
     el("label", { for: "precision", class: "row" }, el("span", {}, "Precision to abstain at"), chosen), slider, which.root, verdict,
     el("p", { class: "quiet" }, "On average, certain answers make up for less certain ones; none below half the precision is kept, nor one where none of these is likelier. Try and Queue use what you choose; this browser remembers it."),
     table("Figures of the curve", ["threshold", "precision", several ? "labels a document" : "coverage"], curve.filter((_, i) => i % 20 === 0).map((p) => [percent(p.threshold), percent(p.precision), several ? p.coverage.toFixed(2) : percent(p.coverage)])));
@@ -96,7 +99,7 @@ function operatingPoint({ curve }) {
 
 function calibration({ bins }) {
   return el("div", { class: "card" }, el("h2", {}, "Calibration"),
-    chart("Calibration: promised against measured precision", "promised", "measured", percent,
+    chart("Calibration: promised against measured precision", "promised", "measured", percent, 0,
       svg("line", { class: "ideal", x1: x(0), y1: y(0), x2: x(1), y2: y(1) }),
       svg("path", { class: "line", d: path(bins.map((b) => [b.promised, b.measured])) }),
       ...bins.map((b) => svg("circle", { class: "dot", r: 4, cx: x(b.promised), cy: y(b.measured) }))),
@@ -127,8 +130,8 @@ function askedCard({ hours }) {
     return [svg("path", { class: `line of-${i}`, d: path(points) }), ...points.map(([a, b]) => svg("circle", { class: `dot of-${i}`, r: 3, cx: x(a), cy: y(b) }))];
   });
   return el("div", { class: "card", id: "asked" }, el("h2", {}, "What it was asked"),
-    chart("What it was asked, by hour", "hour", "share", (t) => (t === 0 || t === 1 ? when(t ? last : first) : ""), ...drawn),
-    el("p", { class: "legend" }, ...ASKED.flatMap(([, name], i) => [el("span", { class: `swatch of-${i}`, "aria-hidden": "true" }), `${name} `])),
+    chart("What it was asked, by hour", "hour", "share", (t) => (last === first ? (t === 0.5 ? when(first) : "") : t === 0 || t === 1 ? when(t ? last : first) : ""), 0, ...drawn),
+    el("p", { class: "legend" }, ...ASKED.flatMap(([, name], i) => [el("span", { class: "number" }, el("span", { class: `swatch of-${i}`, "aria-hidden": "true" }), name), " "])),
     el("p", { class: "quiet" }, `${count(total, "document")} in the last week, since this service was started. Unknown words are counted in one document of 16.`),
     table("Figures by hour", ["from", "documents", ...ASKED.map(([, name]) => name)], hours.map((hour) => [when(hour.start), number(hour.n_documents), ...ASKED.map(([key]) => percent(hour[key]))])));
 }

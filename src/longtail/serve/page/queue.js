@@ -1,17 +1,20 @@
 // Queue: a file of texts, the least certain first; accept, correct, accept by precision, save.
 
 import { button, byId, count, el, number, percent, say, spoken, visible, warn } from "./dom.js";
-import { findThreshold, onChange, predict, setPrecision, state, teach, undo } from "./api.js";
+import { findExamples, findThreshold, onChange, predict, setPrecision, state, teach, undo } from "./api.js";
 import { auditPanel } from "./audit.js";
-import { candidateList, chips, keyOf, predictedOf } from "./candidates.js";
+import { candidateList, chips, explainNone, keyOf, predictedOf } from "./candidates.js";
 import { classSearch } from "./combo.js";
-import { download, readTexts, textChoices, writeCsv, writeJsonl } from "./files.js";
+import { download, readFile, readTexts, textChoices, writeCsv, writeJsonl } from "./files.js";
+import { dropKept, keepDecisions, keepFile, readKept } from "./kept.js";
 import { describePrecision, eachSwitch, keptBy } from "./precision.js";
 
 const BATCH = 128;
 const LONGEST = 100000; // characters that the service takes
 const view = byId("view-queue");
-const queue = { name: "", records: [], choices: new Map(), items: [], waiting: [], done: [], current: null, picked: null, version: "", isSaved: true };
+const queue = { name: "", records: [], choices: new Map(), items: [], waiting: [], done: [], current: null, picked: null, version: "", isSaved: true, isKept: true };
+
+const DECIDED = ["chosen", "how", "skipped", "promised", "change", "at", "classes", "predicted", "none", "newWords"]; // what is kept of a decision
 
 const ORDERS = {
   uncertain: ["least certain first", (item) => item.classes[0]?.probability ?? 0],
@@ -23,8 +26,9 @@ const ORDERS = {
 const file = el("input", { type: "file", id: "queue-file", accept: ".csv,.tsv,.jsonl,.ndjson,.json,.txt", on: { change: () => file.files[0] && open(file.files[0]) } });
 const drop = el("div", { class: "drop" },
   el("label", { for: "queue-file" }, "Drop a CSV or JSON Lines file of texts here, or choose one"), file,
-  el("p", { class: "quiet" }, "It stays in this browser; texts go to the service to be predicted."));
-const column = el("select", { id: "queue-column", on: { change: load } });
+  el("p", { class: "quiet" }, "It stays in this browser, with what you decide, until you close it; texts go to the service to be predicted."),
+  el("p", {}, button("Begin with three examples", openExamples, { id: "queue-examples" })));
+const column = el("select", { id: "queue-column", on: { change: () => load() } });
 const order = el("select", { id: "queue-order", on: { change: sort } }, ...Object.entries(ORDERS).map(([key, [title]]) => el("option", { value: key }, title)));
 const precision = el("input", { id: "queue-precision", type: "number", min: 50, max: 99.9, step: 0.5, value: 90 });
 const which = eachSwitch("queue-of", (each) => setPrecision(Number(precision.value) / 100 || state.precision, each));
@@ -32,10 +36,12 @@ const bar = el("progress", { id: "queue-bar", max: 1, value: 0, "aria-label": "L
 const progress = el("p", { class: "quiet", id: "queue-progress", role: "status" });
 const item = el("div", { id: "queue-item", tabindex: "-1" });
 const audit = auditPanel({ listItems: () => queue.items, onReject: reject });
+const closing = button("", closeFile, { id: "queue-close", class: "clipped" });
 const tools = el("div", { hidden: true },
   el("div", { class: "row" },
     el("div", {}, el("label", { for: "queue-column" }, "Column"), column),
-    el("div", {}, el("label", { for: "queue-order" }, "Order"), order)),
+    el("div", {}, el("label", { for: "queue-order" }, "Order"), order),
+    closing),
   bar, progress, item,
   el("div", { class: "columns" },
     el("div", { class: "card" }, el("h2", {}, "All at once"),
@@ -46,7 +52,7 @@ const tools = el("div", { hidden: true },
         button("Audit a random sample", audit.start, { id: "queue-audit-start" })),
       audit.root),
     el("div", { class: "card" }, el("h2", {}, "Save"),
-      el("p", { class: "quiet" }, "The file with a label for each text, and how it came by it. What you accept or correct one by one is also taught, if you have a token."),
+      el("p", { class: "quiet" }, "One row per text: its label and who decided it. What you accept or correct one by one is also taught, if you have a token."),
       el("div", { class: "row" },
         button("Download as CSV", () => save("csv"), { id: "save-csv" }),
         button("Download as JSON Lines", () => save("jsonl"), { id: "save-jsonl" })))));
@@ -57,43 +63,90 @@ const search = classSearch({
     if (!entry || !queue.current) return;
     if (!queue.picked) return accept([entry]);
     queue.picked.set(keyOf(entry.label), entry);
-    search.set("");
+    search.set();
     draw();
   },
+  onSubmit: () => queue.picked && acceptShown(),
 });
+
+/** Ask before labels are lost that nobody has downloaded; return whether to go on. */
+const mayLeave = () => queue.isSaved || confirm(`The labels of ${visible(queue.name)} are not downloaded. Give them up?`);
 
 async function open(chosen) {
   try {
     const wanted = state.model?.columns?.text ?? [];
-    const { records, columns } = readTexts(chosen.name, await chosen.text(), wanted);
-    queue.name = chosen.name.replace(/\.[^.]*$/, "");
-    queue.records = records;
-    queue.choices = textChoices(columns, wanted);
-    column.replaceChildren(...[...queue.choices.keys()].map((title) => el("option", { value: title }, visible(title))));
+    const { records, columns } = readTexts(chosen.name, await readFile(chosen), wanted);
     const missing = wanted.filter((name) => !columns.includes(name));
+    if (mayLeave()) await begin({ name: chosen.name.replace(/\.[^.]*$/, ""), records, columns });
     if (missing.length) warn(`The model was fitted on ${wanted.join(" and ")}; this file has no column ${missing.join(" and ")}.`);
-    tools.hidden = false;
-    drop.classList.add("small");
-    await load();
+  } catch (error) { warn(error.message); }
+  file.value = ""; // so that the same file can be chosen again
+}
+
+async function openExamples() {
+  try {
+    const records = (await findExamples()).map(({ text }) => ({ text }));
+    if (records.length) await begin({ name: "examples", records, columns: ["text"] });
   } catch (error) { warn(error.message); }
 }
 
-async function load() {
-  const names = queue.choices.get(column.value) ?? []; // joined as in the fit
-  queue.items = queue.records.map((record, row) => ({ record, row, text: names.map((name) => record[name] ?? "").join(" "), classes: [], predicted: [], none: null, newWords: 0, chosen: null, how: "" }));
-  queue.done = [];
-  audit.clear();
-  if (await score(queue.items)) { sort(); item.focus(); }
+/** Begin with a file, or go on with one that was kept. */
+async function begin({ name, records, columns, choice }, decisions = null) {
+  Object.assign(queue, { name, records, columns, choices: textChoices(columns, state.model?.columns?.text ?? []) });
+  column.replaceChildren(...[...queue.choices.keys()].map((title) => el("option", { value: title }, visible(title))));
+  if (queue.choices.has(choice)) column.value = choice;
+  closing.textContent = `Close ${visible(name)}`;
+  tools.hidden = false;
+  drop.classList.add("small");
+  await load(decisions);
 }
 
-async function score(items) {
+async function closeFile() {
+  if (!mayLeave()) return;
+  Object.assign(queue, { name: "", records: [], items: [], waiting: [], done: [], current: null, picked: null, isSaved: true });
+  audit.clear();
+  tools.hidden = true;
+  drop.classList.remove("small");
+  await dropKept();
+}
+
+/** Predict the texts of the chosen column; `decisions` are those that were kept, by row. */
+async function load(decisions) {
+  const names = queue.choices.get(column.value) ?? []; // joined as in the fit
+  queue.items = queue.records.map((record, row) => ({ record, row, text: names.map((name) => record[name] ?? "").join(" "), classes: [], predicted: [], none: null, newWords: 0, chosen: null, how: "" }));
+  for (const [row, { change, ...decision }] of decisions ?? []) {
+    if (queue.items[row]) Object.assign(queue.items[row], decision, { change, taught: change ? Promise.resolve({ change }) : null });
+  }
+  queue.done = queue.items.filter((entry) => entry.at).sort((a, b) => a.at - b.at);
+  queue.isSaved = !queue.items.some((entry) => entry.chosen);
+  audit.clear();
+  if (!decisions) queue.isKept = await keepFile({ name: queue.name, records: queue.records, columns: queue.columns, choice: column.value });
+  const waiting = queue.items.filter((entry) => entry.chosen === null && !entry.skipped);
+  if (await score(waiting, true)) { sort(); if (!view.hidden) item.focus(); }
+}
+
+/** Keep what was decided of some texts, so that a reload does not lose it. */
+async function keep(entries) {
+  queue.isKept = await keepDecisions(entries.map((entry) =>
+    [entry.row, entry.chosen || entry.skipped ? Object.fromEntries(DECIDED.map((key) => [key, entry[key]])) : null]));
+}
+
+/** Go on with the file of this model that was open before a reload. */
+async function restore() {
+  if (restore.begun || !state.model) return;
+  restore.begun = true;
+  const kept = await readKept(state.model.name);
+  if (kept && !queue.items.length) await begin(kept.file, kept.decisions);
+}
+
+async function score(items, isAll = false) {
   try {
     for (let i = 0; i < items.length; i += BATCH) {
       const some = items.slice(i, i + BATCH);
       const answer = await predict(some.map((entry) => entry.text.slice(0, LONGEST)), { k: 5, new_words: true });
       answer.results.forEach((result, j) => Object.assign(some[j], { classes: result.classes, predicted: result.labels, none: result.none, newWords: result.new_words.length }));
       queue.version = answer.version;
-      if (items === queue.items) {
+      if (isAll) {
         bar.value = Math.min(1, (i + BATCH) / items.length);
         progress.textContent = `${number(Math.min(i + BATCH, items.length))} of ${count(items.length, "text")} predicted`;
       }
@@ -110,13 +163,13 @@ function sort() {
 
 function next() {
   queue.current = queue.waiting[0] ?? null;
-  begin();
+  tickPredicted();
   draw();
 }
 
 /** Begin with a text anew: what is ticked is what the model says. */
-function begin() {
-  search.set("");
+function tickPredicted() {
+  search.set();
   const { current } = queue;
   queue.picked = current && state.model?.multilabel ? predictedOf({ ...current, labels: current.predicted }) : null;
 }
@@ -131,6 +184,7 @@ function draw() {
   showProgress();
   const { current, picked } = queue;
   if (!current) { item.replaceChildren(el("div", { class: "card done" }, el("p", {}, "Nothing waits."), back())); return; }
+  const isNone = !picked && (current.none ?? 0) > (current.classes[0]?.probability ?? 0);
   const keys = (...names) => names.map((name) => el("kbd", {}, name));
   item.replaceChildren(el("div", { class: "card" }, el("div", { class: "columns" },
     el("div", {},
@@ -139,9 +193,11 @@ function draw() {
     el("div", {},
       candidateList(current, { keys: true, picked, onChoose: (entry) => (picked ? toggle(entry) : accept([entry])), onPick: toggle }),
       picked ? chips(picked, current.classes, (key) => { picked.delete(key); draw(); }) : "",
+      picked && current.none != null && current.classes.length ? explainNone() : "",
       search.root,
       el("div", { class: "row" },
-        button(picked ? "Accept these labels" : "Accept the first", acceptShown, { class: "primary", id: "queue-accept", disabled: picked ? !picked.size : !current.classes.length }),
+        isNone ? button("Name its class", () => search.input.focus(), { class: "primary", id: "queue-name" }) : "",
+        button(picked ? "Accept these labels" : "Accept the first", acceptShown, { class: isNone ? "" : "primary", id: "queue-accept", disabled: picked ? !picked.size : !current.classes.length }),
         button("Skip", skip, { id: "queue-skip" }), back()),
       el("p", { class: "quiet keys" }, ...keys("a"), " accepts, ", ...keys("1"), " to ", ...keys("5"), picked ? " tick, " : " choose, ", ...keys("s"), " skips, ", ...keys("u"), " goes back, ", ...keys("/"), " searches")))));
 }
@@ -171,6 +227,7 @@ async function accept(entries) {
   const document = { text: entry.text.slice(0, LONGEST), ...(state.model.multilabel ? { labels } : { label: labels[0] }) };
   entry.taught = teach([document], "*");
   const answer = await entry.taught;
+  if (answer && entry.chosen === entries) { entry.change = answer.change; keep([entry]); }
   if (answer) say(`Change ${answer.change}: ${entry.how}, ${entries.map(spoken).join(", ")}.`);
 }
 
@@ -182,8 +239,10 @@ function skip() {
 
 function finish(entry) {
   queue.waiting.shift();
+  entry.at = (queue.done.at(-1)?.at ?? 0) + 1;
   queue.done.push(entry);
   queue.isSaved = false;
+  keep([entry]);
   next();
   item.focus();
 }
@@ -193,7 +252,8 @@ async function goBack() {
   const entry = queue.done.pop();
   if (!entry) return;
   const taught = entry.taught;
-  Object.assign(entry, { chosen: null, how: "", skipped: false, taught: null });
+  Object.assign(entry, { chosen: null, how: "", skipped: false, taught: null, change: null, at: 0 });
+  keep([entry]);
   queue.waiting.unshift(entry);
   next();
   item.focus();
@@ -207,16 +267,14 @@ async function acceptAll() {
   try {
     const { each } = state, found = await findThreshold(wanted, each);
     if (found.threshold === null) { warn(`This model cannot promise ${percent(wanted)}.`); return; }
-    let n = 0;
-    for (const entry of queue.waiting) {
-      const sure = keptBy(found, entry);
-      if (!sure.length) continue;
-      Object.assign(entry, { chosen: sure, how: "by precision", promised: found.expected_precision });
-      n++;
+    const accepted = queue.waiting.filter((entry) => keptBy(found, entry).length);
+    for (const entry of accepted) {
+      Object.assign(entry, { chosen: keptBy(found, entry), how: "by precision", promised: found.expected_precision });
     }
-    queue.isSaved &&= !n;
+    queue.isSaved &&= !accepted.length;
+    keep(accepted);
     sort();
-    say(`${count(n, "text")} accepted, precision ${describePrecision(wanted, each)}.`);
+    say(`${count(accepted.length, "text")} accepted, precision ${describePrecision(wanted, each)}.`);
   } catch (error) { warn(error.message); }
 }
 
@@ -225,6 +283,7 @@ function reject(entry, rejected) {
   const left = entry.chosen.filter(({ label }) => label !== rejected.label);
   Object.assign(entry, left.length ? { chosen: left } : { chosen: null, how: "" });
   queue.isSaved = false;
+  keep([entry]);
   if (!left.length) sort(); else showProgress();
 }
 
@@ -260,7 +319,7 @@ async function rescore() {
   await score(queue.waiting.slice(0, BATCH));
   // What someone has begun to choose stays as it is.
   const isUntouched = current === queue.current && !search.input.value && !item.querySelector(":focus");
-  if (current && isUntouched && before !== JSON.stringify(current.classes)) { begin(); draw(); } else showProgress();
+  if (current && isUntouched && before !== JSON.stringify(current.classes)) { tickPredicted(); draw(); } else showProgress();
 }
 
 export function startQueue() {
@@ -270,11 +329,12 @@ export function startQueue() {
   drop.addEventListener("drop", (event) => { event.preventDefault(); const [first] = event.dataTransfer.files; if (first) open(first); });
   document.addEventListener("keydown", onKey);
   onChange(rescore);
+  onChange(restore);
   const showPrecision = () => which.set(Number(precision.value) / 100 || state.precision, state.each);
   precision.addEventListener("input", showPrecision);
   onChange(() => {
     if (document.activeElement !== precision) precision.value = String(+(100 * state.precision).toFixed(1));
     showPrecision();
   });
-  window.addEventListener("beforeunload", (event) => { if (!queue.isSaved) event.preventDefault(); });
+  window.addEventListener("beforeunload", (event) => { if (!queue.isSaved && !queue.isKept) event.preventDefault(); });
 }

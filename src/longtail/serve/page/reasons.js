@@ -63,6 +63,6 @@ export function reasons(text, { explanation: first, runner_up: second }) {
     el("div", { class: "text", id: "highlighted", tabindex: "0", role: "region", "aria-label": "The text with its terms marked" }, ...highlight(text, first.terms)),
     el("p", { class: "quiet" }, "Marked words speak for the class, the stronger the more; underlined ones against it."),
     parts("Terms", names, lines("term_lines"), total),
-    parts("Features", names, lines("feature_lines"), total),
+    el("details", { id: "features" }, el("summary", {}, "The same score by feature"), parts("Features", names, lines("feature_lines"), total)),
   ];
 }

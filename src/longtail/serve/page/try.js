@@ -1,8 +1,8 @@
 // Try: a text, the classes it could be in and why, and a correction that counts at once.
 
-import { button, byId, debounce, el, percent, say, spoken, warn } from "./dom.js";
-import { explain, findThreshold, onChange, predict, state, teach, undo } from "./api.js";
-import { candidateList, chips, keyOf, predictedOf, probabilitiesOf } from "./candidates.js";
+import { button, byId, debounce, el, percent, say, spoken, visible, warn } from "./dom.js";
+import { explain, findExamples, findThreshold, onChange, predict, state, teach, undo } from "./api.js";
+import { candidateList, chips, explainNone, keyOf, predictedOf, probabilitiesOf } from "./candidates.js";
 import { classSearch } from "./combo.js";
 import { keptBy } from "./precision.js";
 import { reasons } from "./reasons.js";
@@ -23,14 +23,16 @@ const search = classSearch({
   mayCreate: true,
   onPick: (entry) => {
     if (!entry) target = null;
-    else if (picked) { picked.set(keyOf(entry.label), entry); search.set(""); showCandidates(); }
+    else if (picked) { picked.set(keyOf(entry.label), entry); search.set(); showCandidates(); }
     else target = entry;
     showTeach();
   },
+  onSubmit: teachText,
 });
 const teachButton = button("Teach", teachText, { class: "primary" });
 const undoButton = button("Undo the last change", undoLast);
 const others = el("div", {});
+const examples = el("div", { id: "examples" });
 const hint = el("p", { class: "quiet" });
 
 function showTeach() {
@@ -40,8 +42,18 @@ function showTeach() {
   undoButton.disabled = !may;
   others.replaceChildren(picked && result ? chips(picked, result.classes, (key) => { picked.delete(key); showTeach(); }) : "");
   hint.textContent = may
-    ? picked ? "Tick the labels that the text should have. Ctrl+Enter teaches." : "Choose a class above or search for one. Ctrl+Enter teaches."
+    ? picked ? "Tick the labels that the text should have. Ctrl+Enter teaches." : "Choose a class above, search for one, or name a new one. Ctrl+Enter teaches."
     : state.model?.read_only ? "This service is read-only." : "Teaching needs a token: the button at the top.";
+}
+
+/** Offer words of some classes to whoever has no text at hand. */
+async function showExamples() {
+  if (examples.childElementCount || !state.model) return;
+  try {
+    const offered = (await findExamples()).map(({ text: words, label, name }) => el("li", {},
+      button(visible(words), () => { text.value = words; update(); text.focus(); }, { class: "link", title: `words of ${spoken({ label, text: name })}` })));
+    if (offered.length) examples.replaceChildren(el("p", { class: "quiet" }, "Or try words of some classes:"), el("ul", {}, ...offered));
+  } catch { /* the page says already that the service does not answer */ }
 }
 
 async function update() {
@@ -49,9 +61,10 @@ async function update() {
   const value = text.value;
   if (!value.trim()) {
     result = null;
-    byId("candidates").replaceChildren(el("p", { class: "quiet" }, "What a text could be appears here while you type."));
+    byId("candidates").replaceChildren(el("p", { class: "quiet" }, "What a text could be appears here while you type."), examples);
     byId("reasons").replaceChildren(el("p", { class: "quiet" }, "Why, word by word, appears here."));
     showTeach();
+    showExamples();
     return null;
   }
   try {
@@ -82,8 +95,9 @@ function showCandidates() {
     onPick: (entry, isTicked) => { if (isTicked) picked.set(keyOf(entry.label), entry); else picked.delete(keyOf(entry.label)); showTeach(); },
   });
   const isSure = sure && keptBy(sure, result).length > 0;
+  const several = picked && result.none != null && result.classes.length ? explainNone() : "";
   const verdict = sure && result.classes.length ? el("p", { class: `verdict ${isSure ? "sure" : "unsure"}`, id: "verdict" }, judge(isSure)) : "";
-  byId("candidates").replaceChildren(list, verdict);
+  byId("candidates").replaceChildren(list, several, verdict);
   markShown();
 }
 
@@ -111,7 +125,7 @@ function markShown() {
 
 function choose(entry) {
   shown = entry.label;
-  if (!picked) { target = entry; search.set(spoken(entry)); }
+  if (!picked) { target = entry; search.set(entry); }
   markShown();
   showTeach();
   showReasons(text.value, asked);
@@ -157,6 +171,7 @@ export function startTry() {
   let version = "", precision = state.precision, each = state.each;
   onChange(() => {
     showTeach();
+    if (!text.value.trim()) showExamples();
     if ((version && version !== state.version && seen !== state.version) || precision !== state.precision || each !== state.each) update();
     ({ version, precision, each } = state);
   });

@@ -8,12 +8,18 @@ import numpy as np
 from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import Response
 
-from longtail.serve.class_details import decode_id, describe, encode_id, find_row
+from longtail.serve.class_details import decode_id, describe, encode_id, find_row, make_examples
 from longtail.serve.context import answer, get_service, make_change
 from longtail.serve.predictions import describe_label
 from longtail.serve.problems import CHANGE_RESPONSES, Problem
 from longtail.serve.routes.teaching import match_label
-from longtail.serve.schemas import ChangeResponse, ClassChange, ClassDetails, ClassList
+from longtail.serve.schemas import (
+    ChangeResponse,
+    ClassChange,
+    ClassDetails,
+    ClassList,
+    ExampleList,
+)
 from longtail.serve.served_model import Snapshot
 
 router = APIRouter(responses=CHANGE_RESPONSES)
@@ -60,6 +66,15 @@ async def show_class(request: Request, class_id: _ClassId) -> Response:
     label, row = decode_id(snapshot, class_id)
     details = await service.reading.run(describe, snapshot, label, row)
     return answer({"version": snapshot.version} | details)
+
+
+@router.get("/v1/examples", response_model=ExampleList)
+async def examples(request: Request) -> Response:
+    """Give texts to begin with, made of words that speak for large classes."""
+    service = get_service(request)
+    snapshot = service.snapshot
+    made = await service.reading.run(make_examples, snapshot)
+    return answer({"version": snapshot.version, "examples": made})
 
 
 @router.patch("/v1/classes/{class_id}", response_model=ChangeResponse)

@@ -1,9 +1,10 @@
-"""`/v1/model`, `/v1/quality`, `/health`, `/metrics`, and the page."""
+"""`/v1/model`, `/v1/quality`, `/health`, `/metrics`, the page, and the reference of the API."""
 
 from __future__ import annotations
 
 import hashlib
 from importlib import resources
+from importlib.resources.abc import Traversable
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -28,10 +29,10 @@ router = APIRouter(responses=RESPONSES)
 pages = APIRouter(include_in_schema=False)
 
 
-def _read_page() -> dict[str, tuple[bytes, str, str]]:
-    """Return the files of the page with their types and tags; all names are known beforehand."""
+def _read_folder(folder: Traversable) -> dict[str, tuple[bytes, str, str]]:
+    """Return files with their types and tags; all names are known beforehand."""
     files = {}
-    for entry in resources.files("longtail.serve").joinpath("page").iterdir():
+    for entry in folder.iterdir():
         ending = entry.name.rpartition(".")[2]
         if ending in _TYPES:
             content = entry.read_bytes()
@@ -40,7 +41,8 @@ def _read_page() -> dict[str, tuple[bytes, str, str]]:
     return files
 
 
-_FILES = _read_page()
+_PAGE = _read_folder(resources.files("longtail.serve").joinpath("page"))
+_SWAGGER_UI = _read_folder(resources.files("fastapi_swagger.resources"))
 
 
 @router.get("/v1/model", response_model=ModelInfo)
@@ -50,13 +52,15 @@ async def model(request: Request) -> Response:
     snapshot = service.snapshot
     return answer(
         {
+            "name": service.model.path.stem,
             "version": snapshot.version,
             "multilabel": snapshot.is_multilabel,
             "probabilities": snapshot.has_probabilities,
             "n_classes": len(snapshot.classes),
             "n_documents": snapshot.n_documents,
             "n_labels": snapshot.n_labels,
-            "class_texts": hasattr(snapshot.model, "class_texts_"),
+            "class_texts": bool(snapshot.texts),
+            "may_describe": hasattr(snapshot.model, "set_class_text"),
             "columns": _describe_columns(snapshot.model.columns_),
             "read_only": service.settings.read_only,
             "may_teach": caller.may_teach and not service.settings.read_only,
@@ -103,25 +107,37 @@ async def metrics(request: Request) -> Response:
 @pages.get("/")
 async def index(request: Request) -> Response:
     """Serve the page."""
-    return _serve_file(request, "index.html")
+    return _serve_file(request, _PAGE, "index.html")
 
 
 @pages.get("/favicon.ico")
 async def favicon(request: Request) -> Response:
     """Serve the icon of the page."""
-    return _serve_file(request, "icon.svg")
+    return _serve_file(request, _PAGE, "icon.svg")
 
 
 @pages.get("/page/{name}")
 async def page_file(request: Request, name: str) -> Response:
     """Serve a file of the page; only those that were read at the start."""
-    return _serve_file(request, name)
+    return _serve_file(request, _PAGE, name)
 
 
-def _serve_file(request: Request, name: str) -> Response:
-    if name not in _FILES:
+@pages.get("/docs")
+async def docs(request: Request) -> Response:
+    """Serve the reference of the API: Swagger UI, from its package."""
+    return _serve_file(request, _PAGE, "docs.html")
+
+
+@pages.get("/docs/{name}")
+async def docs_file(request: Request, name: str) -> Response:
+    """Serve a file of Swagger UI; only those that were read at the start."""
+    return _serve_file(request, _SWAGGER_UI, name)
+
+
+def _serve_file(request: Request, files: dict[str, tuple[bytes, str, str]], name: str) -> Response:
+    if name not in files:
         raise Problem(404, "There is no such file.")
-    content, kind, tag = _FILES[name]
+    content, kind, tag = files[name]
     headers = {"ETag": tag, "Cache-Control": "no-cache"}
     if request.headers.get("if-none-match") == tag:
         return Response(status_code=304, headers=headers)
