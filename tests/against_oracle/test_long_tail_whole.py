@@ -19,7 +19,15 @@ from longtail import LongTailClassifier, TextClassifier
 from longtail._constants import WHOLE_QUERY
 from longtail._labels import as_sets
 from longtail.exceptions import NoKnownTermWarning
-from longtail.training import calibration, mixture, residuals, self_check, short_documents
+from longtail.training import (
+    calibration,
+    long_tail,
+    mixture,
+    residuals,
+    self_check,
+    separators,
+    short_documents,
+)
 from longtail.training.sampling import draw_labels, draw_seed, hold_out
 from tests import oracle_long_tail as oracle
 from tests import oracle_names, oracle_score, oracle_text
@@ -61,6 +69,14 @@ WHERE = {  # the module's name for each other setting
     "most_passes": (residuals, "MAX_PASSES"),
     "lowest_offset": (residuals, "LOWEST_LOG_ODDS"),
     "smallest_weight": (residuals, "SMALLEST_WEIGHT"),
+    "most_drawn": (separators, "MAX_DRAWN"),
+    "negatives_per_label": (separators, "NEGATIVES_PER_LABEL"),
+    "fewest_negatives": (separators, "MIN_NEGATIVES"),
+    "fewest_negatives_of_several": (separators, "MIN_NEGATIVES_MULTILABEL"),
+    "separator_tolerance": (separators, "TOLERANCE"),
+    "separator_passes": (separators, "MAX_PASSES"),
+    "smallest_separator": (separators, "SMALLEST_WEIGHT"),
+    "most_lacking": (long_tail, "MAX_LACKING"),
 }
 
 
