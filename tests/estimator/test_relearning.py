@@ -324,6 +324,7 @@ def test_sizes_are_disregarded_where_classes_keep_coming(problem, monkeypatch, m
     assert after.check.name_weights.tolist() == before.check.name_weights.tolist()
     again = model.refine()._state
     assert np.array_equal(again.residuals.weights, after.residuals.weights)
+    assert np.array_equal(again.scorer.weights, after.scorer.weights)
 
 
 def test_what_separators_are_part_of_stays_where_sizes_are_disregarded(problem, monkeypatch):
@@ -337,7 +338,6 @@ def test_what_separators_are_part_of_stays_where_sizes_are_disregarded(problem, 
     assert not model._state.check.kept_mixture.depends_on_size
     assert np.array_equal(model._state.residuals.weights, before.weights)
     assert np.array_equal(model._state.residuals.biases, before.biases)
-    assert np.array_equal(again.scorer.weights, after.scorer.weights)
 
 
 def test_learning_anew_disregards_sizes_where_classes_keep_coming(problem, monkeypatch):
