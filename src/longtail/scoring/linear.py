@@ -32,7 +32,14 @@ from longtail.scoring.weighting import (
     Profile,
     WeightedDocuments,
 )
-from longtail.sparse import CountMatrix, Floats, Integers, gather_rows, offsets_from_lengths
+from longtail.sparse import (
+    CountMatrix,
+    Floats,
+    Integers,
+    gather_rows,
+    index_dtype,
+    offsets_from_lengths,
+)
 from longtail.splicing import RowSplice
 
 SMALLEST_TABLE = 1 << 12  # slots: 16 kB, which the fastest cache holds
@@ -141,8 +148,10 @@ def add_scorers(first: LinearScorer, second: LinearScorer) -> LinearScorer:
     """Return the scorer whose scores are the sums of the scores of two others."""
     n_terms = max(int(scorer.indices.max(initial=0)) for scorer in (first, second)) + 1
     shape = len(first.biases), n_terms
+    # With row bounds of 64 bits scipy would copy all term ids to as many.
+    bounds = index_dtype(len(first.indices) + len(second.indices))
     matrices = (
-        csr_array((scorer.weights, scorer.indices, scorer.indptr), shape=shape)
+        csr_array((scorer.weights, scorer.indices, scorer.indptr.astype(bounds)), shape=shape)
         for scorer in (first, second)
     )
     total = next(matrices) + next(matrices)
