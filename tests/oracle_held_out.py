@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tests.oracle_calibration import Calibrator, learn_shortness
-from tests.oracle_mixture import NO_RESIDUALS, Mixture, Part, fit_mixture
+from tests.oracle_mixture import NO_RESIDUALS, Mixture, Part, add_separators, fit_mixture
 from tests.oracle_names import Names
 from tests.oracle_sampling import uniform
 from tests.oracle_score import Document, features, log_size
@@ -22,7 +22,10 @@ from tests.oracle_scored_classes import (
     add_names,
     find,
     learn_residuals,
+    learn_separators,
+    mine_used,
     score_classes,
+    weigh_for_residuals,
 )
 from tests.oracle_search import Ranking, Scorer, single, weigh
 from tests.oracle_self_check import (
@@ -75,21 +78,33 @@ def check_scorers(task: Task, held_out: Sequence[int], learned: Shared) -> tuple
 
 def check_residuals(
     task: Task, held_out: Sequence[int], shared: Shared, check: SelfCheck
-) -> tuple[SelfCheck, Calibrator]:
-    """Learn residuals without the held-out documents, and how much they count; then calibrate."""
+) -> tuple[SelfCheck, Calibrator, Scorer]:
+    """Learn residuals and separators without the held-out documents, and how much they count.
+
+    Then calibrate. Returns the separators as well.
+    """
     scored = score_classes(task.problem, rest_of(task, held_out), shared)
-    residuals = learn_residuals(task, scored, check.budget)
+    mined = mine_used(task, scored, check.budget)
+    residuals = learn_residuals(task, scored, mined)
+    separators = learn_separators(task, scored, mined)
     own = [task.problem.labels[i] for i in held_out]
     named, names = add_names(task, scored), task.known_names
     candidates, parts = [], []
-    for i in held_out:
-        x = scored.weighted[i]
+
+    def split_all(document: Document) -> tuple[list[int], list[Part]]:
+        x = weigh(task.problem, document, shared.term_weights)
+        inputs = weigh_for_residuals(task.problem, document, shared)
         found = find(named, x, task.n_candidates, check.budget)
+        return found, [split(named, residuals, separators, names, x, inputs, c) for c in found]
+
+    for i in held_out:
+        found, own_parts = split_all(task.problem.documents[i])
         candidates.append(found)
-        parts.append([split(named, residuals, names, x, c) for c in found])
+        parts.append(own_parts)
     correct = [[c in labels for c in row] for labels, row in zip(own, candidates, strict=True)]
     learned = fit_mixture(parts, correct, candidates, task.settings)
-    mixtures = [NO_RESIDUALS, Mixture(), learned]
+    added = add_separators(learned, parts, correct, candidates, task.settings)
+    mixtures = [NO_RESIDUALS, Mixture(), learned, added]
 
     def rank(mixture: Mixture) -> list[Ranking]:
         return [rank_parts(mixture, *row) for row in zip(candidates, parts, strict=True)]
@@ -117,16 +132,14 @@ def check_residuals(
     )
     truncated = []
     for place, document in truncate_documents(task, held_out):
-        x = weigh(task.problem, document, shared.term_weights)
-        found = find(named, x, task.n_candidates, check.budget)
-        ranking = rank_parts(mixture, found, [split(named, residuals, names, x, c) for c in found])
+        ranking = rank_parts(mixture, *split_all(document))
         truncated.append(
             (len(document), [score for _, score in ranking], ranking[0][0] in own[place])
         )
     lengths = [len(task.problem.documents[i]) for i in held_out]
     mixture = mixture.raise_bonus(shared_bonus)
     checked = replace(check, residual_figures=figures, residuals=kept, mixture=mixture)
-    return checked, learn_shortness(calibrator, lengths, truncated)
+    return checked, learn_shortness(calibrator, lengths, truncated), separators
 
 
 def rank_parts(mixture: Mixture, found: Sequence[int], parts: Sequence[Part]) -> Ranking:
@@ -156,10 +169,18 @@ def classes_of(ranked: Sequence[Ranking]) -> list[list[int]]:
     return [[c for c, _ in row] for row in ranked]
 
 
-def split(scored: Scored, residuals: Scorer, names: Names | None, x: Document, c: int) -> Part:
-    """What the score of a document for a class consists of."""
+def split(
+    scored: Scored,
+    residuals: Scorer,
+    separators: Scorer,
+    names: Names | None,
+    x: Document,
+    inputs: Document,
+    c: int,
+) -> Part:
+    """What the score of a document for a class consists of; `inputs` is what residuals multiply."""
     stored, bias = [single(v) for v in features(scored.classes, x, c)], residuals.biases[c]
-    values = [*stored, residuals.score(x, c) - bias, bias]
+    values = [*stored, residuals.score(inputs, c) - bias, bias, separators.score(inputs, c)]
     if names is not None:
         is_alone = c in names.without_documents(scored.classes.sizes)
         values += [names.match(x, c), float(is_alone)]

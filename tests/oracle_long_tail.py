@@ -22,7 +22,10 @@ from tests.oracle_scored_classes import (
     Task,
     find,
     learn_residuals,
+    learn_separators,
+    mine_used,
     score_classes,
+    weigh_for_residuals,
 )
 from tests.oracle_search import Ranking, Scorer, build_scorer, rerank, sum_up, weigh
 from tests.oracle_self_check import SelfCheck
@@ -88,13 +91,17 @@ def fit(
     held_out = hold_out(labels, n_held_out, seed, texts)
     sample = draw_labels(labels, settings.n_sampled, seed, without=held_out)
     shared = learn_shared(task, sample)
-    check, calibrator = SelfCheck(), Calibrator()
+    check, calibrator, separators = SelfCheck(), Calibrator(), None
     if held_out:
         shared, check = check_scorers(task, held_out, shared)
-        check, calibrator = check_residuals(task, held_out, shared, check)
+        check, calibrator, separators = check_residuals(task, held_out, shared, check)
     scored = score_classes(task.problem, range(len(labels)), shared)
     log_sizes = [log_size(scored.classes, c) for c in range(task.problem.n_classes)]
-    residuals = check.mixture.scale(learn_residuals(task, scored, check.budget), log_sizes)
+    mined = mine_used(task, scored, check.budget)
+    residuals = learn_residuals(task, scored, mined)
+    if len(held_out) >= settings.most_lacking * len(labels) or separators is None:
+        separators = learn_separators(task, scored, mined)  # as they were, where few documents lack
+    residuals = check.mixture.scale(residuals, separators, log_sizes)
     ranking = build_scorer(
         scored.classes,
         lambda c: check.mixture.feature_weights(shared.feature_weights, log_sizes[c]),
@@ -149,5 +156,6 @@ def rank(model: OracleModel, documents: Sequence[Document]) -> list[Ranking]:
             rankings.append([])
             continue
         found = find(scored, x, model.task.n_candidates, model.check.budget)
-        rankings.append(rerank(x, found, scored.scorer, residuals))
+        inputs = weigh_for_residuals(model.task.problem, document, model.shared)
+        rankings.append(rerank(x, inputs, found, scored.scorer, residuals))
     return rankings

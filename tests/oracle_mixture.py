@@ -1,8 +1,8 @@
 """How much features and residuals count by the size of the class, in plain lists.
 
 Imports nothing of ours. A part is what one candidate has: score, six features, the residual without
-its bias, the bias, and ln n_c; where classes have names, what the document has in common with the
-name, and 1 for a class without documents.
+its bias, the bias, the separator, and ln n_c; where classes have names, what the document has in
+common with the name, and 1 for a class without documents.
 """
 
 from __future__ import annotations
@@ -11,12 +11,15 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from tests.oracle_names import FIRST_NAME_WEIGHTS
+from tests.oracle_names import FIRST_NAME_WEIGHTS, add_scorers
 from tests.oracle_score import softmax
 from tests.oracle_scored_classes import Settings
 from tests.oracle_search import Scorer, single
 
-SIZE, N_FEATURES, N_PARTS = 2, 6, 8
+SIZE, N_FEATURES, SEPARATOR, N_PARTS = 2, 6, 8, 9
+
+Columns = Sequence[tuple[int, int]]  # what may change: value and row of the basis
+Table = list[list[float]]
 
 
 @dataclass(frozen=True)
@@ -30,7 +33,8 @@ class Part:
 
 @dataclass(frozen=True)
 class Mixture:
-    """Added to each feature's weight, and factors of the residual's weights and bias.
+    """Added to each feature's weight, and factors of the residual's weights and bias and of the
+    separator.
 
     The first row for a class of one document, the second per unit of ln n_c, the others per unit
     beyond a class of 2, 5 and 20 documents. `names` is added to the weight of a name, and to the
@@ -39,7 +43,7 @@ class Mixture:
 
     features: list[list[float]] = field(default_factory=lambda: [[0.0] * 6 for _ in range(5)])
     residuals: list[list[float]] = field(
-        default_factory=lambda: [[1.0, 1.0], *([0.0, 0.0] for _ in range(4))]
+        default_factory=lambda: [[1.0, 1.0, 0.0], *([0.0] * 3 for _ in range(4))]
     )
     names: list[list[float]] = field(default_factory=lambda: [[0.0, 0.0] for _ in range(5)])
 
@@ -49,24 +53,27 @@ class Mixture:
         return part.score + math.fsum(v * f for v, f in zip(part.values, factors, strict=True))
 
     def factors(self, log_size: float) -> list[float]:
-        """What counts for a class of this size: six changes, two factors, and two changes."""
+        """What counts for a class of this size: six changes, three factors, and two changes."""
         rows = zip(self.features, self.residuals, self.names, strict=True)
         table = [a + b + c for a, b, c in rows]
         basis = size_basis(log_size)
         return [dot(basis, column) for column in zip(*table, strict=True)]
 
-    def scale(self, residuals: Scorer, log_sizes: Sequence[float]) -> Scorer:
-        """The residual of each class as it counts; nothing stays where no factor is left."""
+    def scale(self, residuals: Scorer, separators: Scorer, log_sizes: Sequence[float]) -> Scorer:
+        """Residual and separator of each class as they count, in one row.
+
+        Nothing stays where no factor is left.
+        """
         if not any(any(row) for row in self.residuals):
             return Scorer([{} for _ in log_sizes], [0.0] * len(log_sizes), [0.0] * len(log_sizes))
         factors = [self.factors(size)[N_FEATURES:N_PARTS] for size in log_sizes]
-        return Scorer(
-            [
-                {t: single(w * single(weight)) for t, w in row.items()}
-                for row, (weight, _) in zip(residuals.weights, factors, strict=True)
-            ],
-            residuals.length_weights,
-            [b * bias for b, (_, bias) in zip(residuals.biases, factors, strict=True)],
+        scaled = scale_rows(residuals, [w for w, _, _ in factors], [b for _, b, _ in factors])
+        if not any(row[2] for row in self.residuals):
+            return scaled
+        of_separators = [v for _, _, v in factors]
+        total = add_scorers(scaled, scale_rows(separators, of_separators, of_separators))
+        return replace(
+            total, weights=[{t: w for t, w in row.items() if w} for row in total.weights]
         )
 
     def feature_weights(self, learned: Sequence[float], log_size: float) -> list[float]:
@@ -86,24 +93,66 @@ class Mixture:
         return [first + more for first, more in zip(FIRST_NAME_WEIGHTS, added, strict=True)]
 
 
+def scale_rows(rows: Scorer, weights: Sequence[float], biases: Sequence[float]) -> Scorer:
+    """Weights, in 32 bits, and biases times a factor for each class."""
+    return Scorer(
+        [
+            {t: single(w * single(factor)) for t, w in row.items()}
+            for row, factor in zip(rows.weights, weights, strict=True)
+        ],
+        rows.length_weights,
+        [b * factor for b, factor in zip(rows.biases, biases, strict=True)],
+    )
+
+
 def size_basis(log_size: float) -> list[float]:
     """What the five rows of a mixture are multiplied by."""
     return [1.0, log_size, *(max(log_size - math.log(n), 0.0) for n in (2, 5, 20))]
 
 
-NO_RESIDUALS = Mixture(residuals=[[0.0, 0.0] for _ in range(5)])
+NO_RESIDUALS = Mixture(residuals=[[0.0] * 3 for _ in range(5)])
 
 
-def fit_mixture(
+@dataclass(frozen=True)
+class LabelLists:
+    """Labels with the candidates that they compete with, and all candidates of their documents."""
+
+    lists: list[list[Part]]  # the label first
+    classes: list[int]
+    listed: list[Part]
+    varies: bool  # whether classes are of different sizes
+    settings: Settings
+
+    def learn(self, first: Sequence[Sequence[float]], columns: Columns) -> list[list[float]]:
+        """What to add to the first scores: values times a weight, by the rows of the basis."""
+        n_values, n_lists = len(self.listed[0].values), len(self.lists)
+        scales = [deviation([p.values[k] for p in self.listed]) + 1e-9 for k in range(n_values)]
+        values = [
+            [
+                [p.values[k] / scales[k] * size_basis(p.log_size)[row] for k, row in columns]
+                for p in candidates_of
+            ]
+            for candidates_of in self.lists
+        ]
+        once = [1.0 / self.classes.count(c) for c in self.classes]
+        share = self.settings.macro_share
+        weights = [(1 - share) / n_lists + share * v / math.fsum(once) for v in once]
+        changes = minimise(values, first, weights, self.settings.mixture_prior / n_lists)
+        table = [[0.0] * n_values for _ in range(5)]
+        for (k, row), change in zip(columns, changes, strict=True):
+            table[row][k] = change / scales[k]
+        return table
+
+
+def list_labels(
     parts: Sequence[Sequence[Part]],
     correct: Sequence[Sequence[bool]],
     candidates: Sequence[Sequence[int]],
     settings: Settings,
-) -> Mixture:
-    """Changes by the weighted softmax loss of the labels, plus a penalty; Newton's method.
+) -> LabelLists | None:
+    """The labels that are among the candidates; None where these are too few.
 
-    On the labels that are among the candidates, each against as many of the others as the document
-    with most labels leaves, or half of all; nothing changes where these are too few.
+    Each against as many of the others as the document with most labels leaves, or half of all.
     """
     q = len(parts[0])
     n_others = q - min(max(1, *(sum(hits) for hits in correct)), q // 2 + 1)
@@ -118,36 +167,76 @@ def fit_mixture(
                 lists.append([part, *others[:n_others]])
                 classes.append(c)
     if len(lists) < settings.fewest_mixed or n_others < 1:
+        return None
+    varies = deviation([part.log_size for part in listed]) >= settings.smallest_spread
+    return LabelLists(lists, classes, listed, varies, settings)
+
+
+def fit_mixture(
+    parts: Sequence[Sequence[Part]],
+    correct: Sequence[Sequence[bool]],
+    candidates: Sequence[Sequence[int]],
+    settings: Settings,
+) -> Mixture:
+    """Changes by the weighted softmax loss of the labels, plus a penalty; Newton's method.
+
+    Separators do not count; nothing changes where labels are too few.
+    """
+    found = list_labels(parts, correct, candidates, settings)
+    if found is None:
         return Mixture()
     n_parts = len(parts[0][0].values)
     # The size and the bonus are one number each, a name's weight is a line.
-    n_rows = [1 if k == SIZE else 5 for k in range(N_PARTS)] + [2, 1]
+    n_rows = [1 if k == SIZE else 0 if k == SEPARATOR else 5 for k in range(N_PARTS)] + [2, 1]
     columns = [(k, row) for row in range(5) for k in range(n_parts) if row < n_rows[k]]
-    if len(lists) < settings.fewest_bent:
+    if len(found.lists) < settings.fewest_bent:
         columns = [(part, row) for part, row in columns if row < 2]
-    if deviation([part.log_size for part in listed]) < settings.smallest_spread:
-        columns = [(part, 0) for part in range(n_parts) if part != SIZE]
-    scales = [deviation([part.values[k] for part in listed]) + 1e-9 for k in range(n_parts)]
-    values = [
-        [
-            [p.values[k] / scales[k] * size_basis(p.log_size)[row] for k, row in columns]
-            for p in candidates_of
-        ]
-        for candidates_of in lists
-    ]
-    scores = [[p.score + p.values[6] + p.values[7] for p in row] for row in lists]
-    once = [1.0 / classes.count(c) for c in classes]
-    share = settings.macro_share
-    weights = [(1 - share) / len(lists) + share * v / math.fsum(once) for v in once]
-    changes = minimise(values, scores, weights, settings.mixture_prior / len(lists))
-    table = [[0.0] * (N_PARTS + 2) for _ in range(5)]
-    for (k, row), change in zip(columns, changes, strict=True):
-        table[row][k] = change / scales[k]
+    if not found.varies:
+        columns = [(part, 0) for part in range(n_parts) if part not in (SIZE, SEPARATOR)]
+    first = [[p.score + p.values[6] + p.values[7] for p in row] for row in found.lists]
+    table = [row + [0.0] * (N_PARTS + 2 - n_parts) for row in found.learn(first, columns)]
     return Mixture(
         [row[:N_FEATURES] for row in table],
-        [[1.0 + table[0][6], 1.0 + table[0][7]], *(row[N_FEATURES:N_PARTS] for row in table[1:])],
+        add_tables(Mixture().residuals, [row[N_FEATURES:N_PARTS] for row in table]),
         [row[N_PARTS:] for row in table],
     )
+
+
+def add_separators(
+    mixture: Mixture,
+    parts: Sequence[Sequence[Part]],
+    correct: Sequence[Sequence[bool]],
+    candidates: Sequence[Sequence[int]],
+    settings: Settings,
+) -> Mixture:
+    """Other factors of residual and separator, beside one factor of all else.
+
+    By this one, which must not be small, they are divided: the rest of the mixture stays.
+    """
+    rest = replace(mixture, residuals=[[0.0] * 3 for _ in range(5)])
+    fewer = [
+        [
+            Part(mixture.mix(p), [rest.mix(p), *p.values[N_FEATURES:N_PARTS]], p.log_size)
+            for p in row
+        ]
+        for row in parts
+    ]
+    found = list_labels(fewer, correct, candidates, settings)
+    if found is None:
+        return mixture
+    n_rows = 1 if not found.varies else 2 if len(found.lists) < settings.fewest_bent else 5
+    columns = [(k, row) for row in range(n_rows) for k in range(4) if row == 0 or k > 0]
+    table = found.learn([[p.score for p in row] for row in found.lists], columns)
+    factor = 1.0 + table[0][0]
+    if factor < 0.1:
+        return mixture
+    changed = add_tables(mixture.residuals, [row[1:] for row in table])
+    return replace(mixture, residuals=[[v / factor for v in row] for row in changed])
+
+
+def add_tables(first: Sequence[Sequence[float]], second: Sequence[Sequence[float]]) -> Table:
+    """The sum, entry by entry."""
+    return [[a + b for a, b in zip(*rows, strict=True)] for rows in zip(first, second, strict=True)]
 
 
 def deviation(values: Sequence[float]) -> float:

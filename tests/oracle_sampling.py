@@ -57,6 +57,12 @@ def draw_labels(
     return sorted(shared, key=lambda pair: uniform(seed, *pair))[:n]
 
 
+def draw_documents(n_documents: int, n: int, seed: int, used: Collection[int]) -> list[int]:
+    """The n used documents of lowest draw, apart from the draws of those that are held out."""
+    draws = {i: uniform(seed ^ 0x5E9A, i) for i in range(n_documents) if i in used}
+    return sorted(draws, key=draws.__getitem__)[:n]
+
+
 def draw_pairs(
     labels: Sequence[int], n_classes: int, examples_per_class: float, adversaries: int, seed: int
 ) -> tuple[list[int], list[list[int]]]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from tests.oracle_calibration import Calibrator, fit_calibrator
 from tests.oracle_names import FIRST_NAME_WEIGHTS, Names, add_scorers
+from tests.oracle_sampling import draw_documents
 from tests.oracle_score import Document, OracleClasses, Parts
 from tests.oracle_search import (
     Problem,
@@ -24,6 +25,7 @@ from tests.oracle_search import (
     search,
     weigh,
 )
+from tests.oracle_separators import fit_separators
 from tests.oracle_training import (
     feature_score,
     fit_feature_weights,
@@ -58,6 +60,14 @@ class Settings:
     most_passes: int = 6
     lowest_offset: float = -5.0
     smallest_weight: float = 0.01
+    most_drawn: int = 10_000
+    negatives_per_label: int = 5
+    fewest_negatives: int = 20
+    fewest_negatives_of_several: int = 100
+    separator_tolerance: float = 0.3
+    separator_passes: int = 10
+    smallest_separator: float = 0.03
+    most_lacking: float = 0.05
 
 
 @dataclass(frozen=True)
@@ -67,6 +77,7 @@ class Steps:
     fit_feature_weights: Callable[..., list[float]] = fit_feature_weights
     fit_term_weights: Callable[[Sequence[Parts]], dict[int, float]] = fit_term_weights
     fit_residuals: Callable[..., Scorer] = fit_residuals
+    fit_separators: Callable[..., Scorer] = fit_separators
     fit_calibrator: Callable[..., Calibrator] = fit_calibrator
 
 
@@ -129,6 +140,7 @@ class Scored:
     scorer: Scorer
     feature_weights: list[float]
     weighted: list[Document]
+    residual_inputs: list[Document]
 
 
 def score_classes(problem: Problem, used: Collection[int], shared: Shared) -> Scored:
@@ -141,7 +153,15 @@ def score_classes(problem: Problem, used: Collection[int], shared: Shared) -> Sc
         build_scorer(classes, shared.feature_weights),
         shared.feature_weights,
         [weigh(problem, document, shared.term_weights) for document in problem.documents],
+        [weigh_for_residuals(problem, document, shared) for document in problem.documents],
     )
+
+
+def weigh_for_residuals(problem: Problem, document: Document, shared: Shared) -> Document:
+    """What residuals multiply: without term weights where documents have several labels."""
+    several = any(len(own) != 1 for own in problem.labels)
+    ones = [1.0] * problem.n_terms
+    return weigh(problem, document, ones if several else shared.term_weights)
 
 
 def add_names(task: Task, scored: Scored) -> Scored:
@@ -184,15 +204,54 @@ def score_list(
     return [*own, *(scored.scorer.score(x, c) for c in negatives)]
 
 
-def learn_residuals(task: Task, scored: Scored, budget: int | None) -> Scorer:
-    """The residual of each class on the used documents and the negatives that the scorer finds."""
-    settings, labels = task.settings, task.problem.labels
+@dataclass(frozen=True)
+class Mined:
+    """The labels and negatives of the used documents; the others have none."""
+
+    labels: list[Sequence[int]]
+    negatives: list[list[int]]
+
+
+def mine_used(task: Task, scored: Scored, budget: int | None) -> Mined:
+    """The negatives that the scorer finds for the used documents."""
+    labels = task.problem.labels
     lists = {i: mine(task.problem, scored, i, task.n_mined, budget) for i in scored.used}
-    return task.steps.fit_residuals(
-        scored.weighted,
+    return Mined(
         [labels[i] if i in lists else [] for i in range(len(labels))],
         [lists.get(i, []) for i in range(len(labels))],
-        {i: score_list(task.problem, scored, i, labels[i], row) for i, row in lists.items()},
+    )
+
+
+def learn_separators(task: Task, scored: Scored, mined: Mined) -> Scorer:
+    """The separator of each class on the used documents, their negatives, and random ones."""
+    settings, n_documents = task.settings, len(task.problem.labels)
+    return task.steps.fit_separators(
+        scored.residual_inputs,
+        mined.labels,
+        mined.negatives,
+        draw_documents(n_documents, settings.most_drawn, task.seed, scored.used),
+        len(scored.used),
+        task.problem.n_classes,
+        task.C,
+        settings.negatives_per_label,
+        settings.fewest_negatives_of_several if task.has_several else settings.fewest_negatives,
+        settings.separator_tolerance,
+        settings.separator_passes,
+        settings.smallest_separator,
+    )
+
+
+def learn_residuals(task: Task, scored: Scored, mined: Mined) -> Scorer:
+    """The residual of each class on the used documents and their negatives."""
+    settings, labels = task.settings, mined.labels
+    return task.steps.fit_residuals(
+        scored.residual_inputs,
+        labels,
+        mined.negatives,
+        {
+            i: score_list(task.problem, scored, i, labels[i], mined.negatives[i])
+            for i in scored.used
+        },
         task.problem.n_classes,
         settings.residual_cost * task.C,
         settings.tolerance,

@@ -178,7 +178,9 @@ def search(query: Document, scorer: Scorer, q: int, excluded: Collection[int] = 
     return [c for c, _ in ranked if c not in excluded][:q]
 
 
-def rerank(x: Document, found: Sequence[int], scorer: Scorer, residuals: Scorer) -> Ranking:
-    """Classes by score and residual, best first; ties go to the lower class."""
-    scores = [(c, scorer.score(x, c) + residuals.score(x, c)) for c in found]
+def rerank(
+    x: Document, inputs: Document, found: Sequence[int], scorer: Scorer, residuals: Scorer
+) -> Ranking:
+    """Classes by score and residual, which have inputs of their own; ties go to the lower class."""
+    scores = [(c, scorer.score(x, c) + residuals.score(inputs, c)) for c in found]
     return sorted(scores, key=lambda pair: (-pair[1], pair[0]))

@@ -10,7 +10,7 @@ from tests.oracle_mixture import Mixture
 from tests.oracle_scored_classes import Settings
 
 SCORERS = ("nearest centroid", "default feature weights", "no term weights", "learned")
-RESIDUALS = ("none", "as learned", "mixture")
+RESIDUALS = ("none", "as learned", "mixture", "mixture with separators")
 BANDS = ((1, 1), (2, 5), (6, 20), (21, 100), (101, math.inf))  # smallest and largest size
 BUDGETS = (1, 4, 16)  # postings per class, beside the whole query
 BONUSES = [n / 10 for n in range(11)]  # of classes without documents, on top of the learned one

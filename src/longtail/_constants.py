@@ -26,7 +26,8 @@ FREQUENCY_BANDS: tuple[tuple[str, int, int | None], ...] = (
 
 # Rows and columns of a self-check's tables.
 SCORERS = ("nearest centroid", "default feature weights", "no term weights", "learned")
-RESIDUALS = ("none", "as learned", "mixture")
+RESIDUALS = ("none", "as learned", "mixture", "mixture with separators")
+N_LEARNED = 3  # weights and bias of a residual, and the separator
 FIGURES = ("accuracy", "macro_f1", "recall", *(name for name, _, _ in FREQUENCY_BANDS))
 
 # What `evaluate` measures and a fit expects of new documents: key and name, one label first.

@@ -186,10 +186,11 @@ def _split_one(
     """
     entries = slice(*documents.rows.indptr[document : document + 2])
     terms, weights = documents.rows.indices[entries], documents.weights[entries].astype(np.float64)
+    residual_inputs = documents.residual_inputs[entries].astype(np.float64)
     contributions = weights * scorer.length_weights[class_row]
     constant = float(scorer.biases[class_row])
 
-    def add_shared(linear: LinearScorer, sums: Floats) -> Floats:
+    def add_shared(linear: LinearScorer, weights: Floats, sums: Floats) -> Floats:
         row = slice(*linear.indptr[class_row : class_row + 2])
         _, in_document, in_class = np.intersect1d(
             terms, linear.indices[row], assume_unique=True, return_indices=True
@@ -197,9 +198,11 @@ def _split_one(
         sums[in_document] += weights[in_document] * linear.weights[row][in_class]
         return sums
 
-    add_shared(scorer, contributions)
-    for linear in learned:
-        added, bias = add_shared(linear, np.zeros(len(terms))), float(linear.biases[class_row])
+    add_shared(scorer, weights, contributions)
+    # Residuals come first, then names.
+    for linear, inputs in zip(learned, (residual_inputs, weights), strict=False):
+        added = add_shared(linear, inputs, np.zeros(len(terms)))
+        bias = float(linear.biases[class_row])
         features = np.append(features, added.sum() + bias)
         contributions, constant = contributions + added, bias + constant
     return ScoreParts(features, terms, contributions, constant, common[terms])

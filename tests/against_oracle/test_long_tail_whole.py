@@ -19,7 +19,15 @@ from longtail import LongTailClassifier, TextClassifier
 from longtail._constants import WHOLE_QUERY
 from longtail._labels import as_sets
 from longtail.exceptions import NoKnownTermWarning
-from longtail.training import calibration, mixture, residuals, self_check, short_documents
+from longtail.training import (
+    calibration,
+    long_tail,
+    mixture,
+    residuals,
+    self_check,
+    separators,
+    short_documents,
+)
 from longtail.training.sampling import draw_labels, draw_seed, hold_out
 from tests import oracle_long_tail as oracle
 from tests import oracle_names, oracle_score, oracle_text
@@ -61,6 +69,14 @@ WHERE = {  # the module's name for each other setting
     "most_passes": (residuals, "MAX_PASSES"),
     "lowest_offset": (residuals, "LOWEST_LOG_ODDS"),
     "smallest_weight": (residuals, "SMALLEST_WEIGHT"),
+    "most_drawn": (separators, "MAX_DRAWN"),
+    "negatives_per_label": (separators, "NEGATIVES_PER_LABEL"),
+    "fewest_negatives": (separators, "MIN_NEGATIVES"),
+    "fewest_negatives_of_several": (separators, "MIN_NEGATIVES_MULTILABEL"),
+    "separator_tolerance": (separators, "TOLERANCE"),
+    "separator_passes": (separators, "MAX_PASSES"),
+    "smallest_separator": (separators, "SMALLEST_WEIGHT"),
+    "most_lacking": (long_tail, "MAX_LACKING"),
 }
 
 
@@ -154,6 +170,23 @@ def of_many_classes(seed, n_uniform, *shows):
     )
 
 
+def with_few_random_negatives(case):
+    """Fewer are drawn than there are documents; separators are kept from the first round."""
+    settings = replace(
+        case.settings,
+        most_drawn=20,
+        negatives_per_label=1,
+        fewest_negatives=3,
+        fewest_negatives_of_several=4,
+        separator_tolerance=0.01,
+        separator_passes=25,
+        smallest_separator=0.1,
+        most_lacking=0.5,
+    )
+    shows = case.shows | {"mixture with separators", "separators kept"}
+    return replace(case, settings=settings, shows=shows)
+
+
 def with_nothing_to_learn_from():
     """Too few lists for feature weights, too few documents to hold any out."""
     X = np.array([[2, 1, 0], [1, 0, 0], [0, 1, 1], [0, 0, 3]])
@@ -233,8 +266,13 @@ def of_texts(seed, *shows):
 
 
 CASES = {
-    "label sets 1": lambda: of_label_sets(1),
-    "label sets 2": lambda: of_label_sets(2, first_candidates=4, n_uniform=2),
+    "label sets 1": lambda: of_label_sets(1, "as learned"),
+    "label sets 2": lambda: of_label_sets(
+        2, "mixture with separators", first_candidates=4, n_uniform=2
+    ),
+    "label sets, few random negatives": lambda: with_few_random_negatives(
+        of_label_sets(2, first_candidates=4, n_uniform=2)
+    ),
     "label sets of nearly all": lambda: of_label_sets(3, n_classes=5, most=5, empty=False),
     "label sets of one": lambda: replace(
         plain(4, "mixture"), y=[[int(c)] for c in make_problem(4).y]
@@ -265,7 +303,9 @@ CASES = {
     "seed 5": lambda: plain(5, "nearest centroid", "mixture"),
     "seed 10": lambda: plain(10, "mixture"),
     "crowded 4": lambda: crowded(4, "no term weights", "mixture", "uniform"),
-    "crowded 10": lambda: crowded(10, "learned", "as learned", "uniform", "listed already"),
+    "crowded 10": lambda: crowded(
+        10, "learned", "mixture with separators", "uniform", "listed already"
+    ),
     "crowded 12": lambda: crowded(12, "learned", "mixture", "pruned"),
     "twins": lambda: with_twins(1.0),
     "twins to the end": lambda: with_twins(1e-30),
@@ -273,7 +313,10 @@ CASES = {
     "two classes": of_two_classes,
     "fractions": of_fractions,
     "small settings": with_small_settings,
-    "many classes": lambda: of_many_classes(1, 3, "mixture", "pruned", "listed already"),
+    "many classes": lambda: of_many_classes(
+        1, 3, "mixture with separators", "pruned", "listed already"
+    ),
+    "many classes, few random negatives": lambda: with_few_random_negatives(of_many_classes(1, 3)),
     "many classes 32": lambda: of_many_classes(32, 3, "default feature weights", "mixture"),
     "half uniform": lambda: of_many_classes(9, 10, "unreached", "uniform"),
     "nothing uniform": lambda: of_many_classes(3, 0, "unreached"),
@@ -498,10 +541,18 @@ def what_it_shows(theirs):
             ("uniform", any(m > 0.0 for m in multiplicities)),
             ("listed already", -math.inf in multiplicities),
             ("several", task.has_several),
+            ("separators kept", keeps_separators(theirs)),
             *what_names_show(theirs),
         )
         if is_shown
     }
+
+
+def keeps_separators(theirs):
+    """Whether those that were learned without the held-out documents count."""
+    n_documents = len(theirs.task.problem.labels)
+    lacks_little = 0 < len(theirs.held_out) < theirs.task.settings.most_lacking * n_documents
+    return lacks_little and any(row[2] for row in theirs.check.mixture.residuals)
 
 
 def what_names_show(theirs):

@@ -23,7 +23,7 @@ from longtail.distributed import (
     memory,
     stages,
 )
-from longtail.distributed.learning import read_residuals
+from longtail.distributed.learning import mix_rows, read_rows
 from longtail.distributed.memory import parse_bytes
 from longtail.distributed.results import Contents, write_result
 from longtail.scoring.linear import ClassResiduals
@@ -231,23 +231,30 @@ def test_a_memory_limit_that_the_classes_exceed(plain, scratch, folder, monkeypa
     assert data.checksum(fit(data.functions(4), scratch, memory_limit=needed), folder) == plain
 
 
-@pytest.mark.parametrize("factors", [[0.8, 1.2], [0.0, 0.0]])
+@pytest.mark.parametrize("factors", [[0.8, 1.2, 0.5], [0.8, 1.2, 0.0], [0.0] * 3])
 def test_residuals_of_shards_as_a_mixture_has_them(factors, tmp_path):
     rng = np.random.default_rng(0)
-    mixture = Mixture(residuals=np.array([factors, [-0.1 * factors[0], 0.0]]))
-    shards, paths = [], []
-    for i, lengths in enumerate([[2, 0, 3], [0], [4, 1]]):
-        indptr = np.cumsum([0, *lengths])
-        terms = np.concatenate([np.arange(n) for n in lengths]).astype(np.int32)
-        weights = rng.normal(size=len(terms)).astype(np.float32)
-        shards.append(ClassResiduals(indptr, terms, weights, rng.normal(size=len(lengths))))
-        paths.append(str(tmp_path / f"{i}.task"))
-        write_result(paths[-1], Contents().add("residuals", shards[-1]))
-    joined, class_sizes = read_residuals(paths), np.arange(1, 7)
-    assert joined.indptr.tolist() == [0, 2, 2, 5, 5, 9, 10]
-    assert np.array_equal(joined.weights, np.concatenate([rows.weights for rows in shards]))
-    expected = mixture.scale(joined, class_sizes)
-    found = read_residuals(paths, mixture, class_sizes)
+    mixture = Mixture(residuals=np.array([factors, [-0.1 * factors[0], 0.0, 0.0]]))
+    learned = {"residuals": [], "separators": []}
+    paths = [str(tmp_path / f"{i}.task") for i in range(3)]
+    for path, n_terms in zip(paths, [[2, 0, 3], [0], [4, 1]], strict=True):
+        contents = Contents()
+        for more, (name, shards) in enumerate(learned.items()):
+            lengths = [n + more for n in n_terms]
+            indptr = np.cumsum([0, *lengths])
+            terms = np.concatenate([np.arange(n) for n in lengths]).astype(np.int32)
+            weights = rng.normal(size=len(terms)).astype(np.float32)
+            shards.append(ClassResiduals(indptr, terms, weights, rng.normal(size=len(lengths))))
+            contents = contents.add(name, shards[-1])
+        write_result(path, contents)
+    residuals, separators = (read_rows(paths, name) for name in learned)
+    assert residuals.indptr.tolist() == [0, 2, 2, 5, 5, 9, 10]
+    for joined, shards in ((residuals, learned["residuals"]), (separators, learned["separators"])):
+        assert np.array_equal(joined.weights, np.concatenate([rows.weights for rows in shards]))
+        assert np.array_equal(joined.biases, np.concatenate([rows.biases for rows in shards]))
+    class_sizes = np.arange(1, 7)
+    expected = mixture.scale(residuals, separators, class_sizes)
+    found = mix_rows(paths, paths, mixture, class_sizes)
     for name in ("indptr", "indices", "weights", "biases"):
         assert np.array_equal(getattr(found, name), getattr(expected, name)), name
 

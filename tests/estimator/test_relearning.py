@@ -290,10 +290,11 @@ def test_outcomes_are_changes_of_the_journal(problem, tmp_path):
 # Where unknown classes keep coming, the size of a class says little
 
 
-def with_mixture(model):
+def with_mixture(model, of_separators=0.0):
     """Let features and residuals count by the size of the class."""
-    features, residuals = np.zeros((5, 6)), np.zeros((5, 2))
-    features[1, 0], residuals[0], residuals[1] = 0.5, 2.0, 0.1
+    features, residuals = np.zeros((5, 6)), np.zeros((5, 3))
+    features[1, 0], residuals[0, :2], residuals[1, :2] = 0.5, 2.0, 0.1
+    residuals[0, 2] = of_separators
     state = model._state
     check = state.check.with_mixture(Mixture(features, residuals))
     model._state = derive(replace(state, check=check))
@@ -315,7 +316,7 @@ def test_sizes_are_disregarded_where_classes_keep_coming(problem, monkeypatch, m
     assert not after.check.kept_mixture.depends_on_size
     assert np.array_equal(after.ranking_weights[0], after.feature_weights)
     assert not after.ranking_weights[1:].any()
-    scaled = mixture.scale(after.residuals, after.statistics.class_sizes)
+    scaled = mixture.scale(after.residuals, None, after.statistics.class_sizes)
     assert np.allclose(scaled.weights, before.residuals.weights, rtol=1e-5)
     assert len(after.calibrator.held_out_correct) == min(
         relearning.OUTCOMES_KEPT, len(before.calibrator.unknown_log_odds) * 2
@@ -324,6 +325,19 @@ def test_sizes_are_disregarded_where_classes_keep_coming(problem, monkeypatch, m
     again = model.refine()._state
     assert np.array_equal(again.residuals.weights, after.residuals.weights)
     assert np.array_equal(again.scorer.weights, after.scorer.weights)
+
+
+def test_what_separators_are_part_of_stays_where_sizes_are_disregarded(problem, monkeypatch):
+    """The sum of residual and separator cannot be taken apart."""
+    X, y = problem
+    monkeypatch.setattr(relearning, "SHARE_CHANGED", 2.0)  # nothing is learned anew
+    monkeypatch.setattr(relearning, "SHARE_STALE", 2.0)
+    model = with_mixture(LongTailClassifier(random_state=0).fit(X, y), of_separators=0.5)
+    before = model._state.residuals
+    model.expect_unknown(0.5).refine()
+    assert not model._state.check.kept_mixture.depends_on_size
+    assert np.array_equal(model._state.residuals.weights, before.weights)
+    assert np.array_equal(model._state.residuals.biases, before.biases)
 
 
 def test_learning_anew_disregards_sizes_where_classes_keep_coming(problem, monkeypatch):

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from longtail._constants import EXPECTED, FIGURES, LABEL_FORMS, RESIDUALS, SCORERS
+from longtail._constants import EXPECTED, FIGURES, LABEL_FORMS, N_LEARNED, RESIDUALS, SCORERS
 from longtail._kernels.sizes import N_BENDS, N_SCORE_FEATURES
 from longtail.store import open_model, pack_texts, write_model
 from longtail.store.format_1 import split_text_parameters
@@ -141,10 +141,10 @@ def _with_sets(seed: Content) -> Content:
         "check/recalls": np.array([0.4, 0.5, 0.6, 0.7]),
         "check/residual_figures": random.random((len(RESIDUALS), len(FIGURES))),
         "check/expected": random.random((len(EXPECTED), 3)),
-        "check/mixture": np.array([1.1, 0.9]),
-        "check/mixture_slopes": np.array([0.1, -0.2]),
+        "check/mixture": np.array([1.1, 0.9, 0.3]),
+        "check/mixture_slopes": np.array([0.1, -0.2, 0.1]),
         "check/feature_shifts": random.normal(size=(2, N_SCORE_FEATURES)) / 9,
-        "check/mixture_bends": random.normal(size=(N_BENDS, N_SCORE_FEATURES + 2)) / 9,
+        "check/mixture_bends": random.normal(size=(N_BENDS, N_SCORE_FEATURES + N_LEARNED)) / 9,
     }
     n_terms = len(arrays["statistics/document_frequencies"])
     arrays |= pack_texts("feature_names", [f"term {t}" for t in range(n_terms)])

@@ -13,8 +13,10 @@ from longtail.training.mixture import (
     MIN_MIXED,
     N_FEATURES,
     N_PARTS,
+    SEPARATOR,
     Mixture,
     PairParts,
+    add_separators,
     fit_mixture,
 )
 from longtail.training.self_check import SelfCheck
@@ -68,7 +70,7 @@ def test_classes_of_one_size_say_nothing_about_the_size():
 def test_too_few_documents_change_nothing():
     mixture = fit_mixture(*make_parts(MIN_MIXED - 1))
     assert not mixture.features.any()
-    assert mixture.residuals.tolist() == [[1, 1], *[[0, 0]] * 4]
+    assert mixture.residuals.tolist() == [[1, 1, 0], *[[0, 0, 0]] * 4]
 
 
 def test_candidates_that_do_not_differ_leave_the_plain_mixture(caplog):
@@ -77,7 +79,7 @@ def test_candidates_that_do_not_differ_leave_the_plain_mixture(caplog):
     values = np.ones_like(parts.values) * np.arange(1, N_PARTS + 1)
     mixture = fit_mixture(PairParts(parts.scores, values, parts.log_sizes), correct, candidates)
     assert not mixture.features.any()
-    assert mixture.residuals.tolist() == [[1, 1], *[[0, 0]] * 4]
+    assert mixture.residuals.tolist() == [[1, 1, 0], *[[0, 0, 0]] * 4]
     assert "do not differ enough" in caplog.text
 
 
@@ -109,13 +111,83 @@ def test_residuals_as_they_count():
         np.array([0, 1, 2]), np.array([3, 4], np.int32), np.array([2, 4], np.float32), np.ones(2)
     )
     sizes = np.array([1, 20])
-    rows = [[0.5, 0.25], [0.125, 0.5], [1, 0], [0, 1], [5, 5]]
+    rows = [[0.5, 0.25, 0], [0.125, 0.5, 0], [1, 0, 0], [0, 1, 0], [5, 5, 0]]
     mixture = Mixture(residuals=np.array(rows, float))
-    scaled = mixture.scale(residuals, sizes)
+    scaled = mixture.scale(residuals, None, sizes)
     assert scaled.weights == pytest.approx([1, 4 * (0.5 + 0.125 * np.log(20) + np.log(10))])
     assert scaled.biases == pytest.approx([0.25, 0.25 + 0.5 * np.log(20) + np.log(4)])
-    assert len(Mixture.without_residuals().scale(residuals, sizes).weights) == 0
+    assert len(Mixture.without_residuals().scale(residuals, None, sizes).weights) == 0
     assert SelfCheck().with_mixture(mixture).kept_mixture.residuals.tolist() == rows
+
+
+def test_separators_are_added_to_residuals_as_they_count():
+    residuals = ClassResiduals(
+        np.array([0, 1, 2]), np.array([3, 4], np.int32), np.array([2, 4], np.float32), np.ones(2)
+    )
+    separators = ClassResiduals(
+        np.array([0, 2, 3]),
+        np.array([1, 3, 0], np.int32),
+        np.array([8, 16, 32], np.float32),
+        np.array([3.0, 5.0]),
+    )
+    rows = np.array([[0.5, 0.25, 0.125], [0.0, 0.0, 1.0], *[[0.0] * 3] * 3])
+    mixture = Mixture(residuals=rows)
+    assert mixture.uses_separators
+    total = mixture.scale(residuals, separators, np.array([1, 20]))
+    of_large = 0.125 + np.log(20)
+    assert total.indptr.tolist() == [0, 2, 4]
+    assert total.indices.tolist() == [1, 3, 0, 4]
+    assert total.weights == pytest.approx([1, 1 + 2, 32 * of_large, 2])
+    assert total.biases == pytest.approx([0.25 + 3 / 8, 0.25 + 5 * of_large])
+    rows[:, 2] = 0.0
+    assert not mixture.uses_separators
+    assert mixture.scale(residuals, separators, np.array([1, 20])).weights.tolist() == [1, 2]
+
+
+def make_parts_with_separators(n_documents=3000, largest=1000, seed=0):
+    """The separator tells the true class as well, of large classes best."""
+    parts, correct, candidates = make_parts(n_documents, largest=largest, seed=seed)
+    large = parts.log_sizes / np.log(max(largest, 2))
+    parts.values[:, :, SEPARATOR] += correct * (1 + large)
+    return parts, correct, candidates
+
+
+def test_separators_count_beside_features_that_stay():
+    given = make_parts_with_separators()
+    learned = fit_mixture(*given)
+    assert not learned.uses_separators
+    added = add_separators(learned, *given)
+    assert added.uses_separators
+    assert added.residuals[2:].any()
+    assert np.array_equal(added.features, learned.features)
+    of_separator = weigh_by_size(added.residuals[:, SEPARATOR - N_FEATURES], np.log([1, 1000]))
+    assert 0 < of_separator[0] < of_separator[1]
+    plain = add_separators(learned, *given, by_size=False)
+    factor = plain.residuals[1, 0] / learned.residuals[1, 0]  # of all that depends on the size
+    np.testing.assert_allclose(plain.residuals[1:], factor * learned.residuals[1:])
+    others = make_parts_with_separators(seed=1)
+    shares = [share_correct(m, *others) for m in (Mixture(), learned, plain, added)]
+    assert shares == sorted(shares)
+    assert shares[0] < shares[1] < shares[2]
+
+
+def test_separators_of_few_documents_count_by_a_line_or_not_at_all():
+    given = make_parts_with_separators(MIN_BENT - 1)
+    added = add_separators(Mixture(), *given)
+    assert added.residuals[1].all()
+    assert not added.residuals[2:].any()
+    few = make_parts_with_separators(MIN_MIXED - 1)
+    assert add_separators(learned := fit_mixture(*few), *few) is learned
+    of_one_size = make_parts_with_separators(largest=2)
+    assert not add_separators(Mixture(), *of_one_size).residuals[1:].any()
+
+
+def test_separators_do_not_count_where_features_would_count_for_nothing():
+    """The result is divided by what the features count."""
+    parts, correct, candidates = make_parts_with_separators()
+    against = Mixture.without_residuals()
+    misled = PairParts(-5.0 * correct, parts.values, parts.log_sizes)
+    assert add_separators(against, misled, correct, candidates) is against
 
 
 @pytest.mark.parametrize("n_documents", [1, 3])
@@ -143,11 +215,11 @@ def test_residuals_are_unscaled():
         np.array([0.5, -1.0, 2.0, 0.25, 3.0], np.float32),
         np.array([0.1, -0.2, 0.3, 0.4]),
     )
-    factors = np.zeros((5, 2))
-    factors[0], factors[1] = [5.0, 1.4], [-0.6, -0.2]
+    factors = np.zeros((5, 3))
+    factors[0], factors[1] = [5.0, 1.4, 0.0], [-0.6, -0.2, 0.0]
     mixture = Mixture(residuals=factors)
     assert mixture.depends_on_size
-    back = mixture.unscale(mixture.scale(residuals, sizes), sizes)
+    back = mixture.unscale(mixture.scale(residuals, None, sizes), sizes)
     assert np.allclose(back.weights, residuals.weights, rtol=1e-6)
     assert np.allclose(back.biases, residuals.biases)
     assert np.array_equal(back.indices, residuals.indices)
@@ -158,8 +230,8 @@ def test_residuals_are_unscaled():
 
 
 def test_a_residual_that_hardly_counted_is_gone():
-    factors = np.zeros((5, 2))
-    factors[0], factors[1] = [1.0, 1.0], [-0.5, 0.0]  # below 0.1 from a size of 7 on
+    factors = np.zeros((5, 3))
+    factors[0], factors[1] = [1.0, 1.0, 0.0], [-0.5, 0.0, 0.0]  # below 0.1 from a size of 7 on
     residuals = ClassResiduals(
         np.array([0, 1, 2]), np.array([0, 0], np.int32), np.ones(2, np.float32), np.ones(2)
     )

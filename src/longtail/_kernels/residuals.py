@@ -119,6 +119,42 @@ def fit_class(vectors, examples, solver, c, scratch):
     return bias
 
 
+@subroutine
+def drain_row(indices, smallest_weight, weights, rows, size):
+    """Move the weights of a document's terms to `rows`, but for small ones; returns their end."""
+    for j in range(len(indices)):
+        term = indices[j]
+        weight = weights[term]
+        weights[term] = 0.0
+        if weight == 0.0 or abs(weight) < smallest_weight:
+            continue
+        rows.indices[size] = term
+        rows.weights[size] = weight
+        size += 1
+    return size
+
+
+@subroutine
+def sort_row(rows, start, size, weights):
+    """Sort a row by term alone; the weights follow: one sort of keys serves all kernels."""
+    for j in range(start, size):
+        weights[rows.indices[j]] = rows.weights[j]
+    sort_keys(rows.indices, start, size)
+    for j in range(start, size):
+        term = rows.indices[j]
+        rows.weights[j] = weights[term]
+        weights[term] = 0.0
+
+
+@subroutine
+def count_labels(examples, c):
+    """Return how many of the class's examples are its documents."""
+    n_labels = 0
+    for p in range(examples.starts[c], examples.starts[c + 1]):
+        n_labels += examples.are_labels[p]
+    return n_labels
+
+
 @kernel
 def fit_class_residuals(vectors, examples, solver, block, scratch, rows):
     """Fit the classes of the block, as far as `rows` has capacity; returns the next class.
@@ -131,31 +167,14 @@ def fit_class_residuals(vectors, examples, solver, block, scratch, rows):
             return c
         rows.sizes[c] = 0
         rows.biases[c] = 0.0
-        is_label = False
-        for p in range(examples.starts[c], examples.starts[c + 1]):
-            is_label |= examples.are_labels[p]
-        if not is_label:
+        if count_labels(examples, c) == 0:
             continue
         rows.biases[c] = fit_class(vectors, examples, solver, c, scratch)
         start = size
         for p in range(examples.starts[c], examples.starts[c + 1]):
             row = examples.document_ids[p]
-            for j in range(vectors.indptr[row], vectors.indptr[row + 1]):
-                term = vectors.indices[j]
-                weight = weights[term]
-                weights[term] = 0.0
-                if weight == 0.0 or abs(weight) < solver.smallest_weight:
-                    continue
-                rows.indices[size] = term
-                rows.weights[size] = weight
-                size += 1
-        # Sorted by term alone, the weights follow: one sort of keys serves all kernels.
-        for j in range(start, size):
-            weights[rows.indices[j]] = rows.weights[j]
-        sort_keys(rows.indices, start, size)
-        for j in range(start, size):
-            term = rows.indices[j]
-            rows.weights[j] = weights[term]
-            weights[term] = 0.0
+            entries = slice(vectors.indptr[row], vectors.indptr[row + 1])
+            size = drain_row(vectors.indices[entries], solver.smallest_weight, weights, rows, size)
+        sort_row(rows, start, size, weights)
         rows.sizes[c] = size - start
     return block.last

@@ -141,7 +141,7 @@ def score_pairs(vectors, document_ids, classes, scorer, rescoring, block, slots,
             if rescores(rescoring):
                 bounds = rescoring.indptr[c], rescoring.indptr[c + 1]
                 residual, _ = find_products(
-                    indices, full_weights, weights[:0], slots,
+                    indices, rescoring.residual_inputs[entries], weights[:0], slots,
                     rescoring.indices, rescoring.residuals, bounds,
                 )  # fmt: skip
             products = product, full_product, residual
@@ -164,7 +164,7 @@ def clear_row(indices, low, high, stride, dense):
 
 
 @subroutine
-def read_products(indices, weights, full_weights, dense):
+def read_products(indices, weights, full_weights, residual_inputs, dense):
     """Return the products of a document's weights, or both weights, with the class spread out.
 
     With full weights, weight and residual of a term lie side by side in `dense`: one cache line.
@@ -180,7 +180,8 @@ def read_products(indices, weights, full_weights, dense):
             full_weight, value = np.float64(full_weights[j]), np.float64(dense[position])
             product += np.float64(weights[j]) * value
             full_product += full_weight * value
-            residual += full_weight * np.float64(dense[position + np.uint64(1)])
+            residual_input = np.float64(residual_inputs[j])
+            residual += residual_input * np.float64(dense[position + np.uint64(1)])
     return product, full_product, residual
 
 
@@ -211,6 +212,7 @@ def score_pairs_by_class(vectors, document_ids, pairs, scorer, rescoring, block,
                 vectors.indices[entries],
                 vectors.weights[entries],
                 rescoring.weights[entries],
+                rescoring.residual_inputs[entries],
                 dense,
             )
             store_scores(pairs.ids[p], c, row, products, vectors, scorer, rescoring, outputs)

@@ -81,6 +81,37 @@ class ClassExamples(NamedTuple):
     costs: Array
 
 
+class RandomNegatives(NamedTuple):
+    """Documents drawn from all, as negatives of any class.
+
+    CSR parts of their vectors; which of them each document of `ClassExamples` is, -1 for none; how
+    many a class has per document and beside that; how many documents they were drawn from.
+    """
+
+    indptr: Array
+    indices: Array
+    weights: Array
+    positions: Array
+    n_per_label: int
+    n_at_least: int
+    n_documents: int
+
+
+class SeparatorScratch(NamedTuple):
+    """Of one class: its dual variables, squared lengths, resting flags, order and costs; weights.
+
+    `drawn` marks the random documents that are examples already; `weights` has an entry per term.
+    """
+
+    alphas: Array
+    squares: Array
+    resting: Array
+    order: Array
+    costs: Array
+    drawn: Array
+    dense: Array
+
+
 class Pairs(NamedTuple):
     """(row, column) pairs `row * n_columns + column`; those of class c begin at `starts[c]`."""
 
@@ -184,10 +215,12 @@ class Scorer(NamedTuple):
 class Rescoring(NamedTuple):
     """Unpruned weights of the same documents, and the residuals of the classes in CSR form.
 
-    All empty where pairs are scored once.
+    `residual_inputs` are the weights of the documents that residuals multiply. All empty where
+    pairs are scored once.
     """
 
     weights: Array
+    residual_inputs: Array
     totals: Array
     indptr: Array
     indices: Array

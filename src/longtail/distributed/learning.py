@@ -21,8 +21,8 @@ from longtail.distributed.documents import (
 from longtail.distributed.results import Contents, read_part, read_result
 from longtail.distributed.scoring import read_index, read_pruning, read_scored, read_shared
 from longtail.distributed.tasks import Run
-from longtail.scoring.linear import ClassResiduals
-from longtail.sparse import Integers, offsets_from_lengths
+from longtail.scoring.linear import ClassResiduals, join_classes
+from longtail.sparse import Integers
 from longtail.training.config import FitConfig
 from longtail.training.held_out import (
     HeldOutTest,
@@ -32,7 +32,7 @@ from longtail.training.held_out import (
 )
 from longtail.training.long_tail import draw_documents
 from longtail.training.mixture import Mixture
-from longtail.training.scored_classes import sum_documents
+from longtail.training.scored_classes import LearnedRows, sum_documents
 from longtail.training.self_check import SelfCheck
 from longtail.training.shared_weights import SampledLabels, fit_shared_weights
 
@@ -106,40 +106,37 @@ def calibrate(
     learned, _, check = read_shared(shared)
     scored = read_scored(statistics, shared, scorer)
     candidates = find_candidates(test, learned, scored, read_index(index), read_pruning(scorer))
-    check, calibrator = check_residuals(
-        test, candidates, learned, scored.scorer, read_residuals(residuals), check
+    rows = LearnedRows(
+        read_rows(residuals, "residuals"),
+        read_rows(residuals, "separators") if config.separators else None,
     )
+    check, calibrator = check_residuals(test, candidates, learned, scored.scorer, rows, check)
     return Contents().add("check", check).add("calibrator", calibrator)
 
 
-def read_residuals(
-    paths: list[str], mixture: Mixture | None = None, class_sizes: Integers | None = None
+def read_rows(paths: list[str], name: str) -> ClassResiduals:
+    """Put the residuals, or the separators, of class shards together, as they were learned."""
+    return join_classes([read_part(ClassResiduals, read_result(path), name) for path in paths])
+
+
+def mix_rows(
+    residuals: list[str], separators: list[str], mixture: Mixture, class_sizes: Integers
 ) -> ClassResiduals:
-    """Put the residuals of class shards together, as they were learned or as a mixture has them.
+    """Put the rows of class shards together as the mixture has them.
 
-    One shard after the other, so that the whole is in memory once.
+    Shard by shard, so that what was learned is never in memory as a whole beside the result. The
+    separators may be of other files than the residuals, of the same shards.
     """
-    sizes = [np.diff(_read_residuals(path).indptr) for path in paths]
-    whole = ClassResiduals.none(sum(map(len, sizes)))
-    if mixture is not None and not mixture.residuals.any():
-        return whole
-    indptr = offsets_from_lengths(np.concatenate(sizes))
-    indices, weights = np.empty(indptr[-1], np.int32), np.empty(indptr[-1], np.float32)
-    first = 0
-    for path in paths:
-        rows = _read_residuals(path)
+    mixed, first = [], 0
+    for path, of_separators in zip(residuals, separators, strict=True):
+        rows = read_part(ClassResiduals, read_result(path), "residuals")
         last = first + len(rows.biases)
-        if mixture is not None and class_sizes is not None:
-            rows = mixture.scale(rows, class_sizes[first:last])
-        entries = slice(indptr[first], indptr[last])
-        indices[entries], weights[entries] = rows.indices, rows.weights
-        whole.biases[first:last] = rows.biases
+        apart = None
+        if mixture.uses_separators:
+            apart = read_part(ClassResiduals, read_result(of_separators), "separators")
+        mixed.append(mixture.scale(rows, apart, class_sizes[first:last]))
         first = last
-    return replace(whole, indptr=indptr, indices=indices, weights=weights)
-
-
-def _read_residuals(path: str) -> ClassResiduals:
-    return read_part(ClassResiduals, read_result(path), "residuals")
+    return join_classes(mixed)
 
 
 def _read_test(

@@ -32,7 +32,7 @@ from longtail.distributed.learning import (
     check_scorer,
     draw,
     learn_shared_weights,
-    read_residuals,
+    mix_rows,
     subtract_held_out,
 )
 from longtail.distributed.memory import Plan
@@ -52,7 +52,7 @@ from longtail.distributed.stages import Stages
 from longtail.sparse import offsets_from_lengths
 from longtail.training.calibration import Calibrator
 from longtail.training.config import FitConfig
-from longtail.training.long_tail import LongTailState, build_state
+from longtail.training.long_tail import LongTailState, build_state, lacks_little
 from longtail.training.negatives import few_changed
 from longtail.training.self_check import SelfCheck
 
@@ -125,25 +125,26 @@ def fit_long_tail_blocks(
         draws=draws,
         config=config,
     )
-    calibrated, others = shared, None
+    calibrated, others, first_learned = shared, None, None
     if read_result(draws).parameters["n_held_out"]:
         held: dict[str, Any] = {"blocks": blocks, "draws": draws}
         rest = stages.run_one("self-check", subtract_held_out, statistics=statistics, **held)
         held |= {"names": names, "config": config}
         shared = stages.run_one("self-check", check_scorer, statistics=rest, shared=shared, **held)
-        learned = _learn(blocks, rest, shared, draws, True, None, config, stages, plan)
-        others = learned.others
+        first_learned = _learn(
+            blocks, rest, shared, draws, True, None, config.separators, config, stages, plan
+        )
+        others = first_learned.others
         calibrated = stages.run_one(
             "calibration",
             calibrate,
             statistics=rest,
             shared=shared,
-            scorer=learned.scorer,
-            index=learned.index,
-            residuals=learned.residuals,
+            scorer=first_learned.scorer,
+            index=first_learned.index,
+            residuals=first_learned.residuals,
             **held,
         )
-    learned = _learn(blocks, statistics, shared, draws, False, others, config, stages, plan)
     weights, _, check = read_shared(shared)
     calibrator = Calibrator.identity(marginal=config.several)
     if calibrated != shared:
@@ -152,13 +153,20 @@ def fit_long_tail_blocks(
             read_part(SelfCheck, found, "check"),
             read_part(Calibrator, found, "calibrator"),
         )
+    held_out = read_result(draws).arrays["held_out"]
+    keeps = first_learned is not None and lacks_little(held_out, n_documents)
+    separators = check.kept_mixture.uses_separators and not keeps
+    learned = _learn(
+        blocks, statistics, shared, draws, False, others, separators, config, stages, plan
+    )
+    apart = first_learned.residuals if first_learned is not None and keeps else learned.residuals
     scored = read_scored(statistics, shared, learned.scorer)
     class_sizes = scored.profile.statistics.class_sizes
     return build_state(
         np.asarray(read_flat_labels(classes)),
         scored,
         weights,
-        read_residuals(learned.residuals, check.kept_mixture, class_sizes),
+        mix_rows(learned.residuals, apart, check.kept_mixture, class_sizes),
         check,
         calibrator,
         read_pruning(learned.scorer),
@@ -174,14 +182,15 @@ def _learn(
     draws: str,
     held_out: bool,
     others: _Others | None,
+    separators: bool,
     config: FitConfig,
     stages: Stages,
     plan: Plan,
 ) -> _Learned:
-    """Build a scorer and its index, mine every block, and learn the residuals of every shard.
+    """Build a scorer and its index, mine every block, and learn the rows of every class shard.
 
     `held_out` says that the statistics lack the held-out documents; `others` are the best classes
-    without any, found before.
+    without any, found before; `separators` says whether these are learned beside residuals.
     """
     sums = read_statistics(statistics)
     n_mined = cap_candidates(config.n_mined, sums.n_classes)
@@ -222,6 +231,7 @@ def _learn(
                 shards=shards,
                 unused=(draws, starts[i]) if held_out else None,
                 others=others and (others.best[i], draws, apart, others.scorer),
+                separators=separators,
                 config=config,
                 **given,
             )
@@ -239,6 +249,8 @@ def _learn(
                 shared=shared,
                 shards=shards,
                 shard=shard,
+                without=draws if held_out else None,
+                separators=separators,
                 config=config,
             )
             for shard in range(len(shards) - 1)

@@ -15,20 +15,31 @@ import numpy as np
 
 from longtail._labels import stack_sets
 from longtail._parallel import release_memory
-from longtail.distributed.documents import Block, read_statistics, stack_counts
+from longtail.distributed.documents import (
+    Block,
+    gather_documents,
+    read_statistics,
+    stack_counts,
+)
 from longtail.distributed.results import Contents, read_part, read_result
 from longtail.distributed.tasks import Run
 from longtail.retrieval.index import AnyIndex, IndexShards, InvertedIndex, build_index
 from longtail.retrieval.pruning import QueryPruning
 from longtail.scoring.linear import LinearScorer
-from longtail.scoring.weighting import Profile, weight_documents
-from longtail.sparse import gather_rows, offsets_from_lengths
+from longtail.scoring.weighting import (
+    Profile,
+    WeightedDocuments,
+    weight_documents,
+    weight_for_residuals,
+)
+from longtail.sparse import CountMatrix, gather_rows, offsets_from_lengths
 from longtail.statistics.corpus import Corpus
 from longtail.training.config import FitConfig
 from longtail.training.negatives import BestOthers, ChangedClasses, MinedPairs
 from longtail.training.residuals import is_hard, solve_residuals
 from longtail.training.scored_classes import ScoredClasses, find_others, mine_all, mined_log_odds
 from longtail.training.self_check import SelfCheck
+from longtail.training.separators import draw_negatives, solve_separators
 from longtail.training.shared_weights import SharedWeights
 
 
@@ -107,6 +118,7 @@ def mine_block(
     shards: list[int],
     unused: Any,
     others: Any,
+    separators: bool,
     config: FitConfig,
 ) -> Contents:
     """Mine the hard negatives of a block, and say which class shards learn from which rows.
@@ -114,7 +126,7 @@ def mine_block(
     `unused` names a file of document ids that no class learns from, and the id of the block's first
     document; None for none. `others` names the best classes without held-out documents, the draw of
     these, the index of the other classes, and the scorer whose pruning found the best; None where
-    all classes are searched.
+    all classes are searched. `separators` says whether classes learn these as well.
     """
     config = replace(config, n_jobs=run.n_jobs)
     scored, labels = read_scored(statistics, shared, scorer), block.load_labels()
@@ -142,10 +154,11 @@ def mine_block(
         used[ids[(ids >= 0) & (ids < len(used))]] = False
     document_ids = mined.document_ids
     learns = scored.profile.statistics.class_sizes > 0  # without documents: nothing, from no row
-    hard = np.flatnonzero(is_hard(mined, log_odds) & used[document_ids] & learns[mined.classes])
-    shard_of = np.searchsorted(np.asarray(shards), mined.classes[hard], side="right") - 1
+    is_example = mined.classes >= 0 if separators else is_hard(mined, log_odds)
+    examples = np.flatnonzero(is_example & used[document_ids] & learns[mined.classes])
+    shard_of = np.searchsorted(np.asarray(shards), mined.classes[examples], side="right") - 1
     rows_of = [
-        np.unique(document_ids[hard[shard_of == shard]]).astype(np.int32)
+        np.unique(document_ids[examples[shard_of == shard]]).astype(np.int32)
         for shard in range(len(shards) - 1)
     ]
     return Contents(
@@ -166,11 +179,17 @@ def solve_shard(
     shared: str,
     shards: list[int],
     shard: int,
+    without: str | None,
+    separators: bool,
     config: FitConfig,
 ) -> Contents:
-    """Learn the residuals of the classes of one shard, on the rows of all blocks that they need."""
+    """Learn the residuals of the classes of one shard, on the rows of all blocks that they need.
+
+    `without` names the file of documents that no class learns from. Where `separators` are asked
+    for, these are learned as well, with random negatives from all blocks.
+    """
     first, last = shards[shard], shards[shard + 1]
-    counts, pairs, log_odds = [], [], []
+    counts, pairs, log_odds, document_ids, n_before = [], [], [], [], 0
     for block, path in zip(blocks, mined, strict=True):
         file = read_result(path)
         start, end = file.arrays["starts"][shard : shard + 2]
@@ -181,15 +200,21 @@ def solve_shard(
         counts.append(block.load().gather(rows))
         pairs.append(found.gather(rows))
         log_odds.append(file.arrays["log_odds"][gather_rows(found.indptr, rows)[1]])
+        document_ids.append(rows + n_before)
+        n_before += block.n_documents
     learned, corpus, _ = read_shared(shared)
-    documents = weight_documents(
-        stack_counts(counts), corpus.idf * learned.term_weights, run.n_jobs
-    )
+
+    def weigh(rows: CountMatrix) -> WeightedDocuments:
+        return weight_for_residuals(
+            rows, corpus.idf, learned.term_weights, config.several, run.n_jobs
+        )
+
+    documents = weigh(stack_counts(counts))
     counts.clear()
     release_memory()
     mask = np.zeros(shards[-1], np.bool_)
     mask[first:last] = True
-    residuals = solve_residuals(
+    given = (
         documents,
         MinedPairs(
             stack_sets([found.labels for found in pairs]),
@@ -198,14 +223,26 @@ def solve_shard(
         ),
         np.concatenate(log_odds),
         shards[-1],
-        config.residual_cost * config.C,
-        mask,
+    )
+    residuals = solve_residuals(*given, config.residual_cost * config.C, mask, n_jobs=run.n_jobs)
+    contents = Contents().add("residuals", residuals.slice_classes(first, last))
+    if not separators:
+        return contents
+    held_out = None if without is None else read_result(without).arrays["held_out"]
+    drawn = draw_negatives(n_before, config.seed, held_out)
+    positions = np.full(n_before, -1)
+    positions[drawn] = np.arange(len(drawn))
+    found_separators = solve_separators(
+        *given,
+        config.C,
+        weigh(gather_documents(blocks, drawn)[0]),
+        positions[np.concatenate(document_ids)],
+        n_before - (0 if held_out is None else len(held_out)),
+        multilabel=config.several,
+        class_mask=mask,
         n_jobs=run.n_jobs,
     )
-    residuals = replace(
-        residuals, indptr=residuals.indptr[first : last + 1], biases=residuals.biases[first:last]
-    )
-    return Contents().add("residuals", residuals)
+    return contents.add("separators", found_separators.slice_classes(first, last))
 
 
 def read_index(paths: list[str]) -> AnyIndex:

@@ -30,7 +30,6 @@ from longtail.exceptions import UncalibratedWarning, level_outside
 from longtail.explanation import ScoreParts, split_linear_scores
 from longtail.results import Threshold, TopK
 from longtail.scoring.features import SCORE_FEATURE_NAMES
-from longtail.scoring.weighting import weight_documents
 from longtail.sparse import CountMatrix, Floats, Integers, are_integral
 from longtail.statistics.classes import ClassStatistics
 from longtail.training import long_tail_editing
@@ -458,5 +457,5 @@ class LongTailClassifier(_LongTailChecks):
     def _split_scores(
         self, state: LongTailState, counts: CountMatrix, class_ids: Integers
     ) -> list[ScoreParts]:
-        documents = weight_documents(counts, state.document_weights, self.n_jobs)
+        documents = state.weigh(counts, self.n_jobs)
         return split_linear_scores(documents, class_ids, state, self.n_jobs)

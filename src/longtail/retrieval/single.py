@@ -41,6 +41,7 @@ _QUERY: SearchQueries = make_queries(np.arange(1))
 def rank_one(
     document: CountMatrix,
     document_weights: Floats,
+    residual_weights: Floats,
     pruning: QueryPruning,
     main: tuple[LinearScorer, LinearScorer, InvertedIndex],
     n_candidates: int,
@@ -55,6 +56,8 @@ def rank_one(
         Of one document.
     document_weights : ndarray of shape (n_terms,), float64
         What its term frequencies are multiplied by.
+    residual_weights : ndarray of shape (n_terms,), float64
+        The same where residuals are concerned.
     pruning : QueryPruning
         Which of its terms search.
     main : tuple of LinearScorer, LinearScorer and InvertedIndex
@@ -77,6 +80,10 @@ def rank_one(
     call, n_entries = direct.call, len(counts.indices)
     vectors = Vectors(counts.indptr, counts.indices, np.empty(n_entries, np.float32), np.empty(1))
     call(weight_rows, key, counts, document_weights, _ONE, vectors.weights, vectors.totals)
+    inputs = vectors.weights
+    if residual_weights is not document_weights:
+        inputs = np.empty(n_entries, np.float32)
+        call(weight_rows, key, counts, residual_weights, _ONE, inputs, np.empty(1))
     pruned = vectors
     if pruning.posting_budget < WHOLE_QUERY:
         pruned = vectors._replace(weights=np.empty(n_entries, np.float32), totals=np.empty(1))
@@ -94,7 +101,7 @@ def rank_one(
     if shortlist.sizes[0] > shape[1]:
         return None
     rescoring = Rescoring(
-        vectors.weights, vectors.totals,
+        vectors.weights, inputs, vectors.totals,
         residuals.indptr, residuals.indices, residuals.weights, residuals.biases,
     )  # fmt: skip
     scores, slots = PairScores(np.empty(shape), np.empty(shape)), count_slots(document)

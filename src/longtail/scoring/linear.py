@@ -12,6 +12,7 @@ length-normalised.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -31,7 +32,14 @@ from longtail.scoring.weighting import (
     Profile,
     WeightedDocuments,
 )
-from longtail.sparse import CountMatrix, Floats, Integers, gather_rows
+from longtail.sparse import (
+    CountMatrix,
+    Floats,
+    Integers,
+    gather_rows,
+    index_dtype,
+    offsets_from_lengths,
+)
 from longtail.splicing import RowSplice
 
 SMALLEST_TABLE = 1 << 12  # slots: 16 kB, which the fastest cache holds
@@ -140,8 +148,10 @@ def add_scorers(first: LinearScorer, second: LinearScorer) -> LinearScorer:
     """Return the scorer whose scores are the sums of the scores of two others."""
     n_terms = max(int(scorer.indices.max(initial=0)) for scorer in (first, second)) + 1
     shape = len(first.biases), n_terms
+    # With row bounds of 64 bits scipy would copy all term ids to as many.
+    bounds = index_dtype(len(first.indices) + len(second.indices))
     matrices = (
-        csr_array((scorer.weights, scorer.indices, scorer.indptr), shape=shape)
+        csr_array((scorer.weights, scorer.indices, scorer.indptr.astype(bounds)), shape=shape)
         for scorer in (first, second)
     )
     total = next(matrices) + next(matrices)
@@ -186,6 +196,7 @@ def score_pairs(
     scores = np.empty(classes.shape)
     none = ClassResiduals.none(0)
     once = Rescoring(
+        documents.weights[:0],
         documents.weights[:0],
         documents.totals[:0],
         none.indptr,
@@ -236,6 +247,7 @@ def score_pairs_with_residuals(
     outputs = PairScores(np.empty(classes.shape), np.empty(classes.shape))
     rescoring = Rescoring(
         documents.weights,
+        documents.residual_inputs,
         documents.totals,
         residuals.indptr,
         residuals.indices,
@@ -353,9 +365,18 @@ class ClassResiduals:
             self.indptr, self.indices, self.weights, np.zeros_like(self.biases), self.biases
         )
 
+    def scale(self, of_weights: Floats, of_biases: Floats) -> ClassResiduals:
+        """Return the same weights and biases times factors of shape (n_classes,)."""
+        of_entries = np.repeat(of_weights.astype(np.float32), np.diff(self.indptr))
+        return replace(self, weights=self.weights * of_entries, biases=self.biases * of_biases)
+
     def raise_biases(self, added: Floats) -> ClassResiduals:
         """Return the same weights with higher biases."""
         return replace(self, biases=self.biases + added)
+
+    def slice_classes(self, first: int, last: int) -> ClassResiduals:
+        """Return classes that follow each other, where no other class has weights."""
+        return replace(self, indptr=self.indptr[first : last + 1], biases=self.biases[first:last])
 
     def gather_classes(self, sources: Integers) -> ClassResiduals:
         """Return a class for each source: that class's weights, or none where it is -1."""
@@ -386,4 +407,21 @@ def splice_residuals(
         splice.entries(first.indices, second.indices),
         splice.entries(first.weights, second.weights),
         splice.rows(first.biases, second.biases),
+    )
+
+
+def add_residuals(first: ClassResiduals, second: ClassResiduals) -> ClassResiduals:
+    """Return the sum of two learned rows for each class."""
+    total = add_scorers(first.as_scorer, second.as_scorer)
+    return ClassResiduals(total.indptr, total.indices, total.weights, total.biases)
+
+
+def join_classes(parts: Sequence[ClassResiduals]) -> ClassResiduals:
+    """Put the rows of ranges of classes together."""
+    sizes = [np.diff(rows.indptr) for rows in parts]
+    return ClassResiduals(
+        offsets_from_lengths(np.concatenate(sizes)),
+        np.concatenate([rows.indices for rows in parts]),
+        np.concatenate([rows.weights for rows in parts]),
+        np.concatenate([rows.biases for rows in parts]),
     )

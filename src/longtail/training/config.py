@@ -42,7 +42,7 @@ class FitConfig:
         Seconds; stages that are not expected to end by then are left out.
     features : {"learned", "default", "cosine"}
         Feature weights: learned, fixed, or one feature of which only the scale is learned.
-    term_weights, residuals, leave_one_out : bool
+    term_weights, residuals, separators, leave_one_out : bool
         Whether these ingredients are used.
     negatives : {"hard", "random"}
         Highest-scored wrong classes, or uniform ones as in the paper.
@@ -78,6 +78,7 @@ class FitConfig:
     features: Literal["learned", "default", "cosine"] = "learned"
     term_weights: bool = True
     residuals: bool = True
+    separators: bool = True
     leave_one_out: bool = True
     negatives: Literal["hard", "random"] = "hard"
     n_sampled: int = 40_000

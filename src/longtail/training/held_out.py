@@ -22,9 +22,9 @@ from longtail.scoring.features import (
     DEFAULT_FEATURE_WEIGHTS,
     score_features,
 )
-from longtail.scoring.linear import ClassResiduals, LinearScorer, score_pairs
+from longtail.scoring.linear import LinearScorer, score_pairs
 from longtail.scoring.names import FIRST_NAME_WEIGHTS, ClassNames, add_names
-from longtail.scoring.weighting import Profile, weight_documents
+from longtail.scoring.weighting import Profile, weight_documents, weight_for_residuals
 from longtail.sparse import CountMatrix, Floats, Integers
 from longtail.statistics.classes import ClassStatistics
 from longtail.statistics.corpus import Corpus
@@ -34,12 +34,14 @@ from longtail.training.expectation import expect_measures
 from longtail.training.mixture import (
     N_FEATURES,
     N_PARTS,
+    SEPARATOR,
     Mixture,
     PairParts,
+    add_separators,
     fit_mixture,
     log_sizes,
 )
-from longtail.training.scored_classes import ScoredClasses
+from longtail.training.scored_classes import LearnedRows, ScoredClasses
 from longtail.training.self_check import (
     BONUSES,
     BUDGETS,
@@ -70,7 +72,7 @@ class HeldOutTest:
     statistics: ClassStatistics
     corpus: Corpus
     config: FitConfig
-    marginal: bool = False  # whether any document, held out or not, has several labels
+    multilabel: bool = False  # whether any document, held out or not, has several labels
     names: ClassNames | None = None
 
     @cached_property
@@ -133,7 +135,7 @@ def check_scorers(test: HeldOutTest, learned: SharedWeights) -> tuple[SharedWeig
         scorer=kept,
         # With several labels a pruned query may find more than the whole one.
         postings_per_class=choose_budget(
-            recalls, max([whole, *(recalls if test.marginal else [])])
+            recalls, max([whole, *(recalls if test.multilabel else [])])
         ),
     )
 
@@ -169,19 +171,19 @@ def check_residuals(
     candidates: Integers,
     shared: SharedWeights,
     scorer: LinearScorer,
-    residuals: ClassResiduals,
+    learned: LearnedRows,
     check: SelfCheck,
 ) -> tuple[SelfCheck, Calibrator]:
-    """Learn on the held-out documents how much features and residuals count; then calibrate.
+    """Learn on the held-out documents how much each part of the score counts; then calibrate.
 
-    The residuals are learned without them, on hard negatives that were mined without them as well:
-    a class that still had them would draw documents like them as negatives, and its residual would
-    count against them.
+    Residuals and separators are learned without them, on hard negatives that were mined without
+    them as well: a class that still had them would draw documents like them as negatives, and its
+    residual would count against them.
     """
 
     def split(counts: CountMatrix, found: Integers) -> CandidateParts:
         return CandidateParts(
-            found, _split_scores(test, counts, found, shared, scorer, residuals), test.config.n_jobs
+            found, _split_scores(test, counts, found, shared, scorer, learned), test.config.n_jobs
         )
 
     n_documents = test.counts.n_documents
@@ -211,11 +213,14 @@ def _split_scores(
     candidates: Integers,
     shared: SharedWeights,
     scorer: LinearScorer,
-    residuals: ClassResiduals,
+    learned: LearnedRows,
 ) -> PairParts:
     """Return what the scores of documents with their candidates consist of."""
-    n_jobs = test.config.n_jobs
-    documents = weight_documents(counts, test.corpus.idf * shared.term_weights, n_jobs)
+    n_jobs, residuals = test.config.n_jobs, learned.residuals
+    documents = weight_for_residuals(
+        counts, test.corpus.idf, shared.term_weights, test.multilabel, n_jobs
+    )
+    inputs = replace(documents, weights=documents.residual_inputs)
     biases = residuals.biases[candidates]
     features = score_features(
         documents,
@@ -227,8 +232,13 @@ def _split_scores(
     )
     values = np.empty((*candidates.shape, N_PARTS + (0 if test.names is None else 2)))
     values[:, :, :N_FEATURES] = features
-    learned = score_pairs(documents, candidates, residuals.as_scorer, n_jobs)
-    values[:, :, N_FEATURES], values[:, :, N_FEATURES + 1] = learned - biases, biases
+    with_bias = score_pairs(inputs, candidates, residuals.as_scorer, n_jobs)
+    values[:, :, N_FEATURES], values[:, :, N_FEATURES + 1] = with_bias - biases, biases
+    values[:, :, SEPARATOR] = 0.0
+    if learned.separators is not None:
+        values[:, :, SEPARATOR] = score_pairs(
+            inputs, candidates, learned.separators.as_scorer, n_jobs
+        )
     if test.names is not None:
         values[:, :, N_PARTS] = score_pairs(documents, candidates, test.names.matches, n_jobs)
         is_empty = test.names.named & (test.statistics.class_sizes == 0)
@@ -253,7 +263,12 @@ def _choose_mixture(
     config, candidates = test.config, whole.candidates
     correct = test.labels.contain(candidates)
     learned = fit_mixture(whole.parts, correct, candidates, by_size=config.by_size)
-    mixtures = (Mixture.without_residuals(), Mixture(), learned)
+    mixtures = (
+        Mixture.without_residuals(),
+        Mixture(),
+        learned,
+        add_separators(learned, whole.parts, correct, candidates, by_size=config.by_size),
+    )
 
     def measure(classes: Integers) -> Figures:
         return measure_self(test.labels, classes, test.statistics.class_sizes)
@@ -276,7 +291,7 @@ def _choose_mixture(
         residual_figures=np.array([entry.row for entry in figures]),
         residuals=kept,
     )
-    calibrator = fit_calibrator(scores, test.labels.contain(classes), test.marginal)
+    calibrator = fit_calibrator(scores, test.labels.contain(classes), test.multilabel)
     calibrator = _learn_shortness(calibrator, *truncated.rank(mixture), test)
     expected = expect_measures(
         test.labels,

@@ -37,7 +37,12 @@ from longtail.retrieval.index import InvertedIndex, build_index
 from longtail.retrieval.pruning import QueryPruning
 from longtail.scoring.linear import ClassResiduals, LinearScorer, add_scorers
 from longtail.scoring.names import ClassNames, add_names
-from longtail.scoring.weighting import Profile, weight_documents
+from longtail.scoring.weighting import (
+    Profile,
+    WeightedDocuments,
+    weight_documents,
+    weight_for_residuals,
+)
 from longtail.sparse import CountMatrix, Floats, Integers, count_terms, gather_rows
 from longtail.statistics.classes import ClassStatistics
 from longtail.statistics.corpus import Corpus
@@ -50,7 +55,7 @@ from longtail.training.sampling import draw_labels, hold_out
 from longtail.training.scored_classes import (
     ScoredClasses,
     find_others,
-    learn_residuals,
+    learn_rows,
     mine_all,
     sum_documents,
 )
@@ -58,6 +63,9 @@ from longtail.training.self_check import SelfCheck
 from longtail.training.shared_weights import SampledLabels, SharedWeights, fit_shared_weights
 
 _LOGGER = logging.getLogger("longtail")
+
+# Of the documents: with fewer held out, separators are not learned a second time with them.
+MAX_LACKING = 0.05
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,6 +148,22 @@ class LongTailState:
         corpus = self.current_corpus if self.delta is None else self.delta.corpus
         # A term that no document has had says nothing, as if it were no term at all.
         return np.where(corpus.document_frequencies > 0, corpus.idf * self.term_weights, 0.0)
+
+    @cached_property
+    def residual_weights(self) -> Floats:
+        """What a document's term frequencies are multiplied by where residuals are concerned."""
+        if not self.several:
+            return self.document_weights
+        corpus = self.current_corpus if self.delta is None else self.delta.corpus
+        return np.where(corpus.document_frequencies > 0, corpus.idf, 0.0)
+
+    def weigh(self, counts: CountMatrix, n_jobs: int | None = None) -> WeightedDocuments:
+        """Weigh documents for the scorer and for residuals."""
+        documents = weight_documents(counts, self.document_weights, n_jobs)
+        if not self.several:
+            return documents
+        plain = weight_documents(counts, self.residual_weights, n_jobs)
+        return replace(documents, plain_weights=plain.weights)
 
     @cached_property
     def known_terms(self) -> NDArray[np.bool_]:
@@ -272,6 +296,7 @@ def learn_state(
         _LOGGER.warning("time_budget=%s: no time for %s", config.time_budget, left_out)
     check, calibrator = SelfCheck(), Calibrator.identity(marginal=config.several)
     others: BestOthers | None = None
+    separators: ClassResiduals | None = None
     if len(held_out) and config.calibrate:
         on_stage("self-check", 0, 0)
         # Sums are exact: what is subtracted can be added again, so that statistics, scorer and
@@ -285,13 +310,17 @@ def learn_state(
         )
         shared, check = check_scorers(test, shared)
         on_stage("calibration", 0, 0)
-        check, calibrator, others = _calibrate(test, counts, labels, held_out, shared, check)
+        check, calibrator, others, separators = _calibrate(
+            test, counts, labels, held_out, shared, check
+        )
         statistics = statistics + apart
         del apart, test
         release_memory()
     on_stage("mining", 0, 0)
     pruning = QueryPruning.of(statistics, check.postings_per_class)
-    documents = weight_documents(counts, corpus.idf * shared.term_weights, n_jobs)
+    documents = weight_for_residuals(
+        counts, corpus.idf, shared.term_weights, config.several, n_jobs
+    )
     scored = ScoredClasses.of(statistics, corpus, shared, n_jobs)
     index = scored.build_index(n_jobs)
     searched = index if others is None else scored.index_changed(others, index)
@@ -299,9 +328,21 @@ def learn_state(
     del index, searched, others
     release_memory()
     on_stage("residuals", 0, 0)
-    residuals = learn_residuals(documents, mined, scored, config)
+    mixture = check.kept_mixture
+    learned = learn_rows(
+        documents,
+        mined,
+        scored,
+        config,
+        separators=mixture.uses_separators and separators is None,
+    )
     del documents, mined
-    residuals = check.kept_mixture.scale(residuals, statistics.class_sizes)
+    residuals = mixture.scale(
+        learned.residuals,
+        learned.separators if separators is None else separators,
+        statistics.class_sizes,
+    )
+    del learned, separators
     on_stage("index", 0, 0)
     state = build_state(
         labels.classes, scored, shared, residuals, check, calibrator, pruning, n_jobs, names
@@ -388,17 +429,20 @@ def _calibrate(
     held_out: Integers,
     shared: SharedWeights,
     check: SelfCheck,
-) -> tuple[SelfCheck, Calibrator, BestOthers | None]:
+) -> tuple[SelfCheck, Calibrator, BestOthers | None, ClassResiduals | None]:
     """Learn residuals without the held-out documents; then how much they count, and calibrate.
 
-    Returns also what need not be mined again with these documents, where that is most of it.
+    Returns also what need not be mined again with these documents, where that is most of it, and
+    the separators, where few documents were held out.
     """
     config, n_jobs = test.config, test.config.n_jobs
     pruning = QueryPruning.of(test.statistics, check.postings_per_class)
     scored = ScoredClasses.of(test.statistics, test.corpus, shared, n_jobs)
     index = scored.build_index(n_jobs)
     candidates = find_candidates(test, shared, scored, index, pruning)
-    documents = weight_documents(counts, test.corpus.idf * shared.term_weights, n_jobs)
+    documents = weight_for_residuals(
+        counts, test.corpus.idf, shared.term_weights, config.several, n_jobs
+    )
     changed, others = np.unique(test.labels.class_ids), None
     if few_changed(changed, scored.n_classes):
         others = find_others(documents, labels, scored, index, changed, pruning, config)
@@ -406,10 +450,16 @@ def _calibrate(
     mined = mine_all(documents, labels, scored, searched, pruning, config)
     del searched
     del index
-    used = np.ones(labels.n_documents, np.bool_)
-    used[held_out] = False
-    residuals = learn_residuals(documents, mined, scored, config, document_mask=used)
+    learned = learn_rows(
+        documents, mined, scored, config, separators=config.separators, without=held_out
+    )
     del documents, mined
     release_memory()
-    found = check_residuals(test, candidates, shared, scored.scorer, residuals, check)
-    return *found, others
+    found = check_residuals(test, candidates, shared, scored.scorer, learned, check)
+    kept = learned.separators if lacks_little(held_out, labels.n_documents) else None
+    return *found, others, kept
+
+
+def lacks_little(held_out: Integers, n_documents: int) -> bool:
+    """Return whether separators learned without the held-out documents are as good as with them."""
+    return len(held_out) < MAX_LACKING * n_documents

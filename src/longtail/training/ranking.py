@@ -7,7 +7,6 @@ import numpy as np
 from longtail._validation import cap_candidates
 from longtail.retrieval.delta import search_segments
 from longtail.retrieval.single import rank_one
-from longtail.scoring.weighting import weight_documents
 from longtail.sparse import CountMatrix, Floats, Integers
 from longtail.training.config import count_candidates
 from longtail.training.long_tail import LongTailState
@@ -46,6 +45,7 @@ def rank_documents(
         found = rank_one(
             counts,
             state.document_weights,
+            state.residual_weights,
             state.pruning,
             (state.ranking_scorer, state.ranking_residuals.as_scorer, state.index),
             n_candidates,
@@ -54,7 +54,7 @@ def rank_documents(
         )
         if found is not None:
             return found
-    documents = weight_documents(counts, state.document_weights, n_jobs)
+    documents = state.weigh(counts, n_jobs)
     pruned = state.pruning.prune(documents, np.arange(counts.n_documents), n_jobs)
     return search_segments(
         documents,

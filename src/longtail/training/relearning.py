@@ -13,7 +13,6 @@ import numpy as np
 
 from longtail._labels import LabelSets
 from longtail._validation import cap_candidates
-from longtail.scoring.weighting import weight_documents
 from longtail.sparse import CountMatrix
 from longtail.training.config import FitConfig
 from longtail.training.long_tail import LongTailState, learn_state
@@ -22,7 +21,7 @@ from longtail.training.memory import DocumentMemory
 from longtail.training.mixture import Mixture
 from longtail.training.negatives import mine_pairs
 from longtail.training.outcomes import expect_unknown, thin_outcomes
-from longtail.training.scored_classes import ScoredClasses, learn_residuals, sum_documents
+from longtail.training.scored_classes import ScoredClasses, learn_rows, sum_documents
 from longtail.training.shared_weights import SampledLabels, SharedWeights, continue_term_weights
 
 # Share of the documents that must have changed since everything was learned: a model that is taught
@@ -77,9 +76,12 @@ def _disregard_sizes(state: LongTailState) -> LongTailState:
     is_told = state.calibrator.unknown_share >= SHARE_UNKNOWN
     if not is_told or not mixture.depends_on_size or state.names is not None:
         return state
+    residuals = state.residuals
+    if not mixture.uses_separators:  # a sum cannot be taken apart: it stays as it is
+        residuals = mixture.unscale(residuals, state.statistics.class_sizes)
     return replace(
         state,
-        residuals=mixture.unscale(state.residuals, state.statistics.class_sizes),
+        residuals=residuals,
         check=state.check.with_mixture(Mixture()),
         calibrator=thin_outcomes(state.calibrator, OUTCOMES_KEPT),
     )
@@ -159,9 +161,9 @@ def _learn_stale(
 ) -> LongTailState:
     """Learn the residuals of the stale classes."""
     n_jobs = config.n_jobs
-    documents = weight_documents(counts, state.document_weights, n_jobs)
+    documents = state.weigh(counts, n_jobs)
     n_classes = len(state.classes)
-    n_mined = config.for_labels(state.several, labels.n_documents, n_classes).n_mined
+    config = config.for_labels(state.several, labels.n_documents, n_classes)
     # As in a fit: mined by the scorer that knows nothing of the mixture.
     ranking = ScoredClasses(state.profile(), state.ranking_weights, state.scorer)
     scored = ranking.reweight(state.feature_weights, n_jobs)
@@ -171,12 +173,20 @@ def _learn_stale(
         scored.scorer,
         scored.build_index(n_jobs),
         state.pruning,
-        cap_candidates(n_mined, n_classes),
+        cap_candidates(config.n_mined, n_classes),
         n_jobs,
     )
-    learned = learn_residuals(documents, mined, scored, config, class_mask=state.stale)
-    learned = state.check.kept_mixture.scale(learned, state.statistics.class_sizes)
-    return replace(state, residuals=state.residuals.replace_classes(learned, state.stale))
+    mixture = state.check.kept_mixture
+    learned = learn_rows(
+        documents,
+        mined,
+        scored,
+        config,
+        separators=mixture.uses_separators,
+        class_mask=state.stale,
+    )
+    rows = mixture.scale(learned.residuals, learned.separators, state.statistics.class_sizes)
+    return replace(state, residuals=state.residuals.replace_classes(rows, state.stale))
 
 
 def relearn(state: LongTailState, config: FitConfig) -> LongTailState:

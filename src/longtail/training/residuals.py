@@ -109,7 +109,9 @@ def solve_residuals(
     on these alone, it gets the same bits.
     """
     class_mask = np.ones(n_classes, np.bool_) if class_mask is None else class_mask
-    examples = _group_examples(mined, log_odds, class_mask, document_mask)
+    hard = is_hard(mined, log_odds)
+    examples = group_examples(mined, log_odds, hard, class_mask, document_mask)
+    del hard
     del log_odds
     release_memory()  # threads do not reuse what others have freed
     sizes, biases = np.zeros(n_classes, np.int64), np.zeros(n_classes)
@@ -130,7 +132,7 @@ def solve_residuals(
         while first < last:
             begin = first
             first = kernels.fit_class_residuals(
-                documents.vectors, examples, solver, Block(first, last), scratch, rows
+                documents.residual_vectors, examples, solver, Block(first, last), scratch, rows
             )
             size = int(sizes[begin:first].sum())
             indices_of[begin], weights_of[begin] = (
@@ -140,7 +142,10 @@ def solve_residuals(
 
     parallel_for(fit_block, examples.starts, n_jobs)
     return ClassResiduals(
-        offsets_from_lengths(sizes), _concatenate(indices_of), _concatenate(weights_of), biases
+        offsets_from_lengths(sizes),
+        concatenate_rows(indices_of),
+        concatenate_rows(weights_of),
+        biases,
     )
 
 
@@ -177,19 +182,19 @@ def _log_odds_of(scores: Floats, rows: ListRows, n_jobs: int | None) -> Floats:
     return log_odds
 
 
-def _group_examples(
+def group_examples(
     mined: MinedPairs,
     log_odds: NDArray[np.float32],
+    is_example: NDArray[np.bool_],
     class_mask: NDArray[np.bool_],
     document_mask: NDArray[np.bool_] | None,
 ) -> ClassExamples:
-    """List the pairs that each class learns from: its documents and its hard negatives."""
-    close = is_hard(mined, log_odds)
-    close &= class_mask[mined.classes]
+    """List the pairs that each class learns from, of those that are examples."""
+    is_example = is_example & class_mask[mined.classes]
     if document_mask is not None:
-        close &= np.repeat(document_mask, np.diff(mined.indptr))
-    grouped = group_by_class(np.where(close, mined.classes, -1)[:, None], len(class_mask))
-    del close
+        is_example &= np.repeat(document_mask, np.diff(mined.indptr))
+    grouped = group_by_class(np.where(is_example, mined.classes, -1)[:, None], len(class_mask))
+    del is_example
     pair_ids = grouped.ids[: grouped.starts[-1]]
     if mined.labels.has_several:
         document_ids = mined.document_ids.astype(pair_ids.dtype)[pair_ids]
@@ -214,7 +219,7 @@ def is_hard(mined: MinedPairs, log_odds: NDArray[np.float32]) -> NDArray[np.bool
     return close
 
 
-def _concatenate(arrays: dict[int, NDArray[Any]]) -> NDArray[Any]:
+def concatenate_rows(arrays: dict[int, NDArray[Any]]) -> NDArray[Any]:
     """Put arrays together in the order of their classes; empties `arrays`."""
     joined = np.concatenate([arrays[first] for first in sorted(arrays)])
     arrays.clear()

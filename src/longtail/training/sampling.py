@@ -165,7 +165,7 @@ def hold_out(
     if named is not None:
         last_of_class = last_of_class[~named[class_ids[last_of_class]]]
     keys[documents[last_of_class]] = np.inf
-    return _lowest(keys, most)
+    return lowest_keys(keys, most)
 
 
 def draw_labels(
@@ -179,7 +179,7 @@ def draw_labels(
     keys[labels.class_sizes[labels.class_ids] < 2] = np.inf
     if without is not None:
         keys[np.isin(labels.document_ids, without)] = np.inf
-    return _lowest(keys, most)
+    return lowest_keys(keys, most)
 
 
 def random_keys(indptr: Integers, seed: int) -> Floats:
@@ -200,7 +200,7 @@ def _mix(value: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return value ^ (value >> np.uint64(31))
 
 
-def _lowest(keys: Floats, most: int) -> Integers:
+def lowest_keys(keys: Floats, most: int) -> Integers:
     """Return the rows of the lowest finite keys, lowest first."""
     n_drawn = min(most, int(np.count_nonzero(np.isfinite(keys))))
     return np.argsort(keys, kind="stable")[:n_drawn].astype(np.int64)

@@ -31,6 +31,7 @@ from longtail.training.negatives import (
     mine_pairs,
 )
 from longtail.training.residuals import batch_log_odds, solve_residuals
+from longtail.training.separators import draw_negatives, solve_separators
 from longtail.training.shared_weights import SharedWeights
 
 
@@ -122,35 +123,60 @@ def find_others(
     return BestOthers(changed, best, pruning)
 
 
-def learn_residuals(
+@dataclass(frozen=True, eq=False)
+class LearnedRows:
+    """What each class has learned: its residual, and its separator where there are any."""
+
+    residuals: ClassResiduals
+    separators: ClassResiduals | None = None
+
+
+def learn_rows(
     documents: WeightedDocuments,
     mined: MinedPairs,
     scored: ScoredClasses,
     config: FitConfig,
     *,
+    separators: bool,
     class_mask: NDArray[np.bool_] | None = None,
-    document_mask: NDArray[np.bool_] | None = None,
-) -> ClassResiduals:
-    """Learn the residual of each class, or of some, on all documents, or on some.
+    without: Integers | None = None,
+) -> LearnedRows:
+    """Learn the residual of each class, or of some, and its separator where asked for.
 
-    A class without documents among them has nothing to learn from but negatives, and learns
-    nothing.
+    On all documents but those `without`. A class without documents among them has nothing to learn
+    from but negatives, and learns nothing.
     """
     if not config.residuals:
-        return ClassResiduals.none(scored.n_classes)
+        return LearnedRows(ClassResiduals.none(scored.n_classes))
     learns = (scored.profile.statistics.class_sizes > 0) & (mined.labels.class_sizes > 0)
     if not learns.all():
         class_mask = learns if class_mask is None else class_mask & learns
-    return solve_residuals(
-        documents,
-        mined,
-        mined_log_odds(documents, mined, scored, config),
-        scored.n_classes,
-        config.residual_cost * config.C,
-        class_mask,
-        document_mask,
-        config.n_jobs,
+    n_documents, document_mask = mined.labels.n_documents, None
+    if without is not None:
+        document_mask = np.ones(n_documents, np.bool_)
+        document_mask[without] = False
+    log_odds = mined_log_odds(documents, mined, scored, config)
+    given = documents, mined, log_odds, scored.n_classes
+    residuals = solve_residuals(
+        *given, config.residual_cost * config.C, class_mask, document_mask, config.n_jobs
     )
+    if not separators:
+        return LearnedRows(residuals)
+    drawn = draw_negatives(n_documents, config.seed, without)
+    positions = np.full(n_documents, -1)
+    positions[drawn] = np.arange(len(drawn))
+    learned = solve_separators(
+        *given,
+        config.C,
+        documents.gather(drawn),
+        positions,
+        n_documents - (0 if without is None else len(without)),
+        multilabel=config.several,
+        class_mask=class_mask,
+        document_mask=document_mask,
+        n_jobs=config.n_jobs,
+    )
+    return LearnedRows(residuals, learned)
 
 
 def mined_log_odds(

@@ -9,9 +9,9 @@ stay in the model. The rules:
   labels counts by its R-precision: of n labels, the share that is among the first n candidates.
 - The search follows the fewest postings per class that lose at most one in a hundred of the classes
   that the whole query finds; with several labels, of those that the best budget finds.
-- Of the scorer alone, the scorer with its residuals, and a learned mixture of features and
-  residuals by the size of the class, the one with the highest sum of accuracy and macro F1 is kept,
-  the simplest where they tie.
+- Of the scorer alone, the scorer with its residuals, a learned mixture of features and residuals
+  by the size of the class, and one of these and separators, the one with the highest sum of
+  accuracy and macro F1 is kept, the simplest where they tie.
 - Classes that are known by name alone get the highest bonus that loses at most one in a hundred of
   the mean F1 of the first five ranks, at least the one that is learned with the mixture, which is
   what costs the others least. It is chosen on classes that were held out whole. These share the
@@ -42,7 +42,7 @@ from longtail._labels import LabelSets
 from longtail.scoring.names import FIRST_NAME_WEIGHTS
 from longtail.sparse import Floats, Integers
 from longtail.training.expectation import nothing_expected
-from longtail.training.mixture import N_FEATURES, N_PARTS, Mixture
+from longtail.training.mixture import AS_LEARNED, N_FEATURES, N_PARTS, Mixture
 
 BUDGETS = (1, 4, 16)  # postings per class, beside the whole query
 MAX_LOST_RECALL = 0.01  # as a share of what the whole query finds
@@ -82,14 +82,14 @@ class SelfCheck:
         Of each of `SCORERS` alone, in the order of `FIGURES`; -1 where no document counts.
     recalls : ndarray of shape (4,) or (0,), float64
         Share of true classes among the candidates, by each of `BUDGETS` and by the whole query.
-    residual_figures : ndarray of shape (3, 8) or (0, 8), float64
+    residual_figures : ndarray of shape (4, 8) or (0, 8), float64
         Of each of `RESIDUALS`.
-    mixture, mixture_slopes : ndarrays of shape (2,), float64
-        How much weights and biases of the residuals count: for a class of one document, and what
-        is added per unit of ln n_c.
+    mixture, mixture_slopes : ndarrays of shape (3,), float64
+        How much weights and biases of the residuals, and separators count: for a class of one
+        document, and what is added per unit of ln n_c.
     feature_shifts : ndarray of shape (2, 6), float64
         What the final ranking adds to the feature weights, in the same way.
-    mixture_bends : ndarray of shape (3, 8), float64
+    mixture_bends : ndarray of shape (3, 9), float64
         What is added to feature weights and residuals per unit of ln n_c beyond each bend.
     name_weights : ndarray of shape (3,), float64
         Weight of a name for a class of one document, what is added to it per unit of ln n_c, and
@@ -106,8 +106,8 @@ class SelfCheck:
     scorer_figures: Floats = field(default_factory=_no_figures)
     recalls: Floats = field(default_factory=lambda: np.zeros(0))
     residual_figures: Floats = field(default_factory=_no_figures)
-    mixture: Floats = field(default_factory=lambda: np.ones(2))
-    mixture_slopes: Floats = field(default_factory=lambda: np.zeros(2))
+    mixture: Floats = field(default_factory=lambda: AS_LEARNED.copy())
+    mixture_slopes: Floats = field(default_factory=lambda: np.zeros(len(AS_LEARNED)))
     feature_shifts: Floats = field(default_factory=lambda: Mixture().features[:2])
     mixture_bends: Floats = field(default_factory=lambda: np.zeros((N_BENDS, N_PARTS)))
     name_weights: Floats = field(default_factory=lambda: FIRST_NAME_WEIGHTS)

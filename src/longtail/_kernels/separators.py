@@ -1,0 +1,172 @@
+"""Separators: a support vector machine for each class, against hard and random negatives.
+
+Minimises 1/2 |w|^2 + 1/2 b^2 + sum_i cost_i max(0, 1 - y_i (w.x_i + b))^2 by dual coordinate
+descent (Hsieh et al. 2008, doi:10.1145/1390156.1390208).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from longtail._kernels.jit import kernel, subroutine
+from longtail._kernels.residuals import count_labels, drain_row, sort_row
+from longtail._kernels.sampling import GOLDEN, mix
+
+_SMALLEST_COST = 1e-9  # of an example that counts for nothing
+_RESTING_SHARE = 0.1  # of the tolerance: an example that moves less rests for a pass
+
+
+@subroutine
+def draw_negatives(examples, negatives, c, n_labels, scratch):
+    """List the random negatives of a class behind its examples, in `order`; returns their number.
+
+    They follow each other among all that were drawn, from a place that depends on the class alone;
+    documents that are examples already are passed over.
+    """
+    start, stop = examples.starts[c], examples.starts[c + 1]
+    n_drawn = len(negatives.indptr) - 1
+    for p in range(start, stop):
+        position = negatives.positions[examples.document_ids[p]]
+        if position >= 0:
+            scratch.drawn[position] = True
+    wanted = min(negatives.n_per_label * n_labels + negatives.n_at_least, n_drawn)
+    first = np.int64(mix(np.uint64(c) + GOLDEN) % np.uint64(max(n_drawn, 1)))
+    n_listed = 0
+    for k in range(wanted):
+        position = (first + k) % n_drawn
+        if not scratch.drawn[position]:
+            scratch.order[stop - start + n_listed] = position
+            n_listed += 1
+    for p in range(start, stop):
+        position = negatives.positions[examples.document_ids[p]]
+        if position >= 0:
+            scratch.drawn[position] = False
+    return n_listed
+
+
+@subroutine
+def find_entries(vectors, examples, negatives, start, n_own, k, scratch):
+    """Return where the entries of example k begin and end, among its own kind of vectors."""
+    if k < n_own:
+        row = examples.document_ids[start + k]
+        return vectors.indptr[row], vectors.indptr[row + 1]
+    row = scratch.order[k]
+    return negatives.indptr[row], negatives.indptr[row + 1]
+
+
+@subroutine
+def square_row(weights, first, last):
+    """Return the squared length of a vector and its bias."""
+    square = 1.0
+    for j in range(first, last):
+        square += np.float64(weights[j]) * np.float64(weights[j])
+    return square
+
+
+@subroutine
+def update_example(indices, values, first, last, target, k, bias, scratch):
+    """Move the dual variable of an example to its optimum; returns the move, and that of the bias.
+
+    The first is in units of the margin.
+    """
+    score, weights = bias, scratch.dense
+    for j in range(first, last):
+        score += values[j] * weights[indices[j]]
+    penalty = 0.5 / scratch.costs[k]
+    curvature = scratch.squares[k] + penalty
+    alpha = scratch.alphas[k]
+    slope = target * score - 1.0 + alpha * penalty
+    moved = max(alpha - slope / curvature, 0.0)
+    step = target * (moved - alpha)
+    if step != 0.0:
+        scratch.alphas[k] = moved
+        for j in range(first, last):
+            weights[indices[j]] += step * values[j]
+    return abs(step) * curvature, step
+
+
+@subroutine
+def shuffle(order, n, c, count):
+    """Put numbers in a random order that depends on the class and the count of passes alone."""
+    seed = mix(mix(np.uint64(c) + GOLDEN) + np.uint64(count) * GOLDEN)
+    for k in range(n - 1, 0, -1):
+        other = np.int64(mix(seed + np.uint64(k) * GOLDEN) % np.uint64(k + 1))
+        order[k], order[other] = order[other], order[k]
+
+
+@subroutine
+def fit_separator(vectors, examples, negatives, solver, c, n_negatives, scratch, passes):
+    """Fit the weights of one class into `scratch.dense`; returns its bias."""
+    start = examples.starts[c]
+    n_own = examples.starts[c + 1] - start
+    n_examples = n_own + n_negatives
+    unseen = max(negatives.n_documents - n_own, 1) / max(n_negatives, 1)
+    for k in range(n_examples):
+        first, last = find_entries(vectors, examples, negatives, start, n_own, k, scratch)
+        if k < n_own:
+            scratch.squares[k] = square_row(vectors.weights, first, last)
+            cost = examples.costs[start + k] if len(examples.costs) else 1.0
+            scratch.costs[k] = solver.cost * max(cost, _SMALLEST_COST)
+        else:
+            scratch.squares[k] = square_row(negatives.weights, first, last)
+            scratch.costs[k] = solver.cost * max(unseen, 1.0)
+        scratch.alphas[k] = 0.0
+        scratch.resting[k] = False
+        passes[k] = k
+    bias = 0.0
+    for count in range(solver.max_passes):
+        largest = 0.0
+        shuffle(passes, n_examples, c, count)
+        for position in range(n_examples):
+            k = passes[position]
+            if scratch.resting[k]:
+                scratch.resting[k] = False
+                continue
+            first, last = find_entries(vectors, examples, negatives, start, n_own, k, scratch)
+            if k < n_own:
+                target = 1.0 if examples.are_labels[start + k] else -1.0
+                move, step = update_example(
+                    vectors.indices, vectors.weights, first, last, target, k, bias, scratch
+                )
+            else:
+                move, step = update_example(
+                    negatives.indices, negatives.weights, first, last, -1.0, k, bias, scratch
+                )
+            bias += step
+            largest = max(largest, move)
+            scratch.resting[k] = move < _RESTING_SHARE * solver.tolerance
+        if largest < solver.tolerance:
+            break
+    return bias
+
+
+@kernel
+def fit_class_separators(vectors, examples, negatives, solver, block, scratch, passes, rows):
+    """Fit the classes of the block, as far as `rows` has capacity; returns the next class.
+
+    A class that is no document's label learns nothing. Weights below the smallest are dropped.
+    `passes`, scratch, holds the order of the examples in a pass.
+    """
+    size, weights = np.int64(0), scratch.dense
+    for c in range(block.first, block.last):
+        if size + len(weights) > len(rows.indices):
+            return c
+        rows.sizes[c] = 0
+        rows.biases[c] = 0.0
+        n_labels = count_labels(examples, c)
+        if n_labels == 0:
+            continue
+        n_negatives = draw_negatives(examples, negatives, c, n_labels, scratch)
+        rows.biases[c] = fit_separator(
+            vectors, examples, negatives, solver, c, n_negatives, scratch, passes
+        )
+        start, n_own = size, examples.starts[c + 1] - examples.starts[c]
+        for k in range(n_own + n_negatives):
+            first, last = find_entries(
+                vectors, examples, negatives, examples.starts[c], n_own, k, scratch
+            )
+            indices = vectors.indices[first:last] if k < n_own else negatives.indices[first:last]
+            size = drain_row(indices, solver.smallest_weight, weights, rows, size)
+        sort_row(rows, start, size, weights)
+        rows.sizes[c] = size - start
+    return block.last
