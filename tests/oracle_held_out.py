@@ -114,7 +114,7 @@ def check_residuals(
 
     rankings = [rank(mixture) for mixture in mixtures]
     figures = [measure_ranking(ranked) for ranked in rankings]
-    kept = choose_residuals(figures)
+    kept = choose_residuals(figures, task.settings)
     mixture, ranked = mixtures[kept], rankings[kept]
     alone = names.without_documents(scored.classes.sizes) if names else []
     n_empty = scored.classes.sizes.count(0) - len(alone)

@@ -61,6 +61,7 @@ class Settings:
     lowest_offset: float = -5.0
     smallest_weight: float = 0.01
     most_drawn: int = 10_000
+    separator_lead: float = 1.0  # standard errors by which separators must be ahead
     negatives_per_label: int = 5
     fewest_negatives: int = 20
     fewest_negatives_of_several: int = 100

@@ -57,8 +57,23 @@ def test_the_smallest_budget_that_finds_enough():
 
 
 def test_the_simplest_of_equal_residuals():
-    assert choose_residuals([figures(), figures(), figures(0.4)]) == 0
-    assert choose_residuals([figures(), figures(), figures(0.6)]) == 2
+    assert choose_residuals([figures(), figures(), figures(0.4), figures()]) == 0
+    assert choose_residuals([figures(), figures(), figures(0.6), figures()]) == 2
+
+
+@pytest.mark.parametrize(
+    ("accuracy", "correct", "kept"),
+    [
+        (0.7, [1, 1, 1, 1, 1, 1, 1, 0, 0, 0], 3),  # two more, at an error of 1.4
+        (0.7, [1, 1, 1, 1, 1, 1, 0, 0, 0, 0], 2),  # one more, which may be chance
+        (0.5, [1, 1, 1, 1, 1, 1, 1, 0, 0, 0], 2),  # ahead, but for the sum with macro F1
+    ],
+)
+def test_separators_must_be_ahead_by_more_than_noise(accuracy, correct, kept):
+    mixture = figures(0.6, correct=[1] * 5 + [0] * 5)
+    separated = figures(accuracy, correct=correct)
+    nothing = figures(0.1, correct=np.zeros(10))
+    assert choose_residuals([nothing, nothing, mixture, separated]) == kept
 
 
 # ---- inside a fit

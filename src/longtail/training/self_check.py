@@ -10,8 +10,9 @@ stay in the model. The rules:
 - The search follows the fewest postings per class that lose at most one in a hundred of the classes
   that the whole query finds; with several labels, of those that the best budget finds.
 - Of the scorer alone, the scorer with its residuals, a learned mixture of features and residuals
-  by the size of the class, and one of these and separators, the one with the highest sum of
-  accuracy and macro F1 is kept, the simplest where they tie.
+  by the size of the class, the one with the highest sum of accuracy and macro F1 is kept, the
+  simplest where they tie. A mixture with separators takes its place if its sum is higher and it
+  puts more documents into the true class, by more than one standard error of the difference.
 - Classes that are known by name alone get the highest bonus that loses at most one in a hundred of
   the mean F1 of the first five ranks, at least the one that is learned with the mixture, which is
   what costs the others least. It is chosen on classes that were held out whole. These share the
@@ -49,6 +50,8 @@ MAX_LOST_RECALL = 0.01  # as a share of what the whole query finds
 BONUSES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)  # on top of the learned one
 MAX_LOST_F1 = 0.01  # as a share, for classes that are known by name alone
 FIRST_PLACES = 5
+SEPARATED = RESIDUALS.index("mixture with separators")
+SEPARATOR_LEAD = 1.0  # standard errors by which separators must be ahead
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,8 +237,16 @@ def choose_budget(recalls: Sequence[float], best_recall: float) -> int:
 
 
 def choose_residuals(figures: Sequence[Figures]) -> int:
-    """Return the row of the mixture to keep; simpler ones come first."""
-    return int(np.argmax([entry.accuracy + entry.macro_f1 for entry in figures]))
+    """Return the row of the mixture to keep; simpler ones come first.
+
+    Separators take as long to learn as residuals, so they must show what they are worth: they are
+    kept if they put more documents into the true class, by more than one standard error.
+    """
+    sums = [entry.accuracy + entry.macro_f1 for entry in figures]
+    kept = int(np.argmax(sums[:SEPARATED]))
+    gains = figures[SEPARATED].correct - figures[kept].correct
+    leads = float(gains.sum()) > SEPARATOR_LEAD * np.sqrt(np.sum(gains**2))
+    return SEPARATED if leads and sums[SEPARATED] > sums[kept] else kept
 
 
 def first_f1(labels: LabelSets, candidates: Integers) -> float:
