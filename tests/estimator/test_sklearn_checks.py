@@ -13,19 +13,24 @@ _DRAWN = (
     "documents are held out, and learned from in an order, at random; test_sample_weight.py "
     "compares what is not drawn: sums, sizes and document frequencies"
 )
+_SAMPLED = (
+    "which documents the paper samples is drawn document by document: one of weight 2 is one draw, "
+    "two documents are two"
+)
 _NEGATIVE = "it gives negative numbers, which are no counts, whatever the tags say"
 
 
 def expected_failures(estimator):
     """Return the checks that cannot hold, with their reasons."""
-    if not isinstance(estimator, LongTailClassifier):
-        return {}
-    return {
-        "check_sample_weight_equivalence_on_dense_data": _DRAWN,
-        "check_sample_weight_equivalence_on_sparse_data": _DRAWN,
-        "check_decision_proba_consistency": _NEGATIVE,
-        "check_class_weight_classifiers": _NEGATIVE,
+    drawn = _DRAWN if isinstance(estimator, LongTailClassifier) else _SAMPLED
+    failures = {
+        "check_sample_weight_equivalence_on_dense_data": drawn,
+        "check_sample_weight_equivalence_on_sparse_data": drawn,
     }
+    if isinstance(estimator, LongTailClassifier):
+        failures["check_decision_proba_consistency"] = _NEGATIVE
+        failures["check_class_weight_classifiers"] = _NEGATIVE
+    return failures
 
 
 # The checks of sparse input have documents without any term.

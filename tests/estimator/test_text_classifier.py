@@ -346,7 +346,9 @@ def test_partial_fit_of_an_unfitted_one_is_a_fit(fitted):
 
 def test_failed_teaching_changes_nothing(model):
     before = model._state
-    with pytest.raises(ValueError, match="labels such as"):
+    with pytest.raises(
+        ValueError, match="labels are such as 7, but the model's classes are such as"
+    ):
         model.partial_fit(["brandnew words"], [7])
     assert model._state is before
     assert "brandnew" not in model.vocabulary_.terms
