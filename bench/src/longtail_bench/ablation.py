@@ -25,6 +25,7 @@ from longtail_bench.measure import Measurement, Progress, measure
 VARIANTS: dict[str, dict[str, Any]] = {
     "LongTailClassifier": {},
     "without residuals": {"residuals": False},
+    "without separators": {"separators": False},
     "without term weights": {"term_weights": False},
     "without either": {"residuals": False, "term_weights": False},
     "feature weights fixed": {"features": "default"},

@@ -28,6 +28,7 @@ SIMPLER: dict[str, dict[str, Any]] = {
     "default feature weights": {"features": "default"},
     "no term weights": {"term_weights": False},
     "no residuals": {"residuals": False},
+    "no separators": {"separators": False},
     "nearest centroid": {"features": "cosine", "term_weights": False, "residuals": False},
     "mixture without class size": {"by_size": False},
     "self-check off": {"self_check": False},
