@@ -382,3 +382,13 @@ def test_uncalibrated_probabilities_are_told():
     result = evaluate(classifier, [(None, np.where(correct, "a", "b"))])
     assert "not calibrated on these documents" in result.certainty.remarks[0]
     assert result.certainty.abstention is None
+
+
+def test_the_interval_of_a_calibration_error_holds_it():
+    # Exact in every bin, which no sample drawn from it is.
+    probabilities = np.repeat(np.arange(15) / 15 + 1 / 30, 30)
+    correct = np.concatenate([np.arange(30) < 2 * k + 1 for k in range(15)])
+    error = metrics.expected_calibration_error(probabilities, correct)
+    low, high = metrics.calibration_interval(probabilities, correct)
+    assert error < 1e-12
+    assert low <= error < high
