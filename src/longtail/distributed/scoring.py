@@ -2,8 +2,8 @@
 
 A document's hard negatives depend on the document and the classes alone, so they are mined block by
 block against mapped files. A class's residual depends on the documents that have it among their
-candidates, so residuals are learned by class shard, from the rows of every block that its classes
-need.
+candidates, its separator also on random documents that all classes share, so both are learned by
+class shard, from these and the rows of every block that its classes need.
 """
 
 from __future__ import annotations

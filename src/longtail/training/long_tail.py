@@ -87,7 +87,7 @@ class LongTailState:
     feature_weights : ndarray of shape (6,), float64
         Learned weight of each feature; hard negatives are mined by them.
     residuals : ClassResiduals
-        What each class has learned on its hard negatives.
+        Residual and separator of each class as they count, in one row.
     calibrator : Calibrator
         From scores to probabilities.
     pruning : QueryPruning

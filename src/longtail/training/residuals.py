@@ -29,7 +29,7 @@ from longtail._progress import advance
 from longtail.scoring.features import group_by_class
 from longtail.scoring.linear import ClassResiduals
 from longtail.scoring.weighting import WeightedDocuments
-from longtail.sparse import Floats, offsets_from_lengths
+from longtail.sparse import Floats, Integers, offsets_from_lengths
 from longtail.training.negatives import MinedPairs
 
 TOLERANCE = 0.05  # largest move of a dual variable, as a share of the cost, in the last pass
@@ -114,37 +114,64 @@ def solve_residuals(
     del hard
     del log_odds
     release_memory()  # threads do not reuse what others have freed
-    sizes, biases = np.zeros(n_classes, np.int64), np.zeros(n_classes)
-    indices_of: dict[int, NDArray[np.int32]] = {}
-    weights_of: dict[int, NDArray[np.float32]] = {}
     n_terms = documents.rows.n_terms
     solver = DualSolver(cost, TOLERANCE * cost, MAX_PASSES, SMALLEST_WEIGHT)
 
-    def fit_block(first: int, last: int) -> None:
+    def prepare(first: int, last: int) -> Callable[[Block, ResidualRows], int]:
         longest = int(np.diff(examples.starts[first : last + 1]).max(initial=0))
         scratch = DualScratch(
             np.empty(longest), np.empty(longest), np.empty(longest, np.bool_), np.zeros(n_terms)
         )
+        return lambda block, rows: kernels.fit_class_residuals(
+            documents.residual_vectors, examples, solver, block, scratch, rows
+        )
+
+    return collect_rows(prepare, examples.starts, n_terms, n_jobs)
+
+
+def collect_rows(
+    prepare: Callable[[int, int], Callable[[Block, ResidualRows], int]],
+    work: Integers,
+    n_terms: int,
+    n_jobs: int | None,
+) -> ClassResiduals:
+    """Let a kernel fill the sparse rows of all classes, block by block.
+
+    Parameters
+    ----------
+    prepare : callable
+        Gives, for the first and the last class of a block, a function that fits classes as far as
+        the rows have capacity, and returns the next class.
+    work : ndarray of shape (n_classes + 1,)
+        Running total of the work of the classes.
+    n_terms : int
+        V.
+    n_jobs : int or None
+        Number of threads.
+    """
+    n_classes = len(work) - 1
+    sizes, biases = np.zeros(n_classes, np.int64), np.zeros(n_classes)
+    indices_of: dict[int, NDArray[np.int32]] = {}
+    weights_of: dict[int, NDArray[np.float32]] = {}
+
+    def fit_block(first: int, last: int) -> None:
+        fit = prepare(first, last)
         # A class may have every term; with space for twice as many some classes fit each time.
         rows = ResidualRows(
             np.empty(2 * n_terms, np.int32), np.empty(2 * n_terms, np.float32), sizes, biases
         )
         while first < last:
             begin = first
-            first = kernels.fit_class_residuals(
-                documents.residual_vectors, examples, solver, Block(first, last), scratch, rows
-            )
+            first = fit(Block(first, last), rows)
             size = int(sizes[begin:first].sum())
-            indices_of[begin], weights_of[begin] = (
-                rows.indices[:size].copy(),
-                rows.weights[:size].copy(),
-            )
+            indices_of[begin] = rows.indices[:size].copy()
+            weights_of[begin] = rows.weights[:size].copy()
 
-    parallel_for(fit_block, examples.starts, n_jobs)
+    parallel_for(fit_block, work, n_jobs)
     return ClassResiduals(
         offsets_from_lengths(sizes),
-        concatenate_rows(indices_of),
-        concatenate_rows(weights_of),
+        _concatenate(indices_of),
+        _concatenate(weights_of),
         biases,
     )
 
@@ -219,7 +246,7 @@ def is_hard(mined: MinedPairs, log_odds: NDArray[np.float32]) -> NDArray[np.bool
     return close
 
 
-def concatenate_rows(arrays: dict[int, NDArray[Any]]) -> NDArray[Any]:
+def _concatenate(arrays: dict[int, NDArray[Any]]) -> NDArray[Any]:
     """Put arrays together in the order of their classes; empties `arrays`."""
     joined = np.concatenate([arrays[first] for first in sorted(arrays)])
     arrays.clear()

@@ -9,6 +9,8 @@ separators count beside features and residuals is learned on held-out documents,
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -20,12 +22,11 @@ from longtail._kernels.types import (
     ResidualRows,
     SeparatorScratch,
 )
-from longtail._parallel import parallel_for, release_memory
 from longtail.scoring.linear import ClassResiduals
 from longtail.scoring.weighting import WeightedDocuments
 from longtail.sparse import Integers, offsets_from_lengths
 from longtail.training.negatives import MinedPairs
-from longtail.training.residuals import concatenate_rows, group_examples
+from longtail.training.residuals import collect_rows, group_examples
 from longtail.training.sampling import lowest_keys, random_keys
 
 TOLERANCE = 0.3  # largest move in the last pass, in units of the margin
@@ -111,12 +112,9 @@ def solve_separators(
         NEGATIVES_PER_LABEL, at_least, n_documents,
     )  # fmt: skip
     n_terms, n_drawn = documents.rows.n_terms, drawn.rows.n_documents
-    sizes, biases = np.zeros(n_classes, np.int64), np.zeros(n_classes)
-    indices_of: dict[int, NDArray[np.int32]] = {}
-    weights_of: dict[int, NDArray[np.float32]] = {}
     solver = DualSolver(cost, TOLERANCE, MAX_PASSES, SMALLEST_WEIGHT)
 
-    def fit_block(first: int, last: int) -> None:
+    def prepare(first: int, last: int) -> Callable[[Block, ResidualRows], int]:
         longest = int(np.diff(examples.starts[first : last + 1]).max(initial=0)) + n_drawn
         scratch = SeparatorScratch(
             np.empty(longest), np.empty(longest), np.empty(longest, np.bool_),
@@ -124,26 +122,11 @@ def solve_separators(
             np.zeros(n_terms),
         )  # fmt: skip
         passes = np.empty(longest, np.int64)
-        rows = ResidualRows(
-            np.empty(2 * n_terms, np.int32), np.empty(2 * n_terms, np.float32), sizes, biases
+        return lambda block, rows: kernels.fit_class_separators(
+            documents.residual_vectors, examples, negatives, solver, block, scratch, passes, rows
         )
-        while first < last:
-            begin = first
-            first = kernels.fit_class_separators(
-                documents.residual_vectors, examples, negatives, solver, Block(first, last),
-                scratch, passes, rows,
-            )  # fmt: skip
-            size = int(sizes[begin:first].sum())
-            indices_of[begin] = rows.indices[:size].copy()
-            weights_of[begin] = rows.weights[:size].copy()
 
     # A class's work: its examples, and the random negatives that it is given.
     n_random = np.minimum(NEGATIVES_PER_LABEL * mined.labels.class_sizes + at_least, n_drawn)
-    parallel_for(fit_block, examples.starts + offsets_from_lengths(n_random), n_jobs)
-    release_memory()
-    return ClassResiduals(
-        offsets_from_lengths(sizes),
-        concatenate_rows(indices_of),
-        concatenate_rows(weights_of),
-        biases,
-    )
+    work = examples.starts + offsets_from_lengths(n_random)
+    return collect_rows(prepare, work, n_terms, n_jobs)
