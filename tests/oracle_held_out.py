@@ -78,10 +78,10 @@ def check_scorers(task: Task, held_out: Sequence[int], learned: Shared) -> tuple
 
 def check_residuals(
     task: Task, held_out: Sequence[int], shared: Shared, check: SelfCheck
-) -> tuple[SelfCheck, Calibrator, Scorer]:
+) -> tuple[SelfCheck, Calibrator, tuple[Scorer, Scorer]]:
     """Learn residuals and separators without the held-out documents, and how much they count.
 
-    Then calibrate. Returns the separators as well.
+    Then calibrate. Returns both as well.
     """
     scored = score_classes(task.problem, rest_of(task, held_out), shared)
     mined = mine_used(task, scored, check.budget)
@@ -139,7 +139,7 @@ def check_residuals(
     lengths = [len(task.problem.documents[i]) for i in held_out]
     mixture = mixture.raise_bonus(shared_bonus)
     checked = replace(check, residual_figures=figures, residuals=kept, mixture=mixture)
-    return checked, learn_shortness(calibrator, lengths, truncated), separators
+    return checked, learn_shortness(calibrator, lengths, truncated), (residuals, separators)
 
 
 def rank_parts(mixture: Mixture, found: Sequence[int], parts: Sequence[Part]) -> Ranking:

@@ -91,17 +91,16 @@ def fit(
     held_out = hold_out(labels, n_held_out, seed, texts)
     sample = draw_labels(labels, settings.n_sampled, seed, without=held_out)
     shared = learn_shared(task, sample)
-    check, calibrator, separators = SelfCheck(), Calibrator(), None
+    check, calibrator, learned = SelfCheck(), Calibrator(), None
     if held_out:
         shared, check = check_scorers(task, held_out, shared)
-        check, calibrator, separators = check_residuals(task, held_out, shared, check)
+        check, calibrator, learned = check_residuals(task, held_out, shared, check)
     scored = score_classes(task.problem, range(len(labels)), shared)
     log_sizes = [log_size(scored.classes, c) for c in range(task.problem.n_classes)]
-    mined = mine_used(task, scored, check.budget)
-    residuals = learn_residuals(task, scored, mined)
-    if len(held_out) >= settings.most_lacking * len(labels) or separators is None:
-        separators = learn_separators(task, scored, mined)  # as they were, where few documents lack
-    residuals = check.mixture.scale(residuals, separators, log_sizes)
+    if learned is None or len(held_out) >= settings.most_lacking * len(labels):
+        mined = mine_used(task, scored, check.budget)
+        learned = learn_residuals(task, scored, mined), learn_separators(task, scored, mined)
+    residuals = check.mixture.scale(*learned, log_sizes)
     ranking = build_scorer(
         scored.classes,
         lambda c: check.mixture.feature_weights(shared.feature_weights, log_sizes[c]),

@@ -108,19 +108,22 @@ class Task:
 
     @property
     def n_candidates(self) -> int:
-        """Twice as many where documents have several labels."""
-        return 2 * self.candidates if self.has_several else self.candidates
+        """As many for each label of a document in the mean, where documents have several."""
+        if not self.has_several:
+            return self.candidates
+        n_labels = sum(len(own) for own in self.problem.labels)
+        return self.candidates * min(max(2, n_labels // len(self.problem.labels)), 10)
 
     @property
     def n_mined(self) -> int:
         """How many hard negatives a document has: with label sets 200 per class in the mean.
 
-        But no fewer than candidates, and no more than twice as many.
+        But no fewer than twice the candidates that are asked for, and no more than four times.
         """
         if not self.has_several:
             return self.candidates
         wanted = 200 * self.problem.n_classes // len(self.problem.labels)
-        return sorted([self.n_candidates, wanted, 2 * self.n_candidates])[1]
+        return sorted([2 * self.candidates, wanted, 4 * self.candidates])[1]
 
 
 @dataclass(frozen=True)

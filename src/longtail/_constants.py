@@ -27,6 +27,9 @@ FREQUENCY_BANDS: tuple[tuple[str, int, int | None], ...] = (
 # Rows and columns of a self-check's tables.
 SCORERS = ("nearest centroid", "default feature weights", "no term weights", "learned")
 RESIDUALS = ("none", "as learned", "mixture", "mixture with separators")
+# Where documents have several labels, there are so many times as many candidates as asked for: once
+# for each label that a document has in the mean, within these bounds.
+MIN_FACTOR, MAX_FACTOR = 2, 10
 N_LEARNED = 3  # weights and bias of a residual, and the separator
 FIGURES = ("accuracy", "macro_f1", "recall", *(name for name, _, _ in FREQUENCY_BANDS))
 

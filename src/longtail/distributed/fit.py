@@ -288,8 +288,5 @@ def _fit_counts(
         state = fit_double_sampling_blocks(*given)
     if isinstance(known, LabelSets):
         state = replace(state, label_form=known.form)
-    if isinstance(classifier, LongTailClassifier):
-        n_documents = sum(block.n_documents for block in blocks)
-        state = replace(state, n_fitted_documents=n_documents)
     classifier._adopt(state)
     return blocks

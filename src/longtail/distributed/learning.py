@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
-
 from longtail._labels import stack_sets
 from longtail.distributed.class_texts import read_names
 from longtail.distributed.documents import (
@@ -23,7 +21,7 @@ from longtail.distributed.scoring import read_index, read_pruning, read_scored, 
 from longtail.distributed.tasks import Run
 from longtail.scoring.linear import ClassResiduals, join_classes
 from longtail.sparse import Integers
-from longtail.training.config import FitConfig
+from longtail.training.config import FitConfig, candidate_factor
 from longtail.training.held_out import (
     HeldOutTest,
     check_residuals,
@@ -42,11 +40,11 @@ def draw(run: Run, blocks: list[Block], classes: str, config: FitConfig) -> Cont
     labels = stack_sets([block.load_labels() for block in blocks])
     named = read_result(classes).arrays.get("named")
     held_out, sample = draw_documents(labels, config, named)
+    factor = candidate_factor(labels.has_several, len(labels.class_ids), labels.n_documents)
     return Contents(
-        {"n_held_out": len(held_out), "several": labels.has_several},
+        {"n_held_out": len(held_out), "factor": factor},
         {
             "held_out": held_out,
-            "changed": np.unique(labels.gather(held_out).class_ids),
             "sample": sample,
             "sampled_documents": labels.document_ids[sample],
             "sampled_classes": labels.class_ids[sample],
@@ -119,21 +117,18 @@ def read_rows(paths: list[str], name: str) -> ClassResiduals:
     return join_classes([read_part(ClassResiduals, read_result(path), name) for path in paths])
 
 
-def mix_rows(
-    residuals: list[str], separators: list[str], mixture: Mixture, class_sizes: Integers
-) -> ClassResiduals:
+def mix_rows(paths: list[str], mixture: Mixture, class_sizes: Integers) -> ClassResiduals:
     """Put the rows of class shards together as the mixture has them.
 
-    Shard by shard, so that what was learned is never in memory as a whole beside the result. The
-    separators may be of other files than the residuals, of the same shards.
+    Shard by shard, so that what was learned is never in memory as a whole beside the result.
     """
     mixed, first = [], 0
-    for path, of_separators in zip(residuals, separators, strict=True):
+    for path in paths:
         rows = read_part(ClassResiduals, read_result(path), "residuals")
         last = first + len(rows.biases)
         apart = None
         if mixture.uses_separators:
-            apart = read_part(ClassResiduals, read_result(of_separators), "separators")
+            apart = read_part(ClassResiduals, read_result(path), "separators")
         mixed.append(mixture.scale(rows, apart, class_sizes[first:last]))
         first = last
     return join_classes(mixed)

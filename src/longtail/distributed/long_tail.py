@@ -39,13 +39,11 @@ from longtail.distributed.memory import Plan
 from longtail.distributed.results import read_flat_labels, read_part, read_result
 from longtail.distributed.scoring import (
     collapse,
-    index_changed,
     index_shard,
     mine_block,
     read_pruning,
     read_scored,
     read_shared,
-    search_others,
     solve_shard,
 )
 from longtail.distributed.stages import Stages
@@ -53,26 +51,15 @@ from longtail.sparse import offsets_from_lengths
 from longtail.training.calibration import Calibrator
 from longtail.training.config import FitConfig
 from longtail.training.long_tail import LongTailState, build_state, lacks_little
-from longtail.training.negatives import few_changed
 from longtail.training.self_check import SelfCheck
 
 
 @dataclass(frozen=True)
-class _Others:
-    """Files of a scorer and of the best classes without held-out documents that it found."""
-
-    scorer: str
-    best: list[str]
-
-
-@dataclass(frozen=True)
 class _Learned:
-    """Files of a scorer and of what was learned with it."""
+    """Files of an index and of what was learned with it."""
 
-    scorer: str
     index: list[str]
     residuals: list[str]
-    others: _Others | None
 
 
 def fit_long_tail_blocks(
@@ -111,12 +98,12 @@ def fit_long_tail_blocks(
     config = replace(config, n_jobs=None)  # tasks are told by who runs them
     names = None
     if texts is not None:
-        given = {"texts": texts, "classes": classes, "statistics": statistics}
-        names = stages.run_one("class texts", weigh_class_texts, "rows", **given)
+        named: dict[str, Any] = {"texts": texts, "classes": classes, "statistics": statistics}
+        names = stages.run_one("class texts", weigh_class_texts, "rows", **named)
     draws = stages.run_one("draws", draw, blocks=blocks, classes=classes, config=config)
-    several = read_result(draws).parameters["several"]
+    factor = read_result(draws).parameters["factor"]
     n_documents = sum(block.n_documents for block in blocks)
-    config = config.for_labels(several, n_documents, read_statistics(statistics).n_classes)
+    config = config.for_labels(factor, n_documents, read_statistics(statistics).n_classes)
     shared = stages.run_one(
         "shared weights",
         learn_shared_weights,
@@ -125,24 +112,21 @@ def fit_long_tail_blocks(
         draws=draws,
         config=config,
     )
-    calibrated, others, first_learned = shared, None, None
+    calibrated, learned = shared, None
     if read_result(draws).parameters["n_held_out"]:
         held: dict[str, Any] = {"blocks": blocks, "draws": draws}
         rest = stages.run_one("self-check", subtract_held_out, statistics=statistics, **held)
         held |= {"names": names, "config": config}
         shared = stages.run_one("self-check", check_scorer, statistics=rest, shared=shared, **held)
-        first_learned = _learn(
-            blocks, rest, shared, draws, True, None, config.separators, config, stages, plan
-        )
-        others = first_learned.others
+        given: dict[str, Any] = {"statistics": rest, "shared": shared}
+        given["scorer"] = stages.run_one("scorer", collapse, **given)
+        learned = _learn(blocks, given, draws, True, config.separators, config, stages, plan)
         calibrated = stages.run_one(
             "calibration",
             calibrate,
-            statistics=rest,
-            shared=shared,
-            scorer=first_learned.scorer,
-            index=first_learned.index,
-            residuals=first_learned.residuals,
+            index=learned.index,
+            residuals=learned.residuals,
+            **given,
             **held,
         )
     weights, _, check = read_shared(shared)
@@ -153,49 +137,45 @@ def fit_long_tail_blocks(
             read_part(SelfCheck, found, "check"),
             read_part(Calibrator, found, "calibrator"),
         )
+    given = {"statistics": statistics, "shared": shared}
+    given["scorer"] = stages.run_one("scorer", collapse, **given)
     held_out = read_result(draws).arrays["held_out"]
-    keeps = first_learned is not None and lacks_little(held_out, n_documents)
-    separators = check.kept_mixture.uses_separators and not keeps
-    learned = _learn(
-        blocks, statistics, shared, draws, False, others, separators, config, stages, plan
-    )
-    apart = first_learned.residuals if first_learned is not None and keeps else learned.residuals
-    scored = read_scored(statistics, shared, learned.scorer)
+    if learned is None or not lacks_little(held_out, n_documents):
+        separators = check.kept_mixture.uses_separators
+        learned = _learn(blocks, given, draws, False, separators, config, stages, plan)
+    scored = read_scored(**given)
     class_sizes = scored.profile.statistics.class_sizes
-    return build_state(
+    state = build_state(
         np.asarray(read_flat_labels(classes)),
         scored,
         weights,
-        mix_rows(learned.residuals, apart, check.kept_mixture, class_sizes),
+        mix_rows(learned.residuals, check.kept_mixture, class_sizes),
         check,
         calibrator,
-        read_pruning(learned.scorer),
+        read_pruning(given["scorer"]),
         stages.n_jobs,
         None if names is None else read_names(names),
     )
+    return replace(state, n_fitted_documents=n_documents, candidate_factor=factor)
 
 
 def _learn(
     blocks: list[Block],
-    statistics: str,
-    shared: str,
+    given: dict[str, Any],
     draws: str,
     held_out: bool,
-    others: _Others | None,
     separators: bool,
     config: FitConfig,
     stages: Stages,
     plan: Plan,
 ) -> _Learned:
-    """Build a scorer and its index, mine every block, and learn the rows of every class shard.
+    """Build the index, mine every block, and learn the rows of every class shard.
 
-    `held_out` says that the statistics lack the held-out documents; `others` are the best classes
-    without any, found before; `separators` says whether these are learned beside residuals.
+    `given` are the files of statistics, shared weights and scorer. `held_out` says that the
+    statistics lack the held-out documents, `separators` whether these are learned beside residuals.
     """
-    sums = read_statistics(statistics)
+    sums = read_statistics(given["statistics"])
     n_mined = cap_candidates(config.n_mined, sums.n_classes)
-    given: dict[str, Any] = {"statistics": statistics, "shared": shared}
-    given["scorer"] = stages.run_one("scorer", collapse, **given)
     bounds = _divide(np.diff(sums.indptr), plan.count_index_shards(sums), n_mined + 1)
     index = stages.run(
         [
@@ -203,20 +183,6 @@ def _learn(
             for first, last in itertools.pairwise(bounds)
         ]
     )
-    if held_out and few_changed(read_result(draws).arrays["changed"], sums.n_classes):
-        best = stages.run(
-            [
-                stages.task(
-                    "mining", f"others-{i}", search_others,
-                    block=block, index=index, draws=draws, config=config, **given,
-                )
-                for i, block in enumerate(blocks)
-            ]
-        )  # fmt: skip
-        others = _Others(given["scorer"], best)
-    apart = None
-    if others is not None:
-        apart = stages.run_one("index", index_changed, "changed", draws=draws, **given)
     starts = offsets_from_lengths(np.array([block.n_documents for block in blocks])).tolist()
     n_shards = plan.count_residual_shards(_count_entries(blocks), starts[-1], n_mined)
     shards = _divide(sums.class_sizes, n_shards, 1)
@@ -230,7 +196,6 @@ def _learn(
                 index=index,
                 shards=shards,
                 unused=(draws, starts[i]) if held_out else None,
-                others=others and (others.best[i], draws, apart, others.scorer),
                 separators=separators,
                 config=config,
                 **given,
@@ -246,7 +211,7 @@ def _learn(
                 solve_shard,
                 blocks=blocks,
                 mined=mined,
-                shared=shared,
+                shared=given["shared"],
                 shards=shards,
                 shard=shard,
                 without=draws if held_out else None,
@@ -256,7 +221,7 @@ def _learn(
             for shard in range(len(shards) - 1)
         ]
     )
-    return _Learned(given["scorer"], index, residuals, others)
+    return _Learned(index, residuals)
 
 
 def _count_entries(blocks: list[Block]) -> int:

@@ -27,7 +27,6 @@ from longtail.store.container import read_checksum
 from longtail.store.files import sync_folder, temporary_path
 from longtail.teaching import load
 from longtail.training.calibration import choose_set_sizes
-from longtail.training.config import count_candidates
 
 FORMATS = ("jsonl", "parquet")
 _STAGE = "predicting"
@@ -147,7 +146,7 @@ def _rank(model: Any, classifier: Any, chunk: Chunk, k: int | None) -> Rows:
     calibrated = knows_probabilities(model)
     is_set = k is None and getattr(classifier, "multilabel_", False)
     if is_set:
-        candidates = count_candidates(classifier.candidates, classifier.state_.several)
+        candidates = classifier.state_.candidate_factor * classifier.candidates
         k = cap_candidates(candidates, len(classifier.classes_))
     rank = model.predict_proba_topk if calibrated else model.predict_topk
     ranking = rank(chunk.content, k or 1)

@@ -35,9 +35,9 @@ from longtail.scoring.weighting import (
 from longtail.sparse import CountMatrix, gather_rows, offsets_from_lengths
 from longtail.statistics.corpus import Corpus
 from longtail.training.config import FitConfig
-from longtail.training.negatives import BestOthers, ChangedClasses, MinedPairs
+from longtail.training.negatives import MinedPairs
 from longtail.training.residuals import is_hard, solve_residuals
-from longtail.training.scored_classes import ScoredClasses, find_others, mine_all, mined_log_odds
+from longtail.training.scored_classes import ScoredClasses, mine_all, mined_log_odds
 from longtail.training.self_check import SelfCheck
 from longtail.training.separators import draw_negatives, solve_separators
 from longtail.training.shared_weights import SharedWeights
@@ -71,43 +71,6 @@ def index_shard(
     return Contents({"bounds": list(bounds)}).add("index", index)
 
 
-def index_changed(run: Run, statistics: str, shared: str, scorer: str, draws: str) -> Contents:
-    """Build the inverted index of the classes that have held-out documents."""
-    scored = read_scored(statistics, shared, scorer)
-    changed = scored.scorer.gather_classes(read_result(draws).arrays["changed"])
-    n_terms, n_classes = scored.profile.statistics.n_terms, scored.n_classes
-    index = build_index(changed, n_terms, run.n_jobs, n_of_all=n_classes)
-    return Contents().add("index", index)
-
-
-def search_others(
-    run: Run,
-    block: Block,
-    statistics: str,
-    shared: str,
-    scorer: str,
-    index: list[str],
-    draws: str,
-    config: FitConfig,
-) -> Contents:
-    """Find the best classes of a block that have no held-out documents: mined again as they are."""
-    config = replace(config, n_jobs=run.n_jobs)
-    scored = read_scored(statistics, shared, scorer)
-    learned, corpus, _ = read_shared(shared)
-    documents = weight_documents(block.load(), corpus.idf * learned.term_weights, run.n_jobs)
-    changed = read_result(draws).arrays["changed"]
-    others = find_others(
-        documents,
-        block.load_labels(),
-        scored,
-        read_index(index),
-        changed,
-        read_pruning(scorer),
-        config,
-    )
-    return Contents({}, {"best_others": others.classes})
-
-
 def mine_block(
     run: Run,
     block: Block,
@@ -117,35 +80,19 @@ def mine_block(
     index: list[str],
     shards: list[int],
     unused: Any,
-    others: Any,
     separators: bool,
     config: FitConfig,
 ) -> Contents:
     """Mine the hard negatives of a block, and say which class shards learn from which rows.
 
     `unused` names a file of document ids that no class learns from, and the id of the block's first
-    document; None for none. `others` names the best classes without held-out documents, the draw of
-    these, the index of the other classes, and the scorer whose pruning found the best; None where
-    all classes are searched. `separators` says whether classes learn these as well.
+    document; None for none. `separators` says whether classes learn these as well.
     """
     config = replace(config, n_jobs=run.n_jobs)
     scored, labels = read_scored(statistics, shared, scorer), block.load_labels()
     learned, corpus, _ = read_shared(shared)
     documents = weight_documents(block.load(), corpus.idf * learned.term_weights, run.n_jobs)
-    pruning = read_pruning(scorer)
-    whole = read_index(index)
-    searched: AnyIndex | ChangedClasses = whole
-    if others is not None:
-        best, draws, apart, pruned_by = others
-        changed = read_result(draws).arrays["changed"]
-        found = read_result(best).arrays["best_others"]
-        searched = ChangedClasses(
-            BestOthers(changed, found, read_pruning(pruned_by)),
-            scored.scorer.gather_classes(changed),
-            _read_shard(apart),
-            whole,
-        )
-    mined = mine_all(documents, labels, scored, searched, pruning, config)
+    mined = mine_all(documents, labels, scored, read_index(index), read_pruning(scorer), config)
     log_odds = mined_log_odds(documents, mined, scored, config)
     used = np.ones(labels.n_documents, np.bool_)
     if unused is not None:

@@ -188,7 +188,8 @@ class LongTailClassifier(_LongTailChecks):
         Weight of the loss of each hard negative when the residuals are learned.
     multilabel : bool or "auto", default="auto"
         Whether documents have label sets; "auto" decides by the shape of y: a list of lists or an
-        indicator matrix holds sets. With several labels, twice as many candidates are looked at.
+        indicator matrix holds sets. With several labels there are 2 to 10 times as many
+        candidates: as many times as a document has labels in the mean.
     calibrate : bool, default=True
         Whether documents are held out to calibrate probabilities, which takes about a third of
         `fit`. Without it probabilities are the softmax of the scores, and no threshold is known.

@@ -151,27 +151,8 @@ class IndexShards:
 AnyIndex = InvertedIndex | IndexShards
 
 
-def pass_over(index: AnyIndex, class_ids: Integers) -> AnyIndex:
-    """Return the index with the given classes, ascending, as its tombstones."""
-    if isinstance(index, InvertedIndex):
-        return replace(index, tombstones=class_ids)
-    bounds = np.searchsorted(class_ids, index.bounds)
-
-    def open_shard(shard: int) -> InvertedIndex:
-        inside = class_ids[bounds[shard] : bounds[shard + 1]] - index.bounds[shard]
-        return replace(index.open(shard), tombstones=inside)
-
-    return IndexShards(index.bounds, open_shard)
-
-
-def build_index(
-    scorer: LinearScorer, n_terms: int, n_jobs: int | None = None, *, n_of_all: int | None = None
-) -> InvertedIndex:
-    """Turn a linear scorer into an inverted index.
-
-    Where the classes are some of `n_of_all` that are searched as well, ids have the type of those:
-    the search is compiled for each type by itself.
-    """
+def build_index(scorer: LinearScorer, n_terms: int, n_jobs: int | None = None) -> InvertedIndex:
+    """Turn a linear scorer into an inverted index."""
     n_classes = len(scorer.biases)
     frequencies = count_terms(scorer.indices, n_terms)
     is_dense = frequencies > DENSE_SHARE * n_classes
@@ -188,7 +169,7 @@ def build_index(
     )
     postings = Postings(
         indptr.copy(),
-        np.empty(indptr[-1], _posting_dtype(n_of_all or n_classes)),
+        np.empty(indptr[-1], _posting_dtype(n_classes)),
         np.empty(indptr[-1], np.uint16),
         np.zeros((int(np.count_nonzero(is_dense)), n_classes), np.uint8),
     )

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from longtail.results import Threshold, TopK
 from longtail.serve.served_model import Snapshot
 from longtail.training.calibration import choose_set_sizes
-from longtail.training.config import count_candidates
 
 MOST_CANDIDATES = 100
 LONGEST_TEXT = 200  # characters of the text of a class in a list
@@ -62,9 +61,7 @@ class Prediction:
 def predict(snapshot: Snapshot, texts: list[str]) -> list[Prediction]:
     """Return all candidates of each text."""
     model = snapshot.model
-    n_candidates = min(MOST_CANDIDATES, len(snapshot.classes))
-    searched = getattr(model.classifier_, "candidates", n_candidates)
-    n_candidates = min(n_candidates, count_candidates(searched, snapshot.is_multilabel))
+    n_candidates = snapshot.n_candidates
     if snapshot.has_probabilities:
         top = model.predict_proba_topk(texts, n_candidates)
     else:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from longtail._caching import cached_property
+from longtail._validation import cap_candidates
 from longtail.estimators.text import TextClassifier
 from longtail.exceptions import ModelFileError
 from longtail.results import Health, Threshold
@@ -53,6 +54,13 @@ class Snapshot:
         self.is_multilabel = bool(getattr(model.classifier_, "multilabel_", False))
         self.has_probabilities = hasattr(model, "predict_proba_topk")
         self._before = None if before is None else vars(before).get("names")
+
+    @property
+    def n_candidates(self) -> int:
+        """How many classes are found for a text."""
+        classifier = self.model.classifier_
+        factor = getattr(classifier.state_, "candidate_factor", 1)
+        return cap_candidates(factor * classifier.candidates, len(self.classes))
 
     @property
     def text_columns(self) -> tuple[str, ...]:

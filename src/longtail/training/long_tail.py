@@ -47,14 +47,13 @@ from longtail.sparse import CountMatrix, Floats, Integers, count_terms, gather_r
 from longtail.statistics.classes import ClassStatistics
 from longtail.statistics.corpus import Corpus
 from longtail.training.calibration import Calibrator
-from longtail.training.config import FitConfig
+from longtail.training.config import FitConfig, candidate_factor
 from longtail.training.held_out import HeldOutTest, check_residuals, check_scorers, find_candidates
 from longtail.training.memory import DocumentMemory
-from longtail.training.negatives import BestOthers, few_changed
 from longtail.training.sampling import draw_labels, hold_out
 from longtail.training.scored_classes import (
+    LearnedRows,
     ScoredClasses,
-    find_others,
     learn_rows,
     mine_all,
     sum_documents,
@@ -64,7 +63,7 @@ from longtail.training.shared_weights import SampledLabels, SharedWeights, fit_s
 
 _LOGGER = logging.getLogger("longtail")
 
-# Of the documents: with fewer held out, separators are not learned a second time with them.
+# Of the documents: with fewer held out, residuals and separators are not learned a second time.
 MAX_LACKING = 0.05
 
 
@@ -104,6 +103,8 @@ class LongTailState:
         Whether a document may have several labels, and in which form `predict` gives them.
     n_fitted_documents : int
         Documents of the last fit; the statistics count a document once for each of its labels.
+    candidate_factor : int
+        How many times as many candidates a document has as the estimator asks for.
     scorer : LinearScorer
         Statistics and weights collapsed into one number for each (class, term), without names.
     index : InvertedIndex
@@ -128,6 +129,7 @@ class LongTailState:
     check: SelfCheck = field(default_factory=SelfCheck)
     label_form: LabelForm = field(default_factory=LabelForm)
     n_fitted_documents: int = 0
+    candidate_factor: int = 1
     delta: DeltaSegment | None = None
     names: ClassNames | None = None
     memory: DocumentMemory | None = None
@@ -274,7 +276,8 @@ def learn_state(
         When the fit began, by `time.monotonic`; now where it is left out.
     """
     start = time.monotonic() if start is None else start
-    config = config.for_labels(labels.has_several, labels.n_documents, statistics.n_classes)
+    factor = candidate_factor(labels.has_several, len(labels.class_ids), labels.n_documents)
+    config = config.for_labels(factor, labels.n_documents, statistics.n_classes)
     n_jobs = config.n_jobs
     corpus = statistics.corpus
     if isinstance(names, tuple):
@@ -295,8 +298,7 @@ def learn_state(
         left_out = "calibration" if config.residuals else "calibration and residuals"
         _LOGGER.warning("time_budget=%s: no time for %s", config.time_budget, left_out)
     check, calibrator = SelfCheck(), Calibrator.identity(marginal=config.several)
-    others: BestOthers | None = None
-    separators: ClassResiduals | None = None
+    learned: LearnedRows | None = None
     if len(held_out) and config.calibrate:
         on_stage("self-check", 0, 0)
         # Sums are exact: what is subtracted can be added again, so that statistics, scorer and
@@ -310,44 +312,37 @@ def learn_state(
         )
         shared, check = check_scorers(test, shared)
         on_stage("calibration", 0, 0)
-        check, calibrator, others, separators = _calibrate(
-            test, counts, labels, held_out, shared, check
-        )
+        check, calibrator, learned = _calibrate(test, counts, labels, held_out, shared, check)
         statistics = statistics + apart
         del apart, test
         release_memory()
-    on_stage("mining", 0, 0)
     pruning = QueryPruning.of(statistics, check.postings_per_class)
-    documents = weight_for_residuals(
-        counts, corpus.idf, shared.term_weights, config.several, n_jobs
-    )
     scored = ScoredClasses.of(statistics, corpus, shared, n_jobs)
-    index = scored.build_index(n_jobs)
-    searched = index if others is None else scored.index_changed(others, index)
-    mined = mine_all(documents, labels, scored, searched, pruning, config)
-    del index, searched, others
-    release_memory()
-    on_stage("residuals", 0, 0)
     mixture = check.kept_mixture
-    learned = learn_rows(
-        documents,
-        mined,
-        scored,
-        config,
-        separators=mixture.uses_separators and separators is None,
-    )
-    del documents, mined
-    residuals = mixture.scale(
-        learned.residuals,
-        learned.separators if separators is None else separators,
-        statistics.class_sizes,
-    )
-    del learned, separators
+    if learned is None:
+        on_stage("mining", 0, 0)
+        documents = weight_for_residuals(
+            counts, corpus.idf, shared.term_weights, config.several, n_jobs
+        )
+        index = scored.build_index(n_jobs)
+        mined = mine_all(documents, labels, scored, index, pruning, config)
+        del index
+        release_memory()
+        on_stage("residuals", 0, 0)
+        learned = learn_rows(documents, mined, scored, config, separators=mixture.uses_separators)
+        del documents, mined
+    residuals = mixture.scale(learned.residuals, learned.separators, statistics.class_sizes)
+    del learned
     on_stage("index", 0, 0)
     state = build_state(
         labels.classes, scored, shared, residuals, check, calibrator, pruning, n_jobs, names
     )
-    return replace(state, label_form=labels.form, n_fitted_documents=labels.n_documents)
+    return replace(
+        state,
+        label_form=labels.form,
+        n_fitted_documents=labels.n_documents,
+        candidate_factor=factor,
+    )
 
 
 def draw_documents(
@@ -429,11 +424,10 @@ def _calibrate(
     held_out: Integers,
     shared: SharedWeights,
     check: SelfCheck,
-) -> tuple[SelfCheck, Calibrator, BestOthers | None, ClassResiduals | None]:
-    """Learn residuals without the held-out documents; then how much they count, and calibrate.
+) -> tuple[SelfCheck, Calibrator, LearnedRows | None]:
+    """Learn rows without the held-out documents; then how much they count, and calibrate.
 
-    Returns also what need not be mined again with these documents, where that is most of it, and
-    the separators, where few documents were held out.
+    Returns also these rows, where so few documents were held out that they can stay.
     """
     config, n_jobs = test.config, test.config.n_jobs
     pruning = QueryPruning.of(test.statistics, check.postings_per_class)
@@ -443,12 +437,7 @@ def _calibrate(
     documents = weight_for_residuals(
         counts, test.corpus.idf, shared.term_weights, config.several, n_jobs
     )
-    changed, others = np.unique(test.labels.class_ids), None
-    if few_changed(changed, scored.n_classes):
-        others = find_others(documents, labels, scored, index, changed, pruning, config)
-    searched = index if others is None else scored.index_changed(others, index)
-    mined = mine_all(documents, labels, scored, searched, pruning, config)
-    del searched
+    mined = mine_all(documents, labels, scored, index, pruning, config)
     del index
     learned = learn_rows(
         documents, mined, scored, config, separators=config.separators, without=held_out
@@ -456,10 +445,9 @@ def _calibrate(
     del documents, mined
     release_memory()
     found = check_residuals(test, candidates, shared, scored.scorer, learned, check)
-    kept = learned.separators if lacks_little(held_out, labels.n_documents) else None
-    return *found, others, kept
+    return *found, learned if lacks_little(held_out, labels.n_documents) else None
 
 
 def lacks_little(held_out: Integers, n_documents: int) -> bool:
-    """Return whether separators learned without the held-out documents are as good as with them."""
+    """Return whether rows learned without the held-out documents are as good as with them."""
     return len(held_out) < MAX_LACKING * n_documents

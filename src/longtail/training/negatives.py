@@ -16,17 +16,14 @@ from numpy.typing import NDArray
 from longtail._caching import cached_property
 from longtail._labels import LabelSets
 from longtail._progress import advance
-from longtail.retrieval.index import AnyIndex, InvertedIndex
+from longtail.retrieval.index import AnyIndex
 from longtail.retrieval.pruning import QueryPruning
-from longtail.retrieval.search import rank_topk, search
-from longtail.scoring.linear import LinearScorer, score_pairs
+from longtail.retrieval.search import search
+from longtail.scoring.linear import LinearScorer
 from longtail.scoring.weighting import WeightedDocuments
 from longtail.sparse import Floats, Integers, gather_rows, index_dtype
 
 MINING_BLOCK = 8_192  # documents; the scores of their negatives are not kept
-
-# Of all classes, to be searched apart: at one in eight a second mining takes half of the first.
-MAX_CHANGED = 1 / 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,116 +147,16 @@ class MinedPairs:
         return are_negatives
 
 
-@dataclass(frozen=True, eq=False)
-class BestOthers:
-    """The best classes of each document but for some that are going to change.
-
-    A fit mines twice, without its held-out documents and with them; the scores of classes that have
-    none of these are the same bits both times, so they are searched once.
-
-    Attributes
-    ----------
-    changed : ndarray of shape (n_changed,), int64
-        Ids of the classes that change, ascending.
-    classes : ndarray of shape (n_documents, q)
-        The highest-scored other classes of each document, outside its label set.
-    pruning : QueryPruning
-        Which terms of a document they were found by.
-    """
-
-    changed: Integers
-    classes: NDArray[Any]
-    pruning: QueryPruning
-
-
-@dataclass(frozen=True, eq=False)
-class ChangedClasses:
-    """The classes that changed since the best others were found, to be searched by themselves.
-
-    Attributes
-    ----------
-    others : BestOthers
-        The best of all other classes.
-    scorer : LinearScorer
-        Of the changed classes.
-    index : InvertedIndex
-        Of that scorer.
-    all_classes : InvertedIndex or IndexShards
-        Of all classes, for documents that search with other terms than before.
-    """
-
-    others: BestOthers
-    scorer: LinearScorer
-    index: InvertedIndex
-    all_classes: AnyIndex
-
-    def mine(
-        self,
-        documents: WeightedDocuments,
-        document_ids: Integers,
-        labels: LabelSets,
-        scorer: LinearScorer,
-        pruning: QueryPruning,
-        n_negatives: int,
-        n_jobs: int | None = None,
-    ) -> NDArray[Any]:
-        """Return what `mine_hard_negatives` returns with the index of all classes."""
-        pruned = pruning.prune(documents, document_ids, n_jobs)
-        before = self.others.pruning.prune(documents, document_ids, n_jobs)
-        again = np.flatnonzero(_differ(pruned, before, document_ids))
-        changed, others = self.others.changed, self.others.classes[document_ids]
-        found, scores = search(
-            pruned,
-            self.scorer,
-            self.index,
-            min(n_negatives, len(changed)),
-            document_ids=document_ids,
-            labels=labels.gather_classes(changed),
-            n_jobs=n_jobs,
-        )
-        of_others = score_pairs(pruned, others, scorer, n_jobs, document_ids=document_ids)
-        classes = np.hstack([others, np.append(changed, -1)[found].astype(others.dtype)])
-        best, _ = rank_topk(classes, np.hstack([of_others, scores]), n_negatives, n_jobs)
-        best[again], _ = search(
-            pruned,
-            scorer,
-            self.all_classes,
-            n_negatives,
-            document_ids=document_ids[again],
-            labels=labels.gather(again),
-            n_jobs=n_jobs,
-        )
-        return best
-
-
-def _differ(
-    first: WeightedDocuments, second: WeightedDocuments, document_ids: Integers
-) -> NDArray[np.bool_]:
-    """Return which of some documents have other weights in one than in the other."""
-    _, entries = gather_rows(first.rows.indptr, document_ids)
-    differ = np.concatenate([[0], np.cumsum(first.weights[entries] != second.weights[entries])])
-    ends = np.cumsum(np.diff(first.rows.indptr)[document_ids])
-    return np.asarray(np.diff(differ[ends], prepend=0) > 0)
-
-
-def few_changed(ids: Integers, n_classes: int) -> bool:
-    """Return whether it pays to search the changed classes apart from all others."""
-    return len(ids) <= MAX_CHANGED * n_classes
-
-
 def mine_pairs(
     documents: WeightedDocuments,
     labels: LabelSets,
     scorer: LinearScorer,
-    index: AnyIndex | ChangedClasses,
+    index: AnyIndex,
     pruning: QueryPruning,
     n_negatives: int,
     n_jobs: int | None = None,
 ) -> MinedPairs:
-    """Mine the negatives of all documents; parameters as in `mine_hard_negatives`.
-
-    With the changed classes alone, and the best of all others, the same pairs are found.
-    """
+    """Mine the negatives of all documents; parameters as in `mine_hard_negatives`."""
     n_classes = len(scorer.biases)
     n_negatives = min(n_negatives, n_classes - 1)
     n_pairs = len(labels.class_ids) + n_negatives * labels.n_documents
@@ -268,12 +165,9 @@ def mine_pairs(
         block = slice(start, min(start + MINING_BLOCK, labels.n_documents))
         sliced = pairs.slice_documents(block)
         document_ids = np.arange(block.start, block.stop)
-        given = documents, document_ids, sliced.labels, scorer
-        if isinstance(index, ChangedClasses):
-            advance("mining", block.start, labels.n_documents)
-            mined = index.mine(*given, pruning, n_negatives, n_jobs)
-        else:
-            mined = mine_hard_negatives(*given, index, pruning, n_negatives, n_jobs)
+        mined = mine_hard_negatives(
+            documents, document_ids, sliced.labels, scorer, index, pruning, n_negatives, n_jobs
+        )
         sliced.classes[sliced.label_positions] = sliced.labels.class_ids
         sliced.classes[sliced._are_negatives] = mined.ravel()
     return pairs

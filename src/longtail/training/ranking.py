@@ -8,7 +8,6 @@ from longtail._validation import cap_candidates
 from longtail.retrieval.delta import search_segments
 from longtail.retrieval.single import rank_one
 from longtail.sparse import CountMatrix, Floats, Integers
-from longtail.training.config import count_candidates
 from longtail.training.long_tail import LongTailState
 
 
@@ -37,9 +36,7 @@ def rank_documents(
     scores : ndarray of shape (n_documents, k), float64
         Their scores.
     """
-    n_candidates = cap_candidates(
-        count_candidates(candidates, state.several), len(state.all_classes)
-    )
+    n_candidates = cap_candidates(state.candidate_factor * candidates, len(state.all_classes))
     k = min(k, n_candidates)
     if counts.n_documents == 1 and state.delta is None:
         found = rank_one(

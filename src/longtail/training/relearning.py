@@ -163,7 +163,7 @@ def _learn_stale(
     n_jobs = config.n_jobs
     documents = state.weigh(counts, n_jobs)
     n_classes = len(state.classes)
-    config = config.for_labels(state.several, labels.n_documents, n_classes)
+    config = config.for_labels(state.candidate_factor, labels.n_documents, n_classes)
     # As in a fit: mined by the scorer that knows nothing of the mixture.
     ranking = ScoredClasses(state.profile(), state.ranking_weights, state.scorer)
     scored = ranking.reweight(state.feature_weights, n_jobs)

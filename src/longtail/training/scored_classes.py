@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from longtail._labels import LabelSets
 from longtail._validation import cap_candidates
-from longtail.retrieval.index import AnyIndex, InvertedIndex, build_index, pass_over
+from longtail.retrieval.index import AnyIndex, InvertedIndex, build_index
 from longtail.retrieval.pruning import QueryPruning
 from longtail.scoring.features import leave_one_out_scores
 from longtail.scoring.linear import ClassResiduals, LinearScorer, build_scorer, score_pairs
@@ -23,11 +23,8 @@ from longtail.statistics.classes import ClassStatistics
 from longtail.statistics.corpus import Corpus
 from longtail.training.config import FitConfig
 from longtail.training.negatives import (
-    BestOthers,
-    ChangedClasses,
     MinedPairs,
     draw_random_negatives,
-    mine_hard_negatives,
     mine_pairs,
 )
 from longtail.training.residuals import batch_log_odds, solve_residuals
@@ -68,19 +65,12 @@ class ScoredClasses:
         """Return the scorer term by term."""
         return build_index(self.scorer, self.profile.statistics.n_terms, n_jobs)
 
-    def index_changed(self, others: BestOthers, index: AnyIndex) -> ChangedClasses:
-        """Return the changed classes term by term; `index` is of all classes."""
-        changed = self.scorer.gather_classes(others.changed)
-        n_terms = self.profile.statistics.n_terms
-        apart = build_index(changed, n_terms, n_of_all=self.n_classes)
-        return ChangedClasses(others, changed, apart, index)
-
 
 def mine_all(
     documents: WeightedDocuments,
     labels: LabelSets,
     scored: ScoredClasses,
-    index: AnyIndex | ChangedClasses,
+    index: AnyIndex,
     pruning: QueryPruning,
     config: FitConfig,
 ) -> MinedPairs:
@@ -98,29 +88,6 @@ def mine_all(
         negatives = draw_random_negatives(labels, mined.n_negatives, config.seed)
         return mined.with_negatives(negatives)
     return mined
-
-
-def find_others(
-    documents: WeightedDocuments,
-    labels: LabelSets,
-    scored: ScoredClasses,
-    index: AnyIndex,
-    changed: Integers,
-    pruning: QueryPruning,
-    config: FitConfig,
-) -> BestOthers:
-    """Find every document's best classes outside its label set, but for the changed ones."""
-    best = mine_hard_negatives(
-        documents,
-        np.arange(labels.n_documents),
-        labels,
-        scored.scorer,
-        pass_over(index, changed),
-        pruning,
-        cap_candidates(config.n_mined, scored.n_classes),
-        config.n_jobs,
-    )
-    return BestOthers(changed, best, pruning)
 
 
 @dataclass(frozen=True, eq=False)
