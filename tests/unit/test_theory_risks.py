@@ -5,9 +5,10 @@ import math
 import numpy as np
 import pytest
 
-from longtail import DoubleSamplingClassifier, metrics, theory
-from longtail.scoring.paper import FEATURE_NAMES, pair_features
-from longtail.theory import risks
+from longtail import DoubleSamplingClassifier, metrics
+from longtail.paper import theory
+from longtail.paper.features import FEATURE_NAMES, pair_features
+from longtail.paper.theory import risks
 
 
 @pytest.fixture(scope="module")

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from longtail import metrics, theory
-from longtail.scoring.paper import pair_features
+from longtail import metrics
+from longtail.paper import theory
+from longtail.paper.features import pair_features
 from longtail.statistics.classes import ClassStatistics
 
 # Figure 1 of the paper: (document, first class, second class, label), all counted from 1.

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils import check_random_state
 
-from longtail.theory.graph import FractionalCover
+from longtail.paper.theory.graph import FractionalCover
 
 FloatArray = npt.NDArray[np.float64]
 

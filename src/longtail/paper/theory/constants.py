@@ -77,7 +77,7 @@ def sampling_constants(
       Right for a sampler that first draws a class with probability π_y / π and then a document of
       it.
     - ``"retention"`` (the default): each document of class y is kept with probability π_y, as
-      Algorithm 1 and ``longtail.training.sampling`` do, so q_y = η_y π_y / Z with
+      Algorithm 1 and ``longtail.paper.sampling`` do, so q_y = η_y π_y / Z with
       Z = Σ η_z π_z. The proportions cancel in η_y / q_y: α = Z / min π_y. All that is estimated is
       Z, and its error is multiplied by β = max 1 / π_y. If π_y is the same for all classes, α is 1
       and the proved factors are 0.

@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 from longtail._kernels import pairwise as pair_kernels
 from longtail._kernels import paper as feature_kernels
 from longtail._kernels.types import Block, Differences, DifferenceScratch, LossSums
+from longtail._newton import Objective, minimise
 from longtail._parallel import parallel_for
 from longtail._validation import check_positive
+from longtail.paper.features import FEATURES, as_paper_classes
+from longtail.paper.sampling import PairSample
 from longtail.scoring.features import group_by_class
-from longtail.scoring.paper import FEATURES, as_paper_classes
 from longtail.sparse import CountMatrix, Floats
 from longtail.statistics.classes import ClassStatistics
-from longtail.training.newton import Objective, minimise
-from longtail.training.sampling import PairSample
 
 PAIR_CHUNK = 1 << 14  # pairs summed up by themselves; fixed, so that sums are the same bits
 

@@ -16,9 +16,9 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
-from longtail.scoring.paper import FEATURE_NAMES, pair_features
-from longtail.sparse import CountMatrix
-from longtail.theory.bounds import (
+from longtail.paper.features import FEATURE_NAMES, pair_features
+from longtail.paper.sampling import PairSample, retention_probabilities
+from longtail.paper.theory.bounds import (
     Bound,
     SampleSizes,
     check_delta,
@@ -26,17 +26,17 @@ from longtail.theory.bounds import (
     theorem_2a,
     theorem_2b,
 )
-from longtail.theory.complexity import (
+from longtail.paper.theory.complexity import (
     check_margin,
     linear_complexity_bound,
     ramp_loss,
     zero_one_complexity_bound,
 )
-from longtail.theory.constants import Form, sampling_constants
-from longtail.training.sampling import PairSample, retention_probabilities
+from longtail.paper.theory.constants import Form, sampling_constants
+from longtail.sparse import CountMatrix
 
 if TYPE_CHECKING:
-    from longtail.estimators.double_sampling import DoubleSamplingClassifier
+    from longtail.paper.estimator import DoubleSamplingClassifier
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -165,7 +165,8 @@ def risk_bound(
 
     Examples
     --------
-    >>> from longtail import DoubleSamplingClassifier, theory
+    >>> from longtail import DoubleSamplingClassifier
+    >>> from longtail.paper import theory
     >>> X, y = theory.make_problem(4).draw(400, np.random.default_rng(0))
     >>> classifier = DoubleSamplingClassifier(examples_per_class=50, random_state=0).fit(X, y)
     >>> list(theory.risk_bound(classifier, X, y).terms)

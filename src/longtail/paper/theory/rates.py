@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from longtail.scoring.paper import FEATURE_NAMES
+from longtail.paper.features import FEATURE_NAMES
 
 FloatArray = npt.NDArray[np.float64]
 

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from longtail.scoring.paper import pair_features
+from longtail.paper.features import pair_features
 from longtail.statistics.classes import ClassStatistics
 
 FloatArray = npt.NDArray[np.float64]

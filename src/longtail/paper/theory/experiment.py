@@ -20,15 +20,15 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from longtail.scoring.paper import FEATURE_NAMES, pair_features
+from longtail.paper.features import FEATURE_NAMES, pair_features
+from longtail.paper.pairwise import fit_pairwise_scorer, pair_differences
+from longtail.paper.sampling import PairSample, draw_pairs, retention_probabilities
+from longtail.paper.theory.bounds import SampleSizes, check_delta, theorem_2a, theorem_2b
+from longtail.paper.theory.complexity import loss_variance, zero_one_complexity_bound
+from longtail.paper.theory.constants import sampling_constants
+from longtail.paper.theory.rates import ConsistencyResult, ConsistencyRun
+from longtail.paper.theory.synthetic import SyntheticProblem, make_problem
 from longtail.statistics.classes import ClassStatistics
-from longtail.theory.bounds import SampleSizes, check_delta, theorem_2a, theorem_2b
-from longtail.theory.complexity import loss_variance, zero_one_complexity_bound
-from longtail.theory.constants import sampling_constants
-from longtail.theory.rates import ConsistencyResult, ConsistencyRun
-from longtail.theory.synthetic import SyntheticProblem, make_problem
-from longtail.training.pairwise import fit_pairwise_scorer, pair_differences
-from longtail.training.sampling import PairSample, draw_pairs, retention_probabilities
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]

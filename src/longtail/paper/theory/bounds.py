@@ -1,7 +1,7 @@
 """The generalisation bounds: Theorem 1 and both inequalities of Theorem 2.
 
 In come risks, a complexity and the sizes m, M, κ, K; out comes a ``Bound``, term by term. Nothing
-here looks at a model or at documents: ``longtail.theory.risks`` does, and calls this room.
+here looks at a model or at documents: ``longtail.paper.theory.risks`` does.
 
 ``corrected=False`` gives Theorem 2 as it is printed. ``corrected=True`` gives what its proof shows;
 the two differ in the terms that pay for the class proportions being estimated, and in the last term
@@ -17,7 +17,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from longtail.theory.constants import SamplingConstants
+from longtail.paper.theory.constants import SamplingConstants
 
 
 @dataclass(frozen=True)
