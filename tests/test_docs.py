@@ -142,6 +142,12 @@ def test_links_lead_somewhere(page):
         assert (page.parent / target).exists(), target
 
 
+def has_test(path, name):
+    """Tell whether a file, below `tests` unless it says `bench`, has a test of this name."""
+    folder = ROOT if path.startswith("bench/") else ROOT / "tests"
+    return re.search(rf"^def {name}\(", (folder / path).read_text(), re.MULTILINE)
+
+
 def test_tests_that_hold_promises_exist():
     page = (ROOT / "docs" / "security.md").read_text()
     rows = [line.split("|")[2] for line in page.splitlines() if "::test_" in line]
@@ -150,8 +156,48 @@ def test_tests_that_hold_promises_exist():
         path = None
         for name in re.findall(r"`([^`]+)`", row):
             path = name.split("::")[0] if "::" in name else path
-            test = name.split("::")[-1]
-            assert re.search(rf"def {test}\(", (ROOT / "tests" / path).read_text()), name
+            assert has_test(path, name.split("::")[-1]), name
+
+
+def rows_of_the_paper():
+    """Return item, functions, tests and commands of each row of the page that leads to the code."""
+    page = (ROOT / "docs" / "paper-to-code.md").read_text()
+    rows = [
+        re.split(r" ?(?<!\\)\| ?", line)[1:-1] for line in page.splitlines() if line[:2] == "| "
+    ]
+    rows = [row for row in rows if row[0] != "paper"]
+    return [(row[0], *(re.findall(r"`([^`]+)`", cell) for cell in [*row, ""][2:5])) for row in rows]
+
+
+def test_every_item_of_the_paper_has_a_row():
+    items = [row[0] for row in rows_of_the_paper()]
+    expected = {
+        *(f"Algorithm {i}" for i in (1, 2)),
+        *(f"Equation {i}" for i in range(1, 8)),
+        *(f"Table {i}" for i in range(1, 5)),
+        *(f"Figure {i}" for i in range(1, 4)),
+        *(f"Lemma {i}" for i in range(1, 6)),
+        *("Definition 1", "Theorem 1", "Theorem 2(a)", "Theorem 2(b)", "MaF1", "π", "κ"),
+    }
+    assert expected <= set(items)
+    assert len(items) == len(set(items))
+
+
+@pytest.mark.parametrize(
+    ("functions", "tests", "lines"),
+    [row[1:] for row in rows_of_the_paper()],
+    ids=[row[0] for row in rows_of_the_paper()],
+)
+def test_the_paper_leads_to_what_exists(functions, tests, lines):
+    assert bool(functions) == bool(tests)
+    for name in functions:
+        path = name if name.startswith("longtail_bench.") else f"longtail.{name}"
+        assert pkgutil.resolve_name(path) is not None
+    for name in tests:
+        assert has_test(*name.split("::")), name
+    for line in lines:
+        _, group, command = line.split()
+        assert command in typer.main.get_command(app).commands[group].commands
 
 
 def test_names_of_the_glossary_exist():

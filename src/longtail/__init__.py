@@ -6,10 +6,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from longtail.estimators.double_sampling import DoubleSamplingClassifier
     from longtail.estimators.long_tail import LongTailClassifier
     from longtail.estimators.text import TextClassifier
     from longtail.exceptions import ModelFileError
+    from longtail.paper.estimator import DoubleSamplingClassifier
     from longtail.results import TopK
     from longtail.teaching import Teacher, load
     from longtail.text import TextVectorizer
@@ -29,13 +29,13 @@ __all__ = [
 
 # Public name -> module; loaded on first use, so that `import longtail` costs next to nothing.
 _MODULES = {
-    "DoubleSamplingClassifier": "longtail.estimators",
-    "LongTailClassifier": "longtail.estimators",
+    "DoubleSamplingClassifier": "longtail.paper.estimator",
+    "LongTailClassifier": "longtail.estimators.long_tail",
     "ModelFileError": "longtail.store",
     "Teacher": "longtail.teaching",
-    "TextClassifier": "longtail.estimators",
+    "TextClassifier": "longtail.estimators.text",
     "TextVectorizer": "longtail.text",
-    "TopK": "longtail.estimators",
+    "TopK": "longtail.results",
     "load": "longtail.teaching",
 }
 

@@ -54,6 +54,19 @@ def cap_candidates(candidates: int, n_classes: int) -> int:
     return min(int(candidates), n_classes)
 
 
+def check_integer(name: str, value: int, smallest: int) -> int:
+    """Return an integer of at least `smallest`."""
+    if not isinstance(value, numbers.Integral) or value < smallest:
+        raise ValueError(f"{name} must be an integer of at least {smallest}; got {value!r}.")
+    return int(value)
+
+
+def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
+    """Refuse anything but one of the choices."""
+    if value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}.")
+
+
 def check_positive(name: str, value: float) -> None:
     """Refuse a parameter that is not a positive finite number."""
     if not isinstance(value, numbers.Real) or not value > 0 or not np.isfinite(value):
@@ -371,12 +384,14 @@ def check_known(y: NDArray[Any], classes: NDArray[Any]) -> None:
         check_among(unknown, classes)
 
 
-def find_labels(classes: NDArray[Any], wanted: ArrayLike, n_documents: int) -> Integers:
-    """Return the number of the wanted class of each document."""
+def find_labels(
+    classes: NDArray[Any], wanted: ArrayLike, n_documents: int, name: str = "classes"
+) -> Integers:
+    """Return the id of the wanted class of each document; `name` is the parameter that has it."""
     labels = as_labels(wanted)
     if labels.shape != (n_documents,):
         raise ValueError(
-            f"classes must have one label for each of the {n_documents} documents; "
+            f"{name} must have one label for each of the {n_documents} documents; "
             f"its shape is {labels.shape}."
         )
     check_known(labels, classes)

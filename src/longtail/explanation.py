@@ -17,9 +17,8 @@ from longtail.results import Explanation
 from longtail.retrieval.delta import DeltaSegment
 from longtail.scoring.features import SIZE, score_features, weigh_by_size
 from longtail.scoring.linear import LinearScorer
-from longtail.scoring.paper import CENTROID_DISTANCE, pair_features
 from longtail.scoring.weighting import Profile, WeightedDocuments
-from longtail.sparse import CountMatrix, Floats, Integers
+from longtail.sparse import Floats, Integers
 from longtail.statistics.classes import ClassStatistics
 from longtail.statistics.corpus import Corpus
 from longtail.statistics.editing import gather_classes
@@ -43,38 +42,6 @@ class ScoreParts:
     contributions: Floats
     constant: float
     common: NDArray[np.bool_]
-
-
-def split_paper_score(
-    rows: CountMatrix,
-    document: int,
-    class_id: int,
-    statistics: ClassStatistics,
-    corpus: Corpus,
-    weights: Floats,
-    term_scores: Floats,
-) -> ScoreParts:
-    """Split the paper's linear score of one pair by feature and by shared term.
-
-    The centroid distance is 1 - cos: its 1 is the constant, its cosine is a sum over shared terms.
-    """
-    features = pair_features(rows, statistics, [document], [[class_id]], corpus=corpus)[0, 0]
-    terms, in_document, in_class = shared_terms(rows, document, class_id, statistics)
-    squares = (rows.data * corpus.idf[rows.indices])[
-        rows.indptr[document] : rows.indptr[document + 1]
-    ] ** 2
-    document_norm = float(np.sqrt(squares.sum()))
-    class_norm = float(_class_norm(statistics, class_id, corpus.idf))
-    cosines = rows.data[in_document] * corpus.idf[terms] ** 2 * statistics.centroid_sums[in_class]
-    if len(terms):
-        cosines = cosines / (document_norm * class_norm)
-    return ScoreParts(
-        features=features * weights,
-        terms=terms,
-        contributions=term_scores[in_class] - weights[CENTROID_DISTANCE] * cosines,
-        constant=float(weights[CENTROID_DISTANCE]),
-        common=find_common_terms(terms, statistics, corpus),
-    )
 
 
 def find_common_terms(
@@ -208,21 +175,6 @@ def _split_one(
     return ScoreParts(features, terms, contributions, constant, common[terms])
 
 
-def shared_terms(
-    rows: CountMatrix, document: int, class_id: int, statistics: ClassStatistics
-) -> tuple[NDArray[Any], Integers, Integers]:
-    """Return the terms that document and class share, and where each stands in either matrix."""
-    start, stop = rows.indptr[document], rows.indptr[document + 1]
-    first, last = statistics.indptr[class_id], statistics.indptr[class_id + 1]
-    terms, in_document, in_class = np.intersect1d(
-        rows.indices[start:stop],
-        statistics.indices[first:last],
-        assume_unique=True,
-        return_indices=True,
-    )
-    return terms, in_document + start, in_class + first
-
-
 def name_parts(
     pairs: Sequence[tuple[ScoreParts, ScoreParts | None]],
     labels: NDArray[Any],
@@ -282,10 +234,3 @@ def _name_part(
         runner_up_score=-np.inf,
         common=named(folded),
     )
-
-
-def _class_norm(statistics: ClassStatistics, class_id: int, idf: Floats) -> Any:
-    """Return the length of one class's idf-weighted centroid sum."""
-    first, last = statistics.indptr[class_id], statistics.indptr[class_id + 1]
-    weights = statistics.centroid_sums[first:last] * idf[statistics.indices[first:last]]
-    return np.sqrt((weights * weights).sum())

@@ -19,6 +19,7 @@ from longtail import LongTailClassifier, TextClassifier
 from longtail._constants import WHOLE_QUERY
 from longtail._labels import as_sets
 from longtail.exceptions import NoKnownTermWarning
+from longtail.paper.sampling import draw_seed
 from longtail.training import (
     calibration,
     long_tail,
@@ -28,7 +29,7 @@ from longtail.training import (
     separators,
     short_documents,
 )
-from longtail.training.sampling import draw_labels, draw_seed, hold_out
+from longtail.training.sampling import draw_labels, hold_out
 from tests import oracle_long_tail as oracle
 from tests import oracle_names, oracle_score, oracle_text
 from tests.conftest import make_problem

@@ -7,24 +7,24 @@ import pytest
 import scipy.sparse as sp
 
 from longtail import DoubleSamplingClassifier
-from longtail.retrieval.index import build_index
-from longtail.retrieval.search import search
-from longtail.scoring.paper import (
+from longtail.paper.double_sampling import derive_state
+from longtail.paper.features import (
     FEATURE_NAMES,
     centroid_scorer,
     pair_features,
     weight_for_cosine,
 )
-from longtail.sparse import CountMatrix
-from longtail.statistics.classes import CENTROID_BITS, ClassStatistics
-from longtail.training.double_sampling import derive_state
-from longtail.training.pairwise import (
+from longtail.paper.pairwise import (
     PairwiseScorer,
     adversary_differences,
     fit_pairwise_scorer,
     pair_differences,
 )
-from longtail.training.sampling import PairSample, draw_pairs, draw_seed
+from longtail.paper.sampling import PairSample, draw_pairs, draw_seed
+from longtail.retrieval.index import build_index
+from longtail.retrieval.search import search
+from longtail.sparse import CountMatrix
+from longtail.statistics.classes import CENTROID_BITS, ClassStatistics
 from tests import oracle
 from tests.conftest import make_problem
 

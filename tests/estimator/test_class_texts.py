@@ -14,11 +14,12 @@ import longtail
 from longtail import DoubleSamplingClassifier, LongTailClassifier, TextClassifier
 from longtail._labels import LabelSets
 from longtail.exceptions import ModelFileError
+from longtail.paper.sampling import draw_seed
 from longtail.store import open_model, write_model
 from longtail.text import TextVectorizer
 from longtail.training.mixture import MACRO_SHARE, N_PARTS, PRIOR, PairParts, fit_mixture
 from longtail.training.name_rows import LEAST_SIMILARITY, MAX_SIMILAR, count_names
-from longtail.training.sampling import draw_seed, hold_out
+from longtail.training.sampling import hold_out
 from longtail.training.self_check import share_bonus
 from tests import oracle_names
 

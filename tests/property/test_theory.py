@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from longtail import theory
-from longtail.theory import FractionalCover, SampleSizes, sampling_constants
+from longtail.paper import theory
+from longtail.paper.theory import FractionalCover, SampleSizes, sampling_constants
 
 
 @st.composite

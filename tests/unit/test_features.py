@@ -5,7 +5,7 @@ from math import log
 import numpy as np
 import pytest
 
-from longtail.scoring.paper import FEATURE_NAMES, FEATURES, pair_features, term_scores
+from longtail.paper.features import FEATURE_NAMES, FEATURES, pair_features, term_scores
 from longtail.statistics.classes import ClassStatistics
 from tests.conftest import make_problem
 

@@ -22,7 +22,7 @@ def test_import_loads_no_heavy_package():
 def test_import_compiles_nothing():
     code = """
 import importlib, pkgutil
-import longtail.estimators, longtail._kernels
+import longtail.estimators.loading, longtail._kernels
 for module in pkgutil.iter_modules(longtail._kernels.__path__):
     room = importlib.import_module(f"longtail._kernels.{module.name}")
     for name, value in vars(room).items():
@@ -31,6 +31,28 @@ for module in pkgutil.iter_modules(longtail._kernels.__path__):
             print(name)
 """
     assert "shortlist_classes" in run(code)
+
+
+@pytest.mark.parametrize(
+    "module",
+    ["paper.estimator", "paper.theory", "scoring.paper", "training.sampling", "estimators.loading"],
+)
+def test_any_module_may_be_imported_first(module):
+    run(f"import longtail.{module}")
+
+
+def test_public_paths_of_the_paper():
+    """The paper has one home; these paths to it go on working."""
+    from longtail.estimators import DoubleSamplingClassifier
+    from longtail.paper import estimator, features, measures, sampling
+    from longtail.scoring.paper import pair_features
+    from longtail.training.sampling import draw_pairs
+
+    assert DoubleSamplingClassifier is longtail.DoubleSamplingClassifier
+    assert DoubleSamplingClassifier is estimator.DoubleSamplingClassifier
+    assert pair_features is features.pair_features
+    assert draw_pairs is sampling.draw_pairs
+    assert longtail.metrics.macro_f1_of_means is measures.macro_f1_of_means
 
 
 def test_public_names():

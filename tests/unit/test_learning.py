@@ -7,17 +7,17 @@ from hypothesis import strategies as st
 from sklearn.svm import LinearSVC
 
 from longtail._parallel import SMALL_WORK
-from longtail.scoring.paper import pair_features
-from longtail.sparse import CountMatrix
-from longtail.statistics.classes import ClassStatistics
-from longtail.training import pairwise as learning
-from longtail.training.pairwise import (
+from longtail.paper import pairwise as learning
+from longtail.paper.features import pair_features
+from longtail.paper.pairwise import (
     adversary_differences,
     fit_pairwise_scorer,
     pair_differences,
     svm_objective,
 )
-from longtail.training.sampling import draw_pairs
+from longtail.paper.sampling import draw_pairs
+from longtail.sparse import CountMatrix
+from longtail.statistics.classes import ClassStatistics
 from tests import oracle
 from tests.conftest import make_problem
 

@@ -9,7 +9,7 @@ import pytest
 from scipy.optimize import minimize
 
 from longtail._kernels.linear_algebra import solve_definite
-from longtail.training.newton import NotDefiniteError, Objective, minimise
+from longtail._newton import NotDefiniteError, Objective, minimise
 
 
 def draw_definite(seed, n):

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from longtail.training.sampling import draw_pairs, retention_probabilities
+from longtail.paper.sampling import draw_pairs, retention_probabilities
 
 Y = np.repeat([0, 1, 2, 3], [1, 2, 10, 400])
 

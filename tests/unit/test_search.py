@@ -7,9 +7,9 @@ import pytest
 
 from longtail._labels import read_label_sets
 from longtail._validation import cap_candidates
+from longtail.paper.features import centroid_scorer, weight_for_cosine
 from longtail.retrieval.index import IndexShards, build_index
 from longtail.retrieval.search import search
-from longtail.scoring.paper import centroid_scorer, weight_for_cosine
 from longtail.sparse import CountMatrix
 from longtail.statistics.classes import ClassStatistics
 

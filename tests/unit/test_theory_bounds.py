@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from longtail import theory
-from longtail.theory import SampleSizes, sampling_constants
+from longtail.paper import theory
+from longtail.paper.theory import SampleSizes, sampling_constants
 
 # Four documents: three of class 0, kept with probability 1/2, and one of class 1, always kept.
 SIZES, PI = [3, 1], [0.5, 1.0]

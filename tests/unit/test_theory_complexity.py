@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from longtail import theory
+from longtail.paper import theory
 
 
 def test_closed_bound_by_hand():

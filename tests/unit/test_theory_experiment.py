@@ -5,7 +5,7 @@ import builtins
 import numpy as np
 import pytest
 
-from longtail import theory
+from longtail.paper import theory
 
 
 @pytest.fixture(scope="module")

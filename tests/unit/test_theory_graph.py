@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from longtail import theory
-from longtail.theory import FractionalCover, graph
+from longtail.paper import theory
+from longtail.paper.theory import FractionalCover, graph
 
 FIVE_CYCLE = [[0, 1], [1, 2], [2, 3], [3, 4], [4, 0]]
 

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from longtail import metrics, theory
-from longtail.scoring.paper import pair_features
+from longtail import metrics
+from longtail.paper import theory
+from longtail.paper.features import pair_features
 from longtail.statistics.classes import ClassStatistics
 
 # Figure 1 of the paper: (document, first class, second class, label), all counted from 1.
@@ -82,11 +83,11 @@ def test_risk_of_equation_3_equals_that_of_equation_6():
     ("features", "y", "n_classes", "message"),
     [
         (np.zeros((2, 1, 1)), [0, 0], 1, "n_classes must be an integer of at least 2; got 1"),
-        (np.zeros((2, 3, 1)), [0, 3], 3, r"from 0 to n_classes - 1 \(here 2\); got 0 to 3"),
-        (np.zeros((2, 3, 1)), [-1, 0], 3, "got -1 to 0"),
-        (np.zeros((2, 3, 1)), ["a", "b"], 3, "y must be a non-empty one-dimensional array"),
+        (np.zeros((2, 3, 1)), [0, 3], 3, r"from 0 to 2 \(n_classes is 3\); it has 0 to 3"),
+        (np.zeros((2, 3, 1)), [-1, 0], 3, "it has -1 to 0"),
+        (np.zeros((2, 3, 1)), ["a", "b"], 3, "y must hold integer class ids"),
         (np.zeros((2, 4, 1)), [0, 1], 3, r"\(2, 3, p\), or a count matrix with 2 rows; got shape"),
-        (np.zeros((3, 5)), [0, 1], 2, "got 3 rows and 2 labels"),
+        (np.zeros((3, 5)), [0, 1], 2, r"each of the 3 documents; its shape is \(2,\)"),
         (np.ones((2, 5)), [0, 2], 3, "class 1 has none"),
     ],
 )

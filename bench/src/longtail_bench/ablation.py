@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from longtail import LongTailClassifier
 from longtail._labels import LabelSets
 from longtail.datasets import CountDataset
+from longtail.paper.sampling import draw_seed
 from longtail.results import TopK
 from longtail.sparse import CountMatrix
 from longtail.training.config import FitConfig
 from longtail.training.long_tail import fit_long_tail
-from longtail.training.sampling import draw_seed
 from longtail_bench.measure import Measurement, Progress, measure
 
 VARIANTS: dict[str, dict[str, Any]] = {

@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from longtail.datasets import CountDataset, load_wordnet_counts
-from longtail.estimators.double_sampling import DoubleSamplingClassifier
 from longtail.estimators.long_tail import LongTailClassifier
+from longtail.paper.estimator import DoubleSamplingClassifier
 from longtail_bench.data import find_data_set, find_data_sets, load_counts, name_data_set
 from longtail_bench.jobs import run_job
 from longtail_bench.measure import Progress

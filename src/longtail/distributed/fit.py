@@ -36,9 +36,9 @@ from longtail.distributed.stages import OnTask, Stages
 from longtail.distributed.tasks import check_client, count_workers
 from longtail.estimators._added_documents import AddedDocuments
 from longtail.estimators._text_state import TextState
-from longtail.estimators.double_sampling import DoubleSamplingClassifier
 from longtail.estimators.long_tail import LongTailClassifier
 from longtail.estimators.text import TextClassifier
+from longtail.paper.estimator import DoubleSamplingClassifier
 from longtail.text import TermSelection, TokenizerOptions
 from longtail.text.vectorizer import select_parameters
 

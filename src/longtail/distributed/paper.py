@@ -12,14 +12,14 @@ from longtail.distributed.memory import Plan
 from longtail.distributed.results import Contents, read_flat_labels, read_part, read_result
 from longtail.distributed.stages import Stages
 from longtail.distributed.tasks import Run
-from longtail.training.double_sampling import (
+from longtail.paper.double_sampling import (
     DoubleSamplingConfig,
     DoubleSamplingState,
     derive_state,
     draw_sample,
 )
-from longtail.training.pairwise import PairwiseScorer, adversary_differences, fit_pairwise_scorer
-from longtail.training.sampling import PairSample
+from longtail.paper.pairwise import PairwiseScorer, adversary_differences, fit_pairwise_scorer
+from longtail.paper.sampling import PairSample
 
 
 def fit_double_sampling_blocks(

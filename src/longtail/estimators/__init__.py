@@ -1,18 +1,40 @@
-"""The estimators: validate, call the stages in order, keep the fitted parts.
+"""The estimators: validate, call the stages in order, keep the fitted state.
 
-=========== ==========================================================
-`base`      what both share: labels, teaching, ranking, explanation
-`paper`     `DoubleSamplingClassifier`, the paper to the letter
+=========== =======================================================================
+`_base`     what both classifiers of counts share: labels, teaching, ranking, files
 `long_tail` `LongTailClassifier`, what a user should use
-`text`      `TextClassifier`, either of them behind a vocabulary
-`opening`   `load`, from a file back to an estimator
-=========== ==========================================================
+`text`      `TextClassifier`, a classifier of counts behind a vocabulary
+`loading`   `load`, from a file back to an estimator
+=========== =======================================================================
+
+`DoubleSamplingClassifier`, the paper to the letter, is in `longtail.paper.estimator`.
 """
 
-from longtail.estimators.double_sampling import DoubleSamplingClassifier
-from longtail.estimators.loading import load
-from longtail.estimators.long_tail import LongTailClassifier
-from longtail.estimators.text import TextClassifier
-from longtail.results import TopK
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from longtail.estimators.loading import load
+    from longtail.estimators.long_tail import LongTailClassifier
+    from longtail.estimators.text import TextClassifier
+    from longtail.paper.estimator import DoubleSamplingClassifier
+    from longtail.results import TopK
 
 __all__ = ["DoubleSamplingClassifier", "LongTailClassifier", "TextClassifier", "TopK", "load"]
+
+_MODULES = {
+    "DoubleSamplingClassifier": "longtail.paper.estimator",
+    "LongTailClassifier": "longtail.estimators.long_tail",
+    "TextClassifier": "longtail.estimators.text",
+    "TopK": "longtail.results",
+    "load": "longtail.estimators.loading",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Load a name when it is first asked for: `longtail.paper.estimator` needs `_base` before."""
+    if name in _MODULES:
+        return getattr(import_module(_MODULES[name]), name)
+    raise AttributeError(f"module 'longtail.estimators' has no attribute {name!r}")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 
-from longtail.estimators.double_sampling import DoubleSamplingClassifier
 from longtail.estimators.long_tail import LongTailClassifier
 from longtail.estimators.text import TextClassifier
 from longtail.exceptions import ModelFileError
+from longtail.paper.estimator import DoubleSamplingClassifier
 from longtail.store.state_io import load_state
 
 _OF_COUNTS: dict[str, type[DoubleSamplingClassifier | LongTailClassifier]] = {

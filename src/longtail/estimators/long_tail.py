@@ -28,6 +28,7 @@ from longtail.estimators._base import has_known_term, label_topk, scatter_rows
 from longtail.estimators._class_texts import ClassTextEditing
 from longtail.exceptions import UncalibratedWarning, level_outside
 from longtail.explanation import ScoreParts, split_linear_scores
+from longtail.paper.sampling import draw_seed
 from longtail.results import Threshold, TopK
 from longtail.scoring.features import SCORE_FEATURE_NAMES
 from longtail.sparse import CountMatrix, Floats, Integers, are_integral
@@ -46,7 +47,6 @@ from longtail.training.long_tail import LongTailState, fit_long_tail
 from longtail.training.memory import DocumentMemory
 from longtail.training.ranking import rank_documents
 from longtail.training.relearning import refine, refine_from_memory
-from longtail.training.sampling import draw_seed
 from longtail.training.segments import merged_class_sizes, merged_statistics
 from longtail.training.self_check import SelfCheck
 from longtail.training.thresholds import find_threshold

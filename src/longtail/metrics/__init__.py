@@ -1,17 +1,18 @@
-"""How good predictions are: per class, ranked, calibrated, and the paper's risks.
+"""How good predictions are: per class, ranked, calibrated.
 
 ============= ====================================================
-`classes`     accuracy, both readings of macro F1, frequency bands
+`classes`     accuracy, confusions, frequency bands
 `calibration` calibration error, reliability, precision curves
 `intervals`   confidence intervals of shares and means
 `comparison`  two models on the same documents
-`risks`       the losses and risks of the paper's theory
 `rankings`    rankings against label sets: P@k, nDCG@k, PSP@k ...
 `label_sets`  predicted label sets, frequency bands, curves
 `mistakes`    the wrong predictions a model was surest of
 `evaluation`  `evaluate`: all of it for one model and test set;
               `label_set_evaluation` the same for label sets
 ============= ====================================================
+
+Both readings of macro F1 and the paper's risks are defined in `longtail.paper.measures`.
 """
 
 from longtail._constants import FREQUENCY_BANDS
@@ -32,8 +33,6 @@ from longtail.metrics.classes import (
     class_report,
     confused_pairs,
     frequency_report,
-    macro_f1,
-    macro_f1_of_means,
     most_confused,
     top_k_accuracy,
 )
@@ -61,9 +60,11 @@ from longtail.metrics.rankings import (
     r_precision,
     recall_at_k,
 )
-from longtail.metrics.risks import (
+from longtail.paper.measures import (
     empirical_risk,
     instantaneous_loss,
+    macro_f1,
+    macro_f1_of_means,
     sampled_risk,
     transformed_risk,
 )

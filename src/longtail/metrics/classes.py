@@ -1,15 +1,15 @@
-"""Accuracy, both readings of macro F1, confusions, and bands of class frequency."""
+"""Accuracy, confusions, and bands of class frequency."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from longtail._constants import FREQUENCY_BANDS
+from longtail.paper.measures import Outcomes, as_array, check_labels, count_outcomes
 from longtail.results import TopK
 from longtail.sparse import Floats, Integers
 
@@ -22,39 +22,8 @@ def accuracy(y_true: ArrayLike, y_pred: ArrayLike) -> float:
     >>> accuracy(["a", "b", "b"], ["a", "b", "c"])
     0.6666666666666666
     """
-    true, predicted = _check_labels(y_true, y_pred)
+    true, predicted = check_labels(y_true, y_pred)
     return float(np.mean(true == predicted))
-
-
-def macro_f1(y_true: ArrayLike, y_pred: ArrayLike) -> float:
-    """Return the mean of the per-class F1, over the classes that occur in either array.
-
-    The macro F1 of most tools. A class that is never predicted correctly counts as 0.
-
-    Examples
-    --------
-    >>> macro_f1(["a", "b", "b"], ["a", "b", "a"])
-    0.6666666666666666
-    """
-    counts = _count_outcomes(y_true, y_pred)
-    return float(np.mean(2.0 * counts.correct / (counts.predicted + counts.true)))
-
-
-def macro_f1_of_means(y_true: ArrayLike, y_pred: ArrayLike) -> float:
-    """Return the harmonic mean of macro precision and macro recall, the paper's text for MaF1.
-
-    Both means run over the classes that occur in either array; an undefined precision or recall
-    counts as 0.
-
-    Examples
-    --------
-    >>> round(macro_f1_of_means(["a", "b", "b"], ["a", "b", "a"]), 4)
-    0.75
-    """
-    counts = _count_outcomes(y_true, y_pred)
-    precision = float(np.mean(counts.correct / np.maximum(counts.predicted, 1)))
-    recall = float(np.mean(counts.correct / np.maximum(counts.true, 1)))
-    return 2.0 * precision * recall / (precision + recall) if precision + recall else 0.0
 
 
 def top_k_accuracy(y_true: ArrayLike, top_classes: ArrayLike | TopK, k: int | None = None) -> float:
@@ -75,7 +44,7 @@ def top_k_accuracy(y_true: ArrayLike, top_classes: ArrayLike | TopK, k: int | No
     >>> top_k_accuracy(["a", "b"], [["b", "a"], ["c", "a"]], k=2)
     0.5
     """
-    true = _as_array(y_true)
+    true = as_array(y_true)
     ranking = np.asarray(getattr(top_classes, "classes", top_classes))
     if ranking.ndim != 2 or len(ranking) != len(true) or not len(true):
         raise ValueError(
@@ -121,7 +90,7 @@ def most_confused(y_true: ArrayLike, y_pred: ArrayLike, n: int = 10) -> list[Con
     >>> most_confused(["a", "a", "a", "b"], ["b", "b", "c", "b"], n=1)
     [Confusion(true='a', predicted='b', n_documents=2, n_true=3)]
     """
-    true, predicted = _check_labels(y_true, y_pred)
+    true, predicted = check_labels(y_true, y_pred)
     labels, class_ids = np.unique(np.concatenate([true, predicted]), return_inverse=True)
     of_true, of_predicted = class_ids[: len(true)], class_ids[len(true) :]
     wrong = of_true != of_predicted
@@ -196,7 +165,7 @@ def confused_pairs(y_true: ArrayLike, y_pred: ArrayLike, n: int = 10) -> list[Co
     >>> pair.first, pair.second, pair.n_confused, pair.may_be_one
     ('a', 'b', 3, True)
     """
-    true, predicted = _check_labels(y_true, y_pred)
+    true, predicted = check_labels(y_true, y_pred)
     labels, class_ids = np.unique(np.concatenate([true, predicted]), return_inverse=True)
     of_true, of_predicted = class_ids[: len(true)], class_ids[len(true) :]
     wrong = of_true != of_predicted
@@ -260,7 +229,7 @@ def class_report(
     >>> a.precision, a.recall, b.n_seen
     (0.5, 1.0, 7)
     """
-    counts = _count_outcomes(y_true, y_pred)
+    counts = count_outcomes(y_true, y_pred)
     columns = (counts.labels, counts.true, counts.predicted, counts.correct)
     return [
         ClassResult(label, class_sizes.get(label, 0), *figures)
@@ -307,38 +276,14 @@ def frequency_report(
     >>> [(band.name, band.accuracy) for band in report if band.n_documents]
     [('1', 1.0), ('6-20', 0.5)]
     """
-    counts = _count_outcomes(y_true, y_pred)
+    counts = count_outcomes(y_true, y_pred)
     sizes = np.array([class_sizes.get(label, 0) for label in counts.labels.tolist()])
     f1 = 2.0 * counts.correct / (counts.predicted + counts.true)
     return [_report_band(band, sizes, counts, f1) for band in FREQUENCY_BANDS]
 
 
-@dataclass(frozen=True)
-class _Outcomes:
-    """For each class that occurs: how often it is true, predicted, and both."""
-
-    labels: NDArray[np.generic]
-    true: Integers
-    predicted: Integers
-    correct: Integers
-
-
-def _count_outcomes(y_true: ArrayLike, y_pred: ArrayLike) -> _Outcomes:
-    """Count true, predicted and correct documents of each class that occurs."""
-    true, predicted = _check_labels(y_true, y_pred)
-    labels, class_ids = np.unique(np.concatenate([true, predicted]), return_inverse=True)
-    of_true, of_predicted = class_ids[: len(true)], class_ids[len(true) :]
-    correct = of_true[of_true == of_predicted]
-    return _Outcomes(
-        labels,
-        np.bincount(of_true, minlength=len(labels)),
-        np.bincount(of_predicted, minlength=len(labels)),
-        np.bincount(correct, minlength=len(labels)),
-    )
-
-
 def _report_band(
-    band: tuple[str, int, int | None], sizes: Integers, counts: _Outcomes, f1: Floats
+    band: tuple[str, int, int | None], sizes: Integers, counts: Outcomes, f1: Floats
 ) -> FrequencyBand:
     """Sum up the classes of one band."""
     name, smallest, largest = band
@@ -353,25 +298,3 @@ def _report_band(
         accuracy=float(counts.correct[inside].sum() / n_documents) if n_documents else float("nan"),
         macro_f1=float(f1[inside].mean()) if n_documents else float("nan"),
     )
-
-
-def _check_labels(
-    y_true: ArrayLike, y_pred: ArrayLike
-) -> tuple[NDArray[np.generic], NDArray[np.generic]]:
-    """Return both as arrays, after checking that they match."""
-    true, predicted = _as_array(y_true), _as_array(y_pred)
-    if true.ndim != 1 or true.shape != predicted.shape or not len(true):
-        raise ValueError(
-            "y_true and y_pred must be lists of labels of the same length, at least 1; "
-            f"got shapes {true.shape} and {predicted.shape}."
-        )
-    return true, predicted
-
-
-def _as_array(labels: ArrayLike) -> NDArray[Any]:
-    """Return labels as an array; strings one by one, not all as long as the longest."""
-    if isinstance(labels, list | tuple) and any(isinstance(label, str) for label in labels):
-        array = np.empty(len(labels), dtype=object)
-        array[:] = labels
-        return array
-    return np.asarray(labels)

@@ -17,6 +17,7 @@ from typing import Any, get_args, get_type_hints
 import numpy as np
 from numpy.typing import NDArray
 
+from longtail.paper.double_sampling import DoubleSamplingState, derive_state
 from longtail.retrieval.index import build_index
 from longtail.retrieval.pruning import QueryPruning
 from longtail.scoring.names import FIRST_NAME_WEIGHTS, add_names
@@ -37,7 +38,6 @@ from longtail.store.schema import (
 from longtail.store.specs import ArraySpec, Schema, ValueSpec
 from longtail.store.strict_json import FaultError
 from longtail.store.texts import pack_texts, unpack_texts
-from longtail.training.double_sampling import DoubleSamplingState, derive_state
 from longtail.training.long_tail import LongTailState
 
 _STATES: dict[str, type] = {

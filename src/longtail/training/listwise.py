@@ -17,9 +17,9 @@ from longtail._kernels.types import (
     SoftmaxScratch,
     SoftmaxSums,
 )
+from longtail._newton import Objective, minimise
 from longtail._progress import advance
 from longtail.sparse import CountMatrix, Floats, Integers
-from longtail.training.newton import Objective, minimise
 
 FIRST_SQUARED_GRADIENT = 1e-2  # of AdaGrad: bounds the first step of a term to the learning rate
 # What a document adds to the squared gradients of its terms, in three passes: 0.66 to 0.92 each on

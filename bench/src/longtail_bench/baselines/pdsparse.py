@@ -19,8 +19,8 @@ from scipy.sparse import csr_array
 from sklearn.utils import check_random_state
 
 from longtail._parallel import parallel_for
+from longtail.paper.sampling import draw_seed
 from longtail.sparse import Integers, offsets_from_lengths
-from longtail.training.sampling import draw_seed
 from longtail_bench._kernels.pdsparse import Active, StepOptions, predict_classes, run_pass
 from longtail_bench._kernels.sum_tables import Tables, fill_weights
 from longtail_bench._kernels.types import Rows

@@ -216,7 +216,7 @@ def run_calibration(
 
 def run_theory(quick: bool, figure: Path | None, seed: int, as_json: bool) -> None:
     """Run the consistency experiment and print the rates it measured."""
-    from longtail import theory
+    from longtail.paper import theory
 
     options: dict[str, Any] = dict(_QUICK_THEORY) if quick else {}
     with progress() as update:

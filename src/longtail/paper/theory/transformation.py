@@ -8,16 +8,18 @@ builds this set: it is here to be looked at, and for the risks and bounds of thi
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from longtail.scoring.paper import pair_features
+from longtail._validation import check_integer
+from longtail.paper.features import pair_features
+from longtail.paper.pairwise import pair_labels, pair_with_all
+from longtail.sparse import Floats, Integers
+from longtail.statistics.checks import check_class_ids
 from longtail.statistics.classes import ClassStatistics
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -40,11 +42,11 @@ class TransformedSet:
         K.
     """
 
-    pairs: FloatArray
-    labels: IntArray
-    documents: IntArray
-    positions: IntArray
-    classes: IntArray
+    pairs: Floats
+    labels: Integers
+    documents: Integers
+    positions: Integers
+    classes: Integers
     n_classes: int
 
     @property
@@ -53,11 +55,11 @@ class TransformedSet:
         return len(self.labels)
 
     @property
-    def differences(self) -> FloatArray:
+    def differences(self) -> Floats:
         """φ(first) - φ(second) of each pair, (N, p): all that a linear h looks at."""
         return np.asarray(self.pairs[:, 0] - self.pairs[:, 1])
 
-    def margins(self, weights: npt.ArrayLike) -> FloatArray:
+    def margins(self, weights: npt.ArrayLike) -> Floats:
         """Return ỹ_j h(z_j) of the linear h(z) = <weights, first - second>, (N,).
 
         A pair is an error of Eq. 6 when its margin is not positive.
@@ -82,7 +84,7 @@ def transform(
         Features φ(x_i^k) of each document with each class; or counts, for which the ten features of
         Table 1 are computed with the statistics of (X, y).
     y : array-like of shape (m,)
-        Class numbers 0 .. K - 1.
+        Class ids 0 .. K - 1.
     n_classes : int
         K, at least 2.
 
@@ -93,7 +95,7 @@ def transform(
     Raises
     ------
     ValueError
-        If shapes or class numbers do not fit, or counts are given and a class has no document.
+        If shapes or class ids do not fit, or counts are given and a class has no document.
 
     Examples
     --------
@@ -102,22 +104,22 @@ def transform(
     >>> pairs.classes.tolist(), pairs.labels.tolist()
     ([[0, 1], [0, 2], [0, 1], [1, 2]], [1, 1, -1, 1])
     """
-    n_classes = _checked_n_classes(n_classes)
-    labels = _checked_classes(y, n_classes)
-    features = _all_pair_features(X_or_features, labels, n_classes)
-    documents = np.repeat(np.arange(len(labels), dtype=np.int64), n_classes - 1)
-    positions = np.tile(np.arange(n_classes - 1, dtype=np.int64), len(labels))
-    true = labels[documents]
-    adversaries = positions + (positions >= true)
-    # Eq. 4 puts the smaller class number first, whichever of the two is the true class.
+    check_integer("n_classes", n_classes, 2)
+    given = X_or_features if sp.issparse(X_or_features) else np.asarray(X_or_features)
+    true = check_class_ids(y, n_classes, given.shape[0])
+    features = _all_pair_features(given, true, n_classes)
+    paired = pair_with_all(true, n_classes)
+    documents = np.repeat(np.arange(len(true)), n_classes - 1)
+    adversaries, true = paired[:, 1:].ravel(), true[documents]
+    # Eq. 4 puts the smaller class id first, whichever of the two is the true class.
     classes = np.stack([np.minimum(true, adversaries), np.maximum(true, adversaries)], axis=1)
     return TransformedSet(
         pairs=features[documents[:, None], classes],
-        labels=np.where(adversaries < true, -1, 1).astype(np.int64),
+        labels=pair_labels(paired).ravel(),
         documents=documents,
-        positions=positions,
+        positions=np.tile(np.arange(n_classes - 1), len(paired)),
         classes=classes,
-        n_classes=n_classes,
+        n_classes=int(n_classes),
     )
 
 
@@ -153,58 +155,21 @@ def describe_pairs(transformed: TransformedSet) -> list[str]:
     return lines
 
 
-def _checked_n_classes(n_classes: int) -> int:
-    """Return the number of classes if a pair can be formed."""
-    if not isinstance(n_classes, (int, np.integer)) or n_classes < 2:
-        raise ValueError(
-            f"n_classes must be an integer of at least 2; got {n_classes!r}. "
-            "A pair needs a true class and another one."
-        )
-    return int(n_classes)
-
-
-def _checked_classes(y: npt.ArrayLike, n_classes: int) -> IntArray:
-    """Return y as class numbers 0 .. K - 1."""
-    labels = np.asarray(y)
-    if labels.ndim != 1 or len(labels) == 0 or not np.issubdtype(labels.dtype, np.integer):
-        raise ValueError(
-            "y must be a non-empty one-dimensional array of class numbers; "
-            f"got shape {labels.shape} and dtype {labels.dtype}. "
-            "Number other labels with numpy.unique(y, return_inverse=True)."
-        )
-    if labels.min() < 0 or labels.max() >= n_classes:
-        raise ValueError(
-            f"y must hold class numbers from 0 to n_classes - 1 (here {n_classes - 1}); "
-            f"got {labels.min()} to {labels.max()}."
-        )
-    return labels.astype(np.int64)
-
-
-def _all_pair_features(
-    X_or_features: npt.ArrayLike | sp.sparray | sp.spmatrix, y: IntArray, n_classes: int
-) -> FloatArray:
+def _all_pair_features(given: Any, y: Integers, n_classes: int) -> Floats:
     """Return φ(x_i^k) for every document and class, (m, K, p)."""
-    if sp.issparse(X_or_features):
-        return _features_of_counts(sp.csr_array(X_or_features), y, n_classes)
-    given = np.asarray(X_or_features)
     if given.ndim == 2:
-        return _features_of_counts(sp.csr_array(given), y, n_classes)
-    if given.ndim != 3 or given.shape[:2] != (len(y), n_classes):
+        return _features_of_counts(given, y, n_classes)
+    if given.ndim != 3 or given.shape[1] != n_classes:
         raise ValueError(
             "X_or_features must be pair features of shape (n_documents, n_classes, p), here "
             f"({len(y)}, {n_classes}, p), or a count matrix with {len(y)} rows; "
             f"got shape {given.shape}."
         )
-    return given.astype(np.float64)
+    return np.asarray(given, np.float64)
 
 
-def _features_of_counts(X: sp.csr_array, y: IntArray, n_classes: int) -> FloatArray:
+def _features_of_counts(X: Any, y: Integers, n_classes: int) -> Floats:
     """Return the ten features of every document with every class, (m, K, 10)."""
-    if X.shape[0] != len(y):
-        raise ValueError(
-            f"X_or_features must have one row for each entry of y; got {X.shape[0]} rows "
-            f"and {len(y)} labels."
-        )
     missing = np.flatnonzero(np.bincount(y, minlength=n_classes) == 0)
     if len(missing):
         raise ValueError(
@@ -212,6 +177,5 @@ def _features_of_counts(X: sp.csr_array, y: IntArray, n_classes: int) -> FloatAr
             f"{missing[0]} has none. Renumber the classes that occur from 0."
         )
     statistics = ClassStatistics.from_counts(X, y, n_classes)
-    documents = np.arange(len(y), dtype=np.int64)
-    classes = np.tile(np.arange(n_classes, dtype=np.int64), (len(y), 1))
-    return np.asarray(pair_features(X, statistics, documents, classes), dtype=np.float64)
+    classes = np.tile(np.arange(n_classes), (len(y), 1))
+    return pair_features(X, statistics, np.arange(len(y)), classes)

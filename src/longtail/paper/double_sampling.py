@@ -16,20 +16,20 @@ from sklearn.utils import check_random_state
 from longtail._caching import cached_property
 from longtail._labels import LabelSets
 from longtail._progress import OnStage
-from longtail.retrieval.index import InvertedIndex, build_index
-from longtail.retrieval.search import rank_topk, search
-from longtail.scoring.linear import LinearScorer, score_pairs
-from longtail.scoring.paper import (
+from longtail.paper.features import (
     CENTROID_DISTANCE,
     centroid_scorer,
     term_scores,
     weight_for_cosine,
 )
+from longtail.paper.pairwise import PairwiseScorer, adversary_differences, fit_pairwise_scorer
+from longtail.paper.sampling import PairSample, draw_pairs
+from longtail.retrieval.index import InvertedIndex, build_index
+from longtail.retrieval.search import rank_topk, search
+from longtail.scoring.linear import LinearScorer, score_pairs
 from longtail.sparse import CountMatrix, Floats, Integers
 from longtail.statistics.classes import ClassStatistics
 from longtail.statistics.corpus import Corpus
-from longtail.training.pairwise import PairwiseScorer, adversary_differences, fit_pairwise_scorer
-from longtail.training.sampling import PairSample, draw_pairs
 
 MAX_DRAWS = 1000  # with one document and π = 0.01, the chance that all draws are empty is e^-10
 

@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 from longtail._kernels import pairwise as pair_kernels
 from longtail._kernels import paper as feature_kernels
 from longtail._kernels.types import Block, Differences, DifferenceScratch, LossSums
+from longtail._newton import Objective, minimise
 from longtail._parallel import parallel_for
 from longtail._validation import check_positive
+from longtail.paper.features import FEATURES, as_paper_classes
+from longtail.paper.sampling import PairSample
 from longtail.scoring.features import group_by_class
-from longtail.scoring.paper import FEATURES, as_paper_classes
-from longtail.sparse import CountMatrix, Floats
+from longtail.sparse import CountMatrix, Floats, Integers
 from longtail.statistics.classes import ClassStatistics
-from longtail.training.newton import Objective, minimise
-from longtail.training.sampling import PairSample
 
 PAIR_CHUNK = 1 << 14  # pairs summed up by themselves; fixed, so that sums are the same bits
 
@@ -42,6 +42,21 @@ class PairwiseScorer:
 
     weights: Floats
     scales: Floats
+
+
+def pair_with_all(true_classes: Integers, n_classes: int) -> Integers:
+    """Return each true class and, after it, every other class in ascending order, (M, K)."""
+    true = np.asarray(true_classes, np.int64)[:, None]
+    others = np.arange(n_classes - 1)
+    return np.concatenate([true, others + (others >= true)], axis=1)
+
+
+def pair_labels(classes: NDArray[Any]) -> Integers:
+    """Return the label of each pair of Eq. 4, (M, adversaries): -1 where k < y, else +1.
+
+    The true class y is in column 0, its adversaries k in the others.
+    """
+    return np.where(classes[:, 1:] < classes[:, :1], -1, 1)
 
 
 def pair_differences(features: NDArray[np.float64], classes: NDArray[Any]) -> tuple[Floats, Floats]:
@@ -64,7 +79,7 @@ def pair_differences(features: NDArray[np.float64], classes: NDArray[Any]) -> tu
     labels : ndarray of shape (M * adversaries,)
         -1 or +1.
     """
-    labels = np.where(classes[:, 1:] < classes[:, :1], -1.0, 1.0)
+    labels = pair_labels(classes).astype(np.float64)
     differences = features[:, :1, :] - features[:, 1:, :]
     differences *= labels[:, :, None]
     return differences.reshape(-1, features.shape[2]), labels.reshape(-1)

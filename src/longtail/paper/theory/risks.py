@@ -16,9 +16,11 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
-from longtail.scoring.paper import FEATURE_NAMES, pair_features
-from longtail.sparse import CountMatrix
-from longtail.theory.bounds import (
+from longtail._validation import check_choice, find_labels
+from longtail.paper.features import FEATURE_NAMES, pair_features
+from longtail.paper.pairwise import pair_with_all
+from longtail.paper.sampling import PairSample, retention_probabilities
+from longtail.paper.theory.bounds import (
     Bound,
     SampleSizes,
     check_delta,
@@ -26,20 +28,18 @@ from longtail.theory.bounds import (
     theorem_2a,
     theorem_2b,
 )
-from longtail.theory.complexity import (
+from longtail.paper.theory.complexity import (
     check_margin,
     linear_complexity_bound,
     ramp_loss,
     zero_one_complexity_bound,
 )
-from longtail.theory.constants import Form, sampling_constants
-from longtail.training.sampling import PairSample, retention_probabilities
+from longtail.paper.theory.constants import Form, sampling_constants
+from longtail.sparse import CountMatrix, Floats, Integers
 
 if TYPE_CHECKING:
-    from longtail.estimators.double_sampling import DoubleSamplingClassifier
+    from longtail.paper.estimator import DoubleSamplingClassifier
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 Theorem = Literal["1", "2a", "2b"]
 Loss = Literal["zero-one", "ramp"]
@@ -165,15 +165,16 @@ def risk_bound(
 
     Examples
     --------
-    >>> from longtail import DoubleSamplingClassifier, theory
+    >>> from longtail import DoubleSamplingClassifier
+    >>> from longtail.paper import theory
     >>> X, y = theory.make_problem(4).draw(400, np.random.default_rng(0))
     >>> classifier = DoubleSamplingClassifier(examples_per_class=50, random_state=0).fit(X, y)
     >>> list(theory.risk_bound(classifier, X, y).terms)
     ['empirical', 'complexity', 'deviation', 'shift_slow', 'shift_fast']
     """
     check_delta(delta)
-    _check_choice("theorem", theorem, get_args(Theorem))
-    _check_choice("loss", loss, get_args(Loss))
+    check_choice("theorem", theorem, get_args(Theorem))
+    check_choice("loss", loss, get_args(Loss))
     check_margin(margin)
     class_sizes = _training_class_sizes(classifier, X, y)
     retention = retention_probabilities(class_sizes, classifier.examples_per_class)
@@ -223,7 +224,7 @@ def _complexity(
 
 
 def _summarise(
-    classifier: DoubleSamplingClassifier, blocks: Iterator[FloatArray], loss: Loss, margin: float
+    classifier: DoubleSamplingClassifier, blocks: Iterator[Floats], loss: Loss, margin: float
 ) -> PairLosses:
     """Add up the losses over blocks of differences, true class minus other."""
     weights, scales = _weights(classifier), np.asarray(classifier.feature_scales_)
@@ -245,7 +246,7 @@ def _summarise(
     return PairLosses(n, total / n, min(0.25, variance), math.sqrt(largest))
 
 
-def _sampled_differences(classifier: DoubleSamplingClassifier, X: Any) -> Iterator[FloatArray]:
+def _sampled_differences(classifier: DoubleSamplingClassifier, X: Any) -> Iterator[Floats]:
     """Yield φ(x^y) - φ(x^y') of the pairs the model was trained on, in blocks of documents.
 
     Eq. 4 may swap a pair and negate its label; ỹ h(z) is the same either way.
@@ -256,24 +257,22 @@ def _sampled_differences(classifier: DoubleSamplingClassifier, X: Any) -> Iterat
 
 def _all_differences(
     classifier: DoubleSamplingClassifier, X: Any, y: npt.ArrayLike
-) -> Iterator[FloatArray]:
+) -> Iterator[Floats]:
     """Yield φ(x^y) - φ(x^y') of every document with every other class, in blocks of documents."""
-    true = _class_numbers(classifier, y)
+    check_is_fitted(classifier)
     rows = CountMatrix.from_matrix(X)
-    _check_rows(rows, true)
+    true = find_labels(classifier.classes_, y, rows.n_documents, name="y")
     n_classes = len(classifier.classes_)
-    others = np.arange(n_classes - 1, dtype=np.int64)
     step = max(1, BLOCK_PAIRS // n_classes)
     for start in range(0, len(true), step):
-        true_ids = true[start : start + step, None]
-        classes = np.concatenate([true_ids, others + (others >= true_ids)], axis=1)
-        documents = np.arange(start, start + len(true_ids), dtype=np.int64)
+        classes = pair_with_all(true[start : start + step], n_classes)
+        documents = np.arange(start, start + len(classes))
         yield from _differences(classifier, rows, documents, classes)
 
 
 def _differences(
-    classifier: DoubleSamplingClassifier, X: Any, documents: IntArray, classes: IntArray
-) -> Iterator[FloatArray]:
+    classifier: DoubleSamplingClassifier, X: Any, documents: Integers, classes: Integers
+) -> Iterator[Floats]:
     """Yield the differences of column 0 with every other column of ``classes``."""
     rows = X if isinstance(X, CountMatrix) else CountMatrix.from_matrix(X)
     step = max(1, BLOCK_PAIRS // classes.shape[1])
@@ -294,31 +293,18 @@ def _sample(classifier: DoubleSamplingClassifier) -> PairSample:
     return classifier.sample_
 
 
-def _weights(classifier: DoubleSamplingClassifier) -> FloatArray:
+def _weights(classifier: DoubleSamplingClassifier) -> Floats:
     """Return the weights of the features in the order of Table 1."""
     return np.array([classifier.weights_[name] for name in FEATURE_NAMES], dtype=np.float64)
 
 
-def _class_numbers(classifier: DoubleSamplingClassifier, y: npt.ArrayLike) -> IntArray:
-    """Return the class number of each label; every label must be known."""
-    check_is_fitted(classifier)
-    labels = np.asarray(y)
-    known = np.isin(labels, classifier.classes_)
-    if not known.all():
-        unknown = labels[~known].ravel()[0]
-        raise ValueError(
-            f"y must hold labels that the classifier was fitted on; got {unknown!s}. "
-            "Its labels are in classes_."
-        )
-    return np.asarray(np.searchsorted(classifier.classes_, labels), dtype=np.int64)
-
-
 def _training_class_sizes(
     classifier: DoubleSamplingClassifier, X: Any, y: npt.ArrayLike
-) -> IntArray:
+) -> Integers:
     """Return the documents of each class of (X, y), which must be the training set."""
-    class_ids = _class_numbers(classifier, y)
-    _check_rows(CountMatrix.from_matrix(X), class_ids)
+    check_is_fitted(classifier)
+    n_documents = CountMatrix.from_matrix(X).n_documents
+    class_ids = find_labels(classifier.classes_, y, n_documents, name="y")
     class_sizes = np.bincount(class_ids, minlength=len(classifier.classes_)).astype(np.int64)
     empty = np.flatnonzero(class_sizes == 0)
     if len(empty):
@@ -339,18 +325,3 @@ def _training_class_sizes(
             "rows have other labels. Give the same arrays as to fit."
         )
     return class_sizes
-
-
-def _check_rows(rows: CountMatrix, class_ids: IntArray) -> None:
-    """Refuse labels that are not one for each document."""
-    if class_ids.shape != (rows.n_documents,):
-        raise ValueError(
-            f"y must have one label for each of the {rows.n_documents} documents; "
-            f"got shape {class_ids.shape}."
-        )
-
-
-def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
-    """Refuse anything but one of the choices."""
-    if value not in choices:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}.")

@@ -11,11 +11,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from longtail.scoring.paper import FEATURE_NAMES
-
-FloatArray = npt.NDArray[np.float64]
+from longtail.paper.features import FEATURE_NAMES
+from longtail.sparse import Floats
 
 
 @dataclass(frozen=True)
@@ -108,7 +106,7 @@ class ConsistencyResult:
                 groups.setdefault(key, []).append(run)
         return [groups[key] for key in sorted(groups)]
 
-    def means(self, name: str, quantity: str) -> FloatArray:
+    def means(self, name: str, quantity: str) -> Floats:
         """Return the mean of a quantity at each setting of a sweep."""
         return np.array(
             [np.mean([getattr(run, quantity) for run in group]) for group in self.sweep(name)]
@@ -160,7 +158,7 @@ def measured_rates(result: ConsistencyResult) -> list[Rate]:
     return rates
 
 
-def shrinking_values(result: ConsistencyResult, sweep: str, quantity: str) -> FloatArray:
+def shrinking_values(result: ConsistencyResult, sweep: str, quantity: str) -> Floats:
     """Return the means of a quantity that is to shrink as a power.
 
     The complexity carries a factor sqrt(ln(e M / p)) beside the power, which is divided out.

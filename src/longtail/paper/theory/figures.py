@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from longtail.theory.graph import document_cover
-from longtail.theory.rates import ConsistencyResult, Rate, measured_rates, shrinking_values
-from longtail.theory.transformation import TransformedSet, toy_example
+from longtail.paper.theory.graph import document_cover
+from longtail.paper.theory.rates import ConsistencyResult, Rate, measured_rates, shrinking_values
+from longtail.paper.theory.transformation import TransformedSet, toy_example
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

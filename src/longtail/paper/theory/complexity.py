@@ -19,9 +19,9 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils import check_random_state
 
-from longtail.theory.graph import FractionalCover
-
-FloatArray = npt.NDArray[np.float64]
+from longtail._validation import check_integer
+from longtail.paper.theory.graph import FractionalCover
+from longtail.sparse import Floats
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def linear_complexity_bound(
     """
     _check_not_negative("weight_norm", weight_norm)
     _check_not_negative("feature_norm", feature_norm)
-    _check_at_least_one("n_pairs", n_pairs)
+    check_integer("n_pairs", n_pairs, 1)
     if not 1.0 <= chromatic_number <= n_pairs:
         raise ValueError(
             f"chromatic_number must be between 1 and n_pairs (here {n_pairs}); "
@@ -131,8 +131,7 @@ def linear_complexity_monte_carlo(
     """
     z = _checked_differences(differences, cover)
     _check_not_negative("weight_norm", weight_norm)
-    if not isinstance(n_draws, (int, np.integer)) or n_draws < 2:
-        raise ValueError(f"n_draws must be an integer of at least 2; got {n_draws!r}.")
+    check_integer("n_draws", n_draws, 2)
     rng = check_random_state(random_state)
     draws = np.empty(n_draws)
     for d in range(n_draws):
@@ -172,8 +171,8 @@ def zero_one_complexity_bound(n_features: int, set_size: int) -> float:
     >>> round(zero_one_complexity_bound(10, 10_000), 4)
     0.1258
     """
-    _check_at_least_one("n_features", n_features)
-    _check_at_least_one("set_size", set_size)
+    check_integer("n_features", n_features, 1)
+    check_integer("set_size", set_size, 1)
     if set_size < n_features:
         log_vectors = set_size * math.log(2.0)
     else:
@@ -181,7 +180,7 @@ def zero_one_complexity_bound(n_features: int, set_size: int) -> float:
     return math.sqrt(2.0 * log_vectors / set_size)
 
 
-def ramp_loss(margins: npt.ArrayLike, margin: float = 1.0) -> FloatArray:
+def ramp_loss(margins: npt.ArrayLike, margin: float = 1.0) -> Floats:
     """Return min(1, max(0, 1 - v / ρ)) of each ỹ h(z) = v.
 
     It lies above the 0/1 loss and is Lipschitz with constant 1/ρ, so (Talagrand's contraction) ℜ of
@@ -245,7 +244,7 @@ def check_margin(margin: float) -> None:
         )
 
 
-def _checked_differences(differences: npt.ArrayLike, cover: FractionalCover) -> FloatArray:
+def _checked_differences(differences: npt.ArrayLike, cover: FractionalCover) -> Floats:
     """Return the differences as (N, p); the cover may only hold their row numbers."""
     z = np.asarray(differences, dtype=np.float64)
     if z.ndim != 2 or len(z) == 0:
@@ -262,9 +261,3 @@ def _check_not_negative(name: str, value: float) -> None:
     """Refuse a norm that is negative, infinite or not a number."""
     if not (np.isfinite(value) and value >= 0):
         raise ValueError(f"{name} must be a finite number of at least 0; got {value!r}.")
-
-
-def _check_at_least_one(name: str, value: int) -> None:
-    """Refuse a size that is not a positive integer."""
-    if not isinstance(value, (int, np.integer)) or value < 1:
-        raise ValueError(f"{name} must be an integer of at least 1; got {value!r}.")

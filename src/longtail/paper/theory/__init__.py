@@ -6,8 +6,8 @@ Read in this order: ``transformation`` (Eq. 4, Figure 1), ``graph`` (Definition 
 ``rates`` (the bound against the true risk), ``figures``.
 """
 
-from longtail.theory.bounds import Bound, SampleSizes, theorem_1, theorem_2a, theorem_2b
-from longtail.theory.complexity import (
+from longtail.paper.theory.bounds import Bound, SampleSizes, theorem_1, theorem_2a, theorem_2b
+from longtail.paper.theory.complexity import (
     ComplexityEstimate,
     linear_complexity_bound,
     linear_complexity_from_data,
@@ -16,10 +16,14 @@ from longtail.theory.complexity import (
     ramp_loss,
     zero_one_complexity_bound,
 )
-from longtail.theory.constants import SamplingConstants, ShiftFactors, sampling_constants
-from longtail.theory.experiment import run_consistency_experiment
-from longtail.theory.figures import plot_consistency, plot_dependency_graph, plot_transformation
-from longtail.theory.graph import (
+from longtail.paper.theory.constants import SamplingConstants, ShiftFactors, sampling_constants
+from longtail.paper.theory.experiment import run_consistency_experiment
+from longtail.paper.theory.figures import (
+    plot_consistency,
+    plot_dependency_graph,
+    plot_transformation,
+)
+from longtail.paper.theory.graph import (
     CoverReport,
     DependencyGraph,
     FractionalCover,
@@ -29,10 +33,15 @@ from longtail.theory.graph import (
     fractional_chromatic_number,
     maximal_independent_sets,
 )
-from longtail.theory.rates import ConsistencyResult, ConsistencyRun, Rate, measured_rates
-from longtail.theory.risks import full_risk, risk_bound, sampled_risk
-from longtail.theory.synthetic import SyntheticProblem, make_problem
-from longtail.theory.transformation import TransformedSet, describe_pairs, toy_example, transform
+from longtail.paper.theory.rates import ConsistencyResult, ConsistencyRun, Rate, measured_rates
+from longtail.paper.theory.risks import full_risk, risk_bound, sampled_risk
+from longtail.paper.theory.synthetic import SyntheticProblem, make_problem
+from longtail.paper.theory.transformation import (
+    TransformedSet,
+    describe_pairs,
+    toy_example,
+    transform,
+)
 
 __all__ = [
     "Bound",

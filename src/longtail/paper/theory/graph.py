@@ -16,8 +16,8 @@ import scipy.sparse as sp
 from scipy.optimize import linprog
 from scipy.sparse.csgraph import connected_components
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
+from longtail._validation import check_integer
+from longtail.sparse import Floats, Integers
 
 # A graph of n vertices has up to 3^(n/3) maximal independent sets; 10,000 of them are a second of
 # work.
@@ -31,7 +31,7 @@ class DependencyGraph:
     """Vertices 0 .. n_vertices - 1 and the edges between dependent ones, (E, 2) int64."""
 
     n_vertices: int
-    edges: IntArray
+    edges: Integers
 
 
 @dataclass(frozen=True)
@@ -46,8 +46,8 @@ class FractionalCover:
         ω_k, in [0, 1].
     """
 
-    sets: tuple[IntArray, ...]
-    weights: FloatArray
+    sets: tuple[Integers, ...]
+    weights: Floats
 
     @property
     def weight(self) -> float:
@@ -224,7 +224,7 @@ def fractional_chromatic_number(n_vertices: int, edges: npt.ArrayLike) -> float:
 
 def maximal_independent_sets(
     n_vertices: int, edges: npt.ArrayLike, limit: int = MAX_INDEPENDENT_SETS
-) -> list[IntArray]:
+) -> list[Integers]:
     """List the independent sets that no vertex can be added to.
 
     These are the maximal cliques of the complement graph, found by the algorithm of Bron and
@@ -259,7 +259,7 @@ def maximal_independent_sets(
     for a, b in checked.tolist():
         others[a].discard(b)
         others[b].discard(a)
-    found: list[IntArray] = []
+    found: list[Integers] = []
     for members in _maximal_cliques(others, [], all_classes, set()):
         if len(found) == limit:
             raise ValueError(
@@ -284,10 +284,9 @@ def _members_by_document(owners: npt.NDArray[np.generic]) -> list[npt.NDArray[np
     return list(np.split(order, starts))
 
 
-def _checked_edges(edges: npt.ArrayLike, n_vertices: int) -> IntArray:
+def _checked_edges(edges: npt.ArrayLike, n_vertices: int) -> Integers:
     """Return the edges as an (E, 2) array of two different known vertices each."""
-    if not isinstance(n_vertices, (int, np.integer)) or n_vertices < 1:
-        raise ValueError(f"n_vertices must be an integer of at least 1; got {n_vertices!r}.")
+    check_integer("n_vertices", n_vertices, 1)
     given = np.asarray(edges)
     if given.size == 0:
         return np.empty((0, 2), dtype=np.int64)
@@ -310,7 +309,7 @@ def _checked_edges(edges: npt.ArrayLike, n_vertices: int) -> IntArray:
     return given.astype(np.int64)
 
 
-def _connected_inside(edges: IntArray, n_vertices: int, sets: Sequence[npt.ArrayLike]) -> list[str]:
+def _connected_inside(edges: Integers, n_vertices: int, sets: Sequence[npt.ArrayLike]) -> list[str]:
     """Name an edge inside each set that has one: violations of (i)."""
     problems = []
     for k, members in enumerate(sets):
@@ -338,7 +337,7 @@ def _weight_problems(n_vertices: int, cover: FractionalCover) -> list[str]:
     return problems
 
 
-def _checked_members(k: int, members: npt.ArrayLike, n_vertices: int) -> IntArray:
+def _checked_members(k: int, members: npt.ArrayLike, n_vertices: int) -> Integers:
     """Return the vertices of set k, which must be known ones."""
     checked = np.asarray(members, dtype=np.int64)
     if checked.size and (checked.min() < 0 or checked.max() >= n_vertices):
@@ -349,7 +348,7 @@ def _checked_members(k: int, members: npt.ArrayLike, n_vertices: int) -> IntArra
     return checked
 
 
-def _connected_chromatic_number(vertices: npt.NDArray[np.intp], edges: IntArray) -> float:
+def _connected_chromatic_number(vertices: npt.NDArray[np.intp], edges: Integers) -> float:
     """Solve the linear program for one component."""
     inside = np.isin(edges[:, 0], vertices)
     renumbered = np.searchsorted(vertices, edges[inside]).astype(np.int64)

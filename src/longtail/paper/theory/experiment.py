@@ -17,21 +17,19 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
-from longtail.scoring.paper import FEATURE_NAMES, pair_features
+from longtail.paper.features import FEATURE_NAMES, pair_features
+from longtail.paper.pairwise import fit_pairwise_scorer, pair_differences, pair_with_all
+from longtail.paper.sampling import PairSample, draw_pairs, retention_probabilities
+from longtail.paper.theory.bounds import SampleSizes, check_delta, theorem_2a, theorem_2b
+from longtail.paper.theory.complexity import loss_variance, zero_one_complexity_bound
+from longtail.paper.theory.constants import sampling_constants
+from longtail.paper.theory.rates import ConsistencyResult, ConsistencyRun
+from longtail.paper.theory.synthetic import SyntheticProblem, make_problem
+from longtail.sparse import Floats
 from longtail.statistics.classes import ClassStatistics
-from longtail.theory.bounds import SampleSizes, check_delta, theorem_2a, theorem_2b
-from longtail.theory.complexity import loss_variance, zero_one_complexity_bound
-from longtail.theory.constants import sampling_constants
-from longtail.theory.rates import ConsistencyResult, ConsistencyRun
-from longtail.theory.synthetic import SyntheticProblem, make_problem
-from longtail.training.pairwise import fit_pairwise_scorer, pair_differences
-from longtail.training.sampling import PairSample, draw_pairs, retention_probabilities
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 Progress = Callable[[int, int, str], None]
 
 # Documents of each class behind φ.
@@ -119,8 +117,8 @@ class _Bench:
 
     problem: SyntheticProblem
     statistics: ClassStatistics
-    fresh_differences: FloatArray
-    fresh_weights: FloatArray
+    fresh_differences: Floats
+    fresh_weights: Floats
 
     @classmethod
     def build(cls, problem: SyntheticProblem, fresh_per_class: int, random_state: int) -> _Bench:
@@ -130,10 +128,7 @@ class _Bench:
         X, y = problem.draw_classes(np.full(n_classes, REFERENCE_PER_CLASS), rng)
         statistics = ClassStatistics.from_counts(X, y, n_classes)
         X, y = problem.draw_classes(np.full(n_classes, fresh_per_class), rng)
-        classes = np.tile(np.arange(n_classes), (len(y), 1))
-        # The true class first, then the others in ascending order.
-        order = np.argsort(classes != y[:, None], axis=1, kind="stable")
-        features = pair_features(X, statistics, np.arange(len(y)), order)
+        features = pair_features(X, statistics, np.arange(len(y)), pair_with_all(y, n_classes))
         return cls(
             problem=problem,
             statistics=statistics,
@@ -141,7 +136,7 @@ class _Bench:
             fresh_weights=problem.class_probabilities[y] / fresh_per_class,
         )
 
-    def true_risk(self, weights: FloatArray) -> float:
+    def true_risk(self, weights: Floats) -> float:
         """Return R(h) = Σ_y P(y) E[e(h, x^y) | y]; P(y) is known, the rest is a mean."""
         losses = (self.fresh_differences @ weights <= 0.0).mean(axis=1)
         return float(self.fresh_weights @ losses)
@@ -204,7 +199,7 @@ def _run(bench: _Bench, setting: _Setting, delta: float, random_state: int) -> C
     )
 
 
-def _learn(bench: _Bench, X: sp.csr_array, sample: PairSample) -> tuple[FloatArray, FloatArray]:
+def _learn(bench: _Bench, X: sp.csr_array, sample: PairSample) -> tuple[Floats, Floats]:
     """Return the scorer's weights and its 0/1 losses on the sampled pairs."""
     features = pair_features(X, bench.statistics, sample.documents, sample.classes)
     differences, labels = pair_differences(features, sample.classes)

@@ -1,7 +1,7 @@
 """The generalisation bounds: Theorem 1 and both inequalities of Theorem 2.
 
 In come risks, a complexity and the sizes m, M, κ, K; out comes a ``Bound``, term by term. Nothing
-here looks at a model or at documents: ``longtail.theory.risks`` does, and calls this room.
+here looks at a model or at documents: ``longtail.paper.theory.risks`` does.
 
 ``corrected=False`` gives Theorem 2 as it is printed. ``corrected=True`` gives what its proof shows;
 the two differ in the terms that pay for the class proportions being estimated, and in the last term
@@ -17,7 +17,8 @@ from types import MappingProxyType
 
 import numpy as np
 
-from longtail.theory.constants import SamplingConstants
+from longtail._validation import check_integer
+from longtail.paper.theory.constants import SamplingConstants
 
 
 @dataclass(frozen=True)
@@ -71,15 +72,15 @@ class SampleSizes:
     n_classes: int
 
     def __post_init__(self) -> None:
-        _check_integer("n_documents", self.n_documents, 2)
-        _check_integer("n_sampled", self.n_sampled, 1)
-        _check_integer("n_classes", self.n_classes, 2)
+        check_integer("n_documents", self.n_documents, 2)
+        check_integer("n_sampled", self.n_sampled, 1)
+        check_integer("n_classes", self.n_classes, 2)
         if self.n_sampled > self.n_documents:
             raise ValueError(
                 f"n_sampled must be at most n_documents (here {self.n_documents}), because the "
                 f"sample is a subset of the documents; got {self.n_sampled}."
             )
-        _check_integer("adversaries", self.adversaries, 1)
+        check_integer("adversaries", self.adversaries, 1)
         if self.adversaries > self.n_classes - 1:
             raise ValueError(
                 f"adversaries must be at most n_classes - 1 (here {self.n_classes - 1}); "
@@ -120,7 +121,7 @@ def theorem_1(
     """
     _check_inputs(empirical_risk, complexity, delta)
     _check_variance(variance)
-    _check_integer("n_documents", n_documents, 1)
+    check_integer("n_documents", n_documents, 1)
     per_document = math.log(1.0 / delta) / n_documents
     terms = {
         "empirical": empirical_risk,
@@ -287,9 +288,3 @@ def _check_variance(variance: float) -> None:
             f"variance must be between 0 and 0.25, the largest variance of a loss in [0, 1]; "
             f"got {variance!r}."
         )
-
-
-def _check_integer(name: str, value: int, smallest: int) -> None:
-    """Refuse a size that is not an integer of at least ``smallest``."""
-    if not isinstance(value, (int, np.integer)) or value < smallest:
-        raise ValueError(f"{name} must be an integer of at least {smallest}; got {value!r}.")

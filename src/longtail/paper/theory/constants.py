@@ -13,7 +13,8 @@ from typing import Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.float64]
+from longtail._validation import check_choice
+from longtail.sparse import Floats
 
 Form = Literal["theorem", "lemma", "retention"]
 
@@ -77,7 +78,7 @@ def sampling_constants(
       Right for a sampler that first draws a class with probability π_y / π and then a document of
       it.
     - ``"retention"`` (the default): each document of class y is kept with probability π_y, as
-      Algorithm 1 and ``longtail.training.sampling`` do, so q_y = η_y π_y / Z with
+      Algorithm 1 and ``longtail.paper.sampling`` do, so q_y = η_y π_y / Z with
       Z = Σ η_z π_z. The proportions cancel in η_y / q_y: α = Z / min π_y. All that is estimated is
       Z, and its error is multiplied by β = max 1 / π_y. If π_y is the same for all classes, α is 1
       and the proved factors are 0.
@@ -106,6 +107,7 @@ def sampling_constants(
     >>> constants.alpha, constants.beta
     (1.25, 2.0)
     """
+    check_choice("form", form, get_args(Form))
     sizes = _checked_sizes(class_sizes)
     pi = _checked_retention(retention, len(sizes))
     eta = sizes / sizes.sum()
@@ -113,12 +115,10 @@ def sampling_constants(
         return _retention_constants(eta, pi)
     if form == "lemma":
         return _proportion_constants(form, eta, pi / pi.sum())
-    if form == "theorem":
-        return _proportion_constants(form, eta, pi)
-    raise ValueError(f"form must be one of {', '.join(map(repr, get_args(Form)))}; got {form!r}.")
+    return _proportion_constants(form, eta, pi)
 
 
-def _retention_constants(eta: FloatArray, pi: FloatArray) -> SamplingConstants:
+def _retention_constants(eta: Floats, pi: Floats) -> SamplingConstants:
     """α = Z / min π, β = 1 / min π; only Z = Σ η π is estimated."""
     smallest = float(pi.min())
     # Written from the smallest π up, so that equal π give exactly 1 and exactly 0.
@@ -133,7 +133,7 @@ def _retention_constants(eta: FloatArray, pi: FloatArray) -> SamplingConstants:
     )
 
 
-def _proportion_constants(form: Form, eta: FloatArray, after: FloatArray) -> SamplingConstants:
+def _proportion_constants(form: Form, eta: Floats, after: Floats) -> SamplingConstants:
     """α = max η / q, β = max 1 / q for a class distribution q that does not depend on η."""
     alpha, beta = float((eta / after).max()), float((1.0 / after).max())
     # Dividing η + sqrt(2 η L / (m-1)) + ... by q gives sqrt(η) / q, which is at most sqrt(α β),
@@ -148,7 +148,7 @@ def _printed(alpha: float, beta: float, n_classes: int) -> ShiftFactors:
     return ShiftFactors(slow=math.sqrt(alpha / beta), fast=beta, n_events=n_classes)
 
 
-def _checked_sizes(class_sizes: npt.ArrayLike) -> FloatArray:
+def _checked_sizes(class_sizes: npt.ArrayLike) -> Floats:
     """Return the class sizes; every class must have a document, since η_y > 0."""
     sizes = np.asarray(class_sizes, dtype=np.float64)
     if sizes.ndim != 1 or len(sizes) < 2:
@@ -165,7 +165,7 @@ def _checked_sizes(class_sizes: npt.ArrayLike) -> FloatArray:
     return sizes
 
 
-def _checked_retention(retention: npt.ArrayLike, n_classes: int) -> FloatArray:
+def _checked_retention(retention: npt.ArrayLike, n_classes: int) -> Floats:
     """Return π as probabilities, one for each class."""
     pi = np.asarray(retention, dtype=np.float64)
     if pi.shape != (n_classes,):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from longtail._labels import LabelSets
@@ -15,19 +14,20 @@ from longtail._validation import (
     check_positive,
 )
 from longtail.estimators._base import CountClassifier
-from longtail.explanation import ScoreParts, split_paper_score
-from longtail.scoring.paper import FEATURE_NAMES
-from longtail.sparse import CountMatrix, Floats, Integers
-from longtail.statistics.classes import ClassStatistics
-from longtail.training.double_sampling import (
+from longtail.explanation import ScoreParts
+from longtail.paper.double_sampling import (
     DoubleSamplingConfig,
     DoubleSamplingState,
     derive_state,
     fit_double_sampling,
     rank_by_paper,
 )
+from longtail.paper.features import FEATURE_NAMES
+from longtail.paper.sampling import PairSample
+from longtail.paper.score_parts import split_paper_scores
+from longtail.sparse import CountMatrix, Floats, Integers
+from longtail.statistics.classes import ClassStatistics
 from longtail.training.editing import ClassEdit
-from longtail.training.sampling import PairSample
 
 
 class DoubleSamplingClassifier(CountClassifier):
@@ -172,15 +172,4 @@ class DoubleSamplingClassifier(CountClassifier):
     def _split_scores(
         self, state: DoubleSamplingState, counts: CountMatrix, class_ids: Integers
     ) -> list[ScoreParts]:
-        return [
-            split_paper_score(
-                counts,
-                document,
-                int(class_id),
-                state.statistics,
-                state.current_corpus,
-                state.pairwise.weights,
-                state.term_scores.weights,
-            )
-            for document, class_id in enumerate(np.asarray(class_ids))
-        ]
+        return split_paper_scores(state, counts, class_ids, self.n_jobs)

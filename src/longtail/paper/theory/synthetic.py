@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
+from longtail._validation import check_integer
+from longtail.sparse import Floats, Integers
 
 DOCUMENT_LENGTH = 6
 N_TERMS = 120
@@ -37,8 +37,8 @@ class SyntheticProblem:
         Terms of each document.
     """
 
-    class_probabilities: FloatArray
-    term_probabilities: FloatArray
+    class_probabilities: Floats
+    term_probabilities: Floats
     document_length: int
 
     @property
@@ -46,7 +46,7 @@ class SyntheticProblem:
         """K."""
         return len(self.class_probabilities)
 
-    def draw(self, n_documents: int, rng: np.random.Generator) -> tuple[sp.csr_array, IntArray]:
+    def draw(self, n_documents: int, rng: np.random.Generator) -> tuple[sp.csr_array, Integers]:
         """Draw documents from the distribution, every class at least once."""
         for _ in range(MAX_DRAWS):
             sizes = rng.multinomial(n_documents, self.class_probabilities)
@@ -60,7 +60,7 @@ class SyntheticProblem:
 
     def draw_classes(
         self, class_sizes: npt.ArrayLike, rng: np.random.Generator
-    ) -> tuple[sp.csr_array, IntArray]:
+    ) -> tuple[sp.csr_array, Integers]:
         """Draw a given number of documents of each class."""
         sizes = np.asarray(class_sizes, dtype=np.int64)
         blocks = [
@@ -93,8 +93,7 @@ def make_problem(
     >>> make_problem(4, exponent=0.0).class_probabilities.tolist()
     [0.25, 0.25, 0.25, 0.25]
     """
-    if not isinstance(n_classes, (int, np.integer)) or n_classes < 2:
-        raise ValueError(f"n_classes must be an integer of at least 2; got {n_classes!r}.")
+    check_integer("n_classes", n_classes, 2)
     if not (np.isfinite(exponent) and exponent >= 0):
         raise ValueError(f"exponent must be a finite number of at least 0; got {exponent!r}.")
     rng = np.random.default_rng(random_state)
