@@ -400,7 +400,7 @@ RULES = (
     Rule("a weight of 0 is among the levels of each term", _INDEX_NAMES, _zero_is_a_level),
     Rule("the biases of the index are those of the scorer", (*_INDEX_NAMES, "scorer/biases"),
          _index_has_the_scorers_biases),
-    Rule("there is an index unless classes have texts", (),
+    Rule("there is an index unless classes have texts", ("scorer/weights",),
          lambda arrays, _: ("index/indptr" in arrays) != ("names/named" in arrays)),
     Rule("every scale of the paper's scorer is above 0", ("pairwise/scales",),
          lambda arrays, _: bool(np.all(arrays["pairwise/scales"] > 0))),
