@@ -36,9 +36,9 @@ from longtail.store.specs import (
     ValueSpec,
 )
 
-FEATURE_NAMES_IN = TextsSpec("feature_names", "n_terms", "names of the columns", optional=True)
+FEATURE_NAMES_IN = TextsSpec("feature_names", "n_terms", "names of the columns")
 CLASS_TEXTS = TextsSpec(
-    "class_texts", "n_classes", "name or description of each class; empty for none", optional=True
+    "class_texts", "n_classes", "name or description of each class; empty for none"
 )
 
 # Labels are one of three: numbers as they are, strings, or Python strings in an object array.
@@ -46,9 +46,9 @@ NUMERIC_LABELS = ArraySpec(
     "classes", "b1 i1 i2 i4 i8 u1 u2 u4 u8 f2 f4 f8", "n_classes", "labels that are numbers",
     low=-(2.0**1023), high=2.0**1023, order="rising", optional=True,
 )  # fmt: skip
-STRING_LABELS = TextsSpec("classes.text", "n_classes", "labels that are strings", optional=True)
+STRING_LABELS = TextsSpec("classes.text", "n_classes", "labels that are strings")
 OBJECT_LABELS = TextsSpec(
-    "classes.object", "n_classes", "labels that are strings in an object array", optional=True
+    "classes.object", "n_classes", "labels that are strings in an object array"
 )
 
 STATISTICS = (
@@ -317,19 +317,15 @@ def _sharing(group: str) -> dict[str, str]:
 
 SCHEMAS = {
     "LongTailClassifier": Schema(
-        "LongTailClassifier",
         # A model with class texts is saved without its index.
         (*STATISTICS, *(replace(array, optional=True) for array in INDEX), *LONG_TAIL),
         (*STATE_VALUES, *LONG_TAIL_VALUES),
-        PARAMETERS["LongTailClassifier"],
         shared=_sharing("scorer"),
         zeros={},
     ),
     "DoubleSamplingClassifier": Schema(
-        "DoubleSamplingClassifier",
         (*STATISTICS, *INDEX, *DOUBLE_SAMPLING),
         (*STATE_VALUES, *DOUBLE_SAMPLING_VALUES),
-        PARAMETERS["DoubleSamplingClassifier"],
         shared=_sharing("centroids") | _sharing("term_scores"),
         zeros={
             f"{group}/{name}": "n_classes"

@@ -94,7 +94,6 @@ class TextsSpec:
     name: str
     size: str
     meaning: str
-    optional: bool = False
 
     @property
     def arrays(self) -> tuple[ArraySpec, ArraySpec]:
@@ -115,9 +114,7 @@ class Schema:
     zeros of a size.
     """
 
-    kind: str
     arrays: tuple[ArraySpec, ...]
     values: tuple[ValueSpec, ...]
-    parameters: tuple[ValueSpec, ...]
     shared: dict[str, str]
     zeros: dict[str, str]
