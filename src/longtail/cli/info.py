@@ -49,7 +49,7 @@ def info(
         print_table(str(model), ("what", "value"), [(k, _written(v)) for k, v in facts.items()])
         print_expectations(expected)
         if health_report is not None:
-            print_table("In use", ("measure", "value"), health_report.rows())
+            print_table("In use", ("measure", "value"), health_report.rows(commands=True))
         if log:
             print_table(
                 "Changes since the model was saved, oldest first",
