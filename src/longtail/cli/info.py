@@ -46,7 +46,11 @@ def info(
             print_json({**facts, **({"log": log} if changes else {}), **_as_json(health_report)})
             return
         expected = facts.pop("expected")
-        print_table(str(model), ("what", "value"), [(k, _written(v)) for k, v in facts.items()])
+        print_table(
+            str(model),
+            ("what", "value"),
+            [(name.replace("_", " "), _written(value)) for name, value in facts.items()],
+        )
         print_expectations(expected)
         if health_report is not None:
             print_table("In use", ("measure", "value"), health_report.rows(commands=True))
@@ -194,4 +198,6 @@ def _written(value: Any) -> str:
         return ", ".join(f"{name}={entry}" for name, entry in value.items())
     if isinstance(value, list):
         return ", ".join(map(str, value))
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     return f"{value:,}" if isinstance(value, int) else str(value)
