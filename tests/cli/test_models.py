@@ -583,6 +583,13 @@ def test_evaluate_compares_two_models(files, tmp_path):
     assert "points" in table
     same = run("evaluate", files.model, files.test, *COLUMNS, "--compare", files.model).stdout
     assert "Both models fare the same on every document." in same
+    columns = write_csv(tmp_path / "columns.csv", files.rows[::4], ("kind", "words"))
+    named = ("--text", "words", "--label", "kind", "--no-calibrate")
+    run("fit", columns, *named, "-o", tmp_path / "named", "--quiet")
+    said = fails("evaluate", files.model, files.test, "--compare", tmp_path / "named")
+    assert "there is no column 'words'" in said
+    assert "--compare: " in said
+    assert "was fitted on other columns" in said
     said = fails("evaluate", files.model, "-", *COLUMNS, "--compare", other)
     assert "reads the documents twice" in said
     assert "there is no model file" in fails(*arguments[:-1], tmp_path / "nowhere")
@@ -740,6 +747,7 @@ def test_rename_merge_remove_undo_compact(files, model):
     table = run("info", model, "--changes").stdout
     assert "rename" in table
     assert "in effect" in table
+    assert re.search(r"undo +. changes \d+, \d+ ", table)
     report = json.loads(run("info", model, "--compact", "--json").stdout)
     assert report["changes"] == 0
     assert longtail.load(model).classes_.tolist() == names

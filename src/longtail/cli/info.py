@@ -174,12 +174,14 @@ def _as_row(change: Any) -> dict[str, Any]:
         "remove": "{label}",
         "describe": "{label}: {text}",
         "refine": "what all classes share",
-        "undo": "changes {changes}",
     }
     if change.labels:
         names = list(dict.fromkeys(map(str, change.labels)))
         more = f" and {count(len(names) - 3, 'more class')}" if len(names) > 3 else ""
         summary = f"{count(len(change.labels), 'document')} of {', '.join(names[:3])}{more}"
+    elif change.action == "undo":
+        undone = change.content["changes"]
+        summary = f"change{'s' if len(undone) > 1 else ''} {', '.join(map(str, undone))}"
     else:
         summary = summaries[change.action].format(**change.content)
     return {
