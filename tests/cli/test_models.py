@@ -193,7 +193,8 @@ def test_what_to_expect_is_said(files):
     assert f"{figures['accuracy']:.1%}" in table
     assert "accuracy, classes of more than 100 documents" in table
     said = run("evaluate", files.model, files.test).stdout
-    assert f"Expected by documents held out in fit: accuracy {figures['accuracy']:.1%} (" in said
+    promise = "Expected on known classes by documents held out in fit: accuracy "
+    assert f"{promise}{figures['accuracy']:.1%} (" in said
 
 
 def test_stages_off_a_terminal(files, tmp_path, monkeypatch):
@@ -239,6 +240,8 @@ def test_check(tmp_path):
         "wolf (line 17), fox (line 18)"
     ]
     assert examples["documents without a word"] == ["line 19"]
+    [alone] = [f["advice"] for f in found["findings"] if f["name"] == "classes of one document"]
+    assert "About 17% of the labels of new documents will be of classes that are not here" in alone
     assert examples["documents that contain the name of their class"] == ["brown bear: 6 of 6"]
     assert found["class_sizes"] == {
         "1": 3, "2 to 5": 1, "6 to 20": 2, "21 to 100": 0, "more": 0,
@@ -580,6 +583,13 @@ def test_evaluate_compares_two_models(files, tmp_path):
     assert "points" in table
     same = run("evaluate", files.model, files.test, *COLUMNS, "--compare", files.model).stdout
     assert "Both models fare the same on every document." in same
+    columns = write_csv(tmp_path / "columns.csv", files.rows[::4], ("kind", "words"))
+    named = ("--text", "words", "--label", "kind", "--no-calibrate")
+    run("fit", columns, *named, "-o", tmp_path / "named", "--quiet")
+    said = fails("evaluate", files.model, files.test, "--compare", tmp_path / "named")
+    assert "there is no column 'words'" in said
+    assert "--compare: " in said
+    assert "was fitted on other columns" in said
     said = fails("evaluate", files.model, "-", *COLUMNS, "--compare", other)
     assert "reads the documents twice" in said
     assert "there is no model file" in fails(*arguments[:-1], tmp_path / "nowhere")
@@ -737,6 +747,7 @@ def test_rename_merge_remove_undo_compact(files, model):
     table = run("info", model, "--changes").stdout
     assert "rename" in table
     assert "in effect" in table
+    assert re.search(r"undo +. changes \d+, \d+ ", table)
     report = json.loads(run("info", model, "--compact", "--json").stdout)
     assert report["changes"] == 0
     assert longtail.load(model).classes_.tolist() == names
@@ -826,6 +837,8 @@ def test_info(files, model):
     table = run("info", model, "--changes").stdout
     assert "TextClassifier" in table
     assert "Nothing was taught" in table
+    assert re.search(r"header +. yes", table)
+    assert "_bytes" not in table
     assert "longtail fit" in fails("info", "nowhere")
     assert "health" not in facts
     health = json.loads(run("info", model, "--health", "--json").stdout)["health"]

@@ -87,6 +87,11 @@ class Snapshot:
         sizes: Integers = state.statistics.class_sizes
         return sizes
 
+    def count_documents(self, row: int) -> int | float:
+        """Return how many documents a class has; weights of documents may give fractions."""
+        size: int | float = self.class_sizes[row].item()
+        return int(size) if size == int(size) else size
+
     @cached_property
     def health(self) -> Health | None:
         """How far the model has moved from what was learned; None where it does not say."""
@@ -102,7 +107,8 @@ class Snapshot:
     @property
     def n_labels(self) -> int:
         """The number of labels of all documents."""
-        return int(self.class_sizes.sum())
+        total: float = self.class_sizes.sum().item()
+        return round(total)
 
     @property
     def n_documents(self) -> int:

@@ -78,7 +78,10 @@ def find_threshold(
         # The last of many crossings is a lucky one: half a standard error makes up for that
         # (measured).
         margin = 0.5 * np.sqrt(precision * (1.0 - precision) / np.arange(1, len(reached) + 1))
-        lowest, enough = LEAST_SHARE * precision, reached >= precision + margin
+        # Where each prediction is that probable, so is their average.
+        each_enough = (expected >= precision) & (reached >= precision)
+        lowest = LEAST_SHARE * precision
+        enough = (reached >= precision + margin) | each_enough
         expected = probabilities
     # Predictions of the same probability are kept or left out together.
     ends = np.diff(probabilities, append=-1.0) != 0
