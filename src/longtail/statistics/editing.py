@@ -34,16 +34,7 @@ def gather_classes(statistics: ClassStatistics, sources: Integers) -> ClassStati
 
     The document frequencies stay those of all documents.
     """
-    splice = RowSplice.of((statistics.indptr,), sources)
-    return replace(
-        statistics,
-        indptr=splice.indptr,
-        indices=splice.entries(statistics.indices),
-        counts=splice.entries(statistics.counts),
-        centroid_sums=splice.entries(statistics.centroid_sums),
-        class_sizes=splice.rows(statistics.class_sizes),
-    )
-
+@@CUT@@
 
 def splice_classes(
     first: ClassStatistics, second: ClassStatistics, splice: RowSplice
