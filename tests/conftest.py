@@ -10,7 +10,10 @@ import pytest
 import scipy.sparse as sp
 
 from longtail._labels import LabelSets
+from longtail.store.checks import check_contents, check_rules, check_structure, check_utf8
+from longtail.store.schema import STATISTICS, TEXT
 from longtail.training.negatives import MinedPairs
+from longtail.training.residuals import batch_log_odds, solve_residuals
 
 SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
@@ -65,7 +68,41 @@ def assert_same_predictions(one, other, X, k=4):
 def mined_rows(classes):
     """Rows of classes, the label in column 0, as the pairs that residuals are learned from."""
     classes = np.asarray(classes)
-    return MinedPairs.of_rows(classes, int(classes.max(initial=0)) + 1)
+    labels = LabelSets.single(classes[:, 0], np.arange(int(classes.max(initial=0)) + 1))
+    return MinedPairs(labels, classes.shape[1] - 1, classes.ravel())
+
+
+def fit_residuals(documents, mined, scores_of, n_classes, cost, *, n_jobs=None, **masks):
+    """Residuals of pairs whose scores are known, a slice of the documents at a time."""
+    log_odds = batch_log_odds(mined, scores_of, n_jobs)
+    return solve_residuals(documents, mined, log_odds, n_classes, cost, n_jobs=n_jobs, **masks)
+
+
+def check_arrays(specs, arrays):
+    """Check arrays as those of a file are."""
+    sizes = check_structure(specs, arrays)
+    for spec in sorted(specs, key=lambda spec: not spec.offsets):
+        check_contents(spec, arrays, sizes)
+
+
+def check_statistics(statistics):
+    """Check statistics as those of a file are."""
+    parts = {"statistics": statistics, "corpus": statistics.corpus}
+    arrays = {}
+    for spec in STATISTICS:
+        part, _, name = spec.name.partition("/")
+        arrays[spec.name] = getattr(parts[part], name)
+    check_arrays(STATISTICS, arrays)
+    names = ("length", "mean_class_length")
+    check_rules(arrays, {f"corpus/{name}": getattr(statistics.corpus, name) for name in names})
+
+
+def check_vocabulary(vocabulary):
+    """Check a vocabulary as that of a file is; its tables refuse a term that is there twice."""
+    specs = [spec for spec in TEXT if spec.name.startswith("vocabulary/")]
+    check_arrays(specs, {spec.name: getattr(vocabulary, spec.name[11:]) for spec in specs})
+    check_utf8("vocabulary", vocabulary.utf8, vocabulary.offsets, "strict")
+    _ = vocabulary.tables
 
 
 def single_labels(y, n_classes=None):

@@ -401,27 +401,6 @@ def gather_rows(indptr: Integers, sources: Integers) -> tuple[Integers, Integers
     return starts, np.repeat(indptr[sources] - starts[:-1], sizes) + np.arange(starts[-1])
 
 
-def check_csr(
-    indptr: Integers, indices: NDArray[Any], values: NDArray[Any], n_rows: int, n_columns: int
-) -> None:
-    """Check that CSR parts fit each other and their shape.
-
-    Raises
-    ------
-    ValueError
-        If they do not.
-    """
-    sound = (
-        len(indptr) == n_rows + 1
-        and indptr[0] == 0
-        and np.all(indptr[1:] >= indptr[:-1])
-        and indptr[-1] == len(indices) == len(values)
-        and (not len(indices) or 0 <= indices.min() <= indices.max() < n_columns)
-    )
-    if not sound:
-        raise ValueError("an index does not fit its classes and terms.")
-
-
 def _check_counts(data: NDArray[Any]) -> tuple[float, float]:
     """Return the smallest and the largest count; refuse negative ones, NaN and infinity."""
     if not len(data):

@@ -131,7 +131,7 @@ def test_any_change_is_refused_or_works(share, tmp_path):
     assert min(found["refused"], found["works"]) > 3
 
 
-@pytest.mark.parametrize("seed", ["format_2_double_sampling", "format_2_text_double_sampling"])
+@pytest.mark.parametrize("seed", ["double_sampling", "text_double_sampling"])
 @pytest.mark.parametrize("action", ["describe", "refine"])
 def test_an_action_that_the_model_does_not_have(seed, action, tmp_path):
     path = tmp_path / "model"

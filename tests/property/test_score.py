@@ -14,8 +14,7 @@ from longtail.scoring.linear import build_scorer, score_pairs
 from longtail.scoring.weighting import Profile, estimate_collection_model, weight_documents
 from longtail.sparse import CountMatrix
 from longtail.statistics.classes import ClassStatistics
-from longtail.training.residuals import fit_residuals
-from tests.conftest import mined_rows, single_labels
+from tests.conftest import fit_residuals, mined_rows, single_labels
 
 WEIGHTS = np.array([3.0, 0.7, 0.2, -0.4, 1.5, 0.9])
 # Kernels compile on first use, which no deadline survives.

@@ -130,7 +130,6 @@ def test_the_search_equals_brute_force_bit_for_bit(problem, q, exclude, n_jobs):
     own = np.arange(documents.rows.n_documents) % n_classes if exclude and n_classes > 1 else None
     q = min(q, n_classes - (own is not None))
     index = build_index(score, n_terms, n_jobs)
-    index.validate(n_terms)
     labels = None if own is None else single_labels(own)
     classes, scores = search(documents, score, index, q, labels=labels, n_jobs=n_jobs)
     expected = brute_force(documents, score, q, own)

@@ -13,9 +13,8 @@ from longtail.scoring.linear import ClassResiduals, score_pairs
 from longtail.scoring.weighting import weight_documents
 from longtail.sparse import CountMatrix
 from longtail.training import residuals as refinement
-from longtail.training.residuals import fit_residuals
 from tests import oracle_score as oracle
-from tests.conftest import make_problem, mined_rows
+from tests.conftest import fit_residuals, make_problem, mined_rows
 
 
 def hard_negatives(seed=0, width=4, n_classes=7):

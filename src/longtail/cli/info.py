@@ -157,7 +157,7 @@ def _expected(path: Path, contents: Any) -> dict[str, Any]:
         return {}
     error = values.get("calibrator/calibration_error", math.nan)
     if math.isnan(error) and len(arrays["calibrator/top_log_odds"]):
-        # Not in the file of a model that was recalibrated, nor in those of earlier versions.
+        # Not in the file: it is estimated when it is asked for.
         error = load_model(path).calibration_error_
     return expected_measures(arrays["check/expected"], error)
 

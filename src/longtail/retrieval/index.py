@@ -22,7 +22,6 @@ from longtail.sparse import (
     Floats,
     Integers,
     append_constant,
-    check_csr,
     count_terms,
     index_dtype,
     offsets_from_lengths,
@@ -106,29 +105,6 @@ class InvertedIndex:
             zero_points=append_constant(self.zero_points, n_new),
             scales=append_constant(self.scales, n_new),
         )
-
-    def validate(self, n_terms: int) -> None:
-        """Check that every position the search will follow exists; a file may have broken it."""
-        n_classes = len(self.biases)
-        check_csr(self.indptr, self.classes, self.quantized, n_terms, n_classes)
-        per_term = (self.dense_row_ids, self.zero_points, self.scales)
-        sound = (
-            all(len(array) == n_terms for array in per_term)
-            and len(self.length_weights) == n_classes
-            and self.dense_rows.ndim == 2
-            and self.dense_rows.shape[1] == n_classes
-            and (
-                not n_terms
-                or -1 <= self.dense_row_ids.min() <= self.dense_row_ids.max() < len(self.dense_rows)
-            )
-            and not np.any(self.dense_rows > BYTE_LEVELS)
-            and (
-                not len(self.tombstones)
-                or 0 <= self.tombstones.min() <= self.tombstones.max() < n_classes
-            )
-        )
-        if not sound:
-            raise ValueError("an index does not fit its classes and terms.")
 
 
 @dataclass(frozen=True, eq=False)

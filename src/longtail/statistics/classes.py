@@ -32,7 +32,6 @@ from longtail.sparse import (
 )
 from longtail.statistics.checks import (
     check_class_ids,
-    check_invariants,
     check_sum,
     check_total,
     empty_classes_have_no_terms,
@@ -267,16 +266,6 @@ class ClassStatistics:
         )
 
     __hash__ = None  # type: ignore[assignment]
-
-    def validate(self) -> None:
-        """Check every invariant; a file or a faulty merge may have broken one.
-
-        Raises
-        ------
-        ValueError
-            With the first invariant that does not hold.
-        """
-        check_invariants(self)
 
 
 def _sum_classes(

@@ -90,12 +90,6 @@ class MinedPairs:
     n_negatives: int
     classes: NDArray[Any]
 
-    @classmethod
-    def of_rows(cls, classes: NDArray[Any], n_classes: int) -> MinedPairs:
-        """Return documents of one label each from rows of classes, the label in column 0."""
-        labels = LabelSets.single(classes[:, 0], np.arange(n_classes))
-        return cls(labels, classes.shape[1] - 1, classes.ravel())
-
     @cached_property
     def indptr(self) -> Integers:
         """Where the pairs of each document begin."""

@@ -98,8 +98,8 @@ def _count_unknown(calibrator: Calibrator, unknown: float) -> Floats:
     n_held_out, n_unknown = len(calibrator.held_out_correct), len(calibrator.unknown_log_odds)
     if n_held_out and not n_unknown:
         raise ValueError(
-            "this model does not know how documents of unknown classes score: it was fitted by an "
-            "earlier version, or with fewer than 3 candidates. Fit it again, or leave unknown out."
+            "this model does not know how documents of unknown classes score: it was fitted "
+            "with fewer than 3 candidates. Fit it again, or leave unknown out."
         )
     n_above = np.searchsorted(
         -calibrator.unknown_log_odds, -calibrator.held_out_log_odds, side="right"
