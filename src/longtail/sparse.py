@@ -1,7 +1,7 @@
 """Tables of rows: gathered, sliced, spliced and stacked in one place; and documents as such.
 
-`RowTable` is what every CSR-like table of the package is: documents, label sets, sums and weights of
-classes. `CountMatrix` brings a sparse or dense matrix of counts into that form: sorted terms,
+`RowTable` is what every CSR-like table of the package is: documents, label sets, sums and weights
+of classes. `CountMatrix` brings a sparse or dense matrix of counts into that form: sorted terms,
 checked, in 32 bits where these hold every count exactly.
 """
 
@@ -66,9 +66,7 @@ class RowTable:
 Table = TypeVar("Table", bound=RowTable)
 
 
-def splice_rows(
-    tables: Sequence[Table], *sources: Integers, **known: NDArray[Any]
-) -> Table:
+def splice_rows(tables: Sequence[Table], *sources: Integers, **known: NDArray[Any]) -> Table:
     """Return rows of several tables, put together as one.
 
     Parameters
@@ -98,9 +96,7 @@ def stack_rows(tables: Sequence[Table]) -> Table:
     """Return the rows of tables, one table after the other."""
     first, lengths = tables[0], [np.diff(table.indptr) for table in tables]
     arrays = {
-        name: np.concatenate(
-            [getattr(t, name)[t.indptr[0] : t.indptr[-1]] for t in tables]
-        )
+        name: np.concatenate([getattr(t, name)[t.indptr[0] : t.indptr[-1]] for t in tables])
         for name, _ in first._arrays(first.ENTRIES)
     }
     arrays |= {
@@ -143,15 +139,16 @@ class _Runs(NamedTuple):
 
     def copy(self, arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
         """Return the entries of an array of each table; a single run is a view."""
-        if len(self.starts) < 2:
-            table, start, end = (
-                (self.tables[0], self.starts[0], self.ends[0]) if len(self.starts) else (0, 0, 0)
-            )
-            return arrays[table][start:end]
+        if not len(self.starts):
+            return arrays[0][:0]
+        if len(self.starts) == 1:
+            array: NDArray[Any] = arrays[int(self.tables[0])]
+            return array[self.starts[0] : self.ends[0]]
         if len(arrays) == 1 and len(self.starts) * ENTRIES_PER_RUN > self.indptr[-1]:
             lengths = self.ends - self.starts
             first = self.starts - offsets_from_lengths(lengths)[:-1]
-            return arrays[0][np.repeat(first, lengths) + np.arange(self.indptr[-1])]
+            entries = np.repeat(first, lengths) + np.arange(self.indptr[-1])
+            return np.asarray(arrays[0][entries])
         runs = zip(self.tables.tolist(), self.starts.tolist(), self.ends.tolist(), strict=True)
         return np.concatenate([arrays[table][start:end] for table, start, end in runs])
 
