@@ -78,7 +78,7 @@ def test_narrow_counts_sum_to_the_same_bits():
 def test_documents_that_follow_each_other_are_not_copied():
     X, _ = make_documents(100, 20)
     rows = CountMatrix.from_matrix(X)
-    part, taken = rows.slice_documents(slice(30, 50)), rows.gather(np.arange(30, 50))
+    part, taken = rows.slice(slice(30, 50)), rows.gather(np.arange(30, 50))
     assert part.n_documents == 20
     assert part.indices is rows.indices
     entries = slice(part.indptr[0], part.indptr[-1])

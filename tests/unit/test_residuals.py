@@ -245,7 +245,7 @@ def test_weights_as_a_score():
 
 @pytest.mark.parametrize("sources", [[0, 1, 2, 3], [-1, 0, 1, -1, -1, 2, 3], [3, 1, -1], [-1], []])
 def test_gather_classes(sources):
-    taken = make_weights(ROWS, CONSTANTS).gather_classes(np.array(sources, np.int64))
+    taken = make_weights(ROWS, CONSTANTS).gather(np.array(sources, np.int64))
     assert as_dicts(taken) == [ROWS[c] if c >= 0 else {} for c in sources]
     assert taken.biases.tolist() == [CONSTANTS[c] if c >= 0 else 0 for c in sources]
 

@@ -53,9 +53,7 @@ def test_parts_of_the_index_find_what_the_whole_finds(problem, bounds):
     documents = weight_for_cosine(CountMatrix.from_matrix(problem.X), statistics.corpus.idf)
     sets = [[i % 7, (i + 1) % 7, (i + 3) % 7] if i % 3 else [] for i in range(len(problem.y))]
     labels = read_label_sets(sets, multilabel=True).with_classes(np.arange(7))
-    shards = IndexShards(
-        bounds, lambda i: build_index(scorer.slice_classes(*bounds[i : i + 2]), 25)
-    )
+    shards = IndexShards(bounds, lambda i: build_index(scorer.slice(slice(*bounds[i : i + 2])), 25))
     for settings in ({}, {"labels": labels}):
         whole = search(documents, scorer, build_index(scorer, 25), 2, **settings)
         found = search(documents, scorer, shards, 2, **settings)

@@ -115,7 +115,7 @@ def _search_shards(
     for shard, (first, last) in enumerate(pairwise(index.bounds)):
         classes, values = search(
             documents,
-            scorer.slice_classes(first, last),
+            scorer.slice(slice(first, last)),
             index.open(shard),
             n_candidates,
             document_ids=document_ids,

@@ -24,7 +24,6 @@ from longtail.serve.class_names import ClassNames
 from longtail.serve.problems import Problem
 from longtail.sparse import Integers
 from longtail.statistics.classes import ClassStatistics
-from longtail.statistics.editing import gather_classes
 from longtail.store.changes import Change
 from longtail.teaching.versions import Follower, VersionedTeacher, fingerprint, read_history
 from longtail.training.health import PRECISION
@@ -121,7 +120,8 @@ class Snapshot:
         rows = np.array([row])
         if isinstance(state, LongTailState):
             return gather_statistics(state, rows)
-        return gather_classes(state.statistics, rows)
+        sums: ClassStatistics = state.statistics.gather(rows)
+        return sums
 
 
 class ServedModel:

@@ -26,6 +26,7 @@ from longtail.sparse import (
     CountMatrix,
     Floats,
     Integers,
+    RowTable,
     are_integral,
     count_terms,
     offsets_from_lengths,
@@ -44,7 +45,7 @@ MAX_DOCUMENTS = 1 << 24  # that weights may add up to in a class, or of a term
 
 
 @dataclass(frozen=True, eq=False)
-class ClassStatistics:
+class ClassStatistics(RowTable):
     """The sum of the documents of each class.
 
     A sparse classes x terms matrix in CSR form with two numbers at each entry.
@@ -79,6 +80,9 @@ class ClassStatistics:
     >>> statistics.class_lengths
     array([4., 3.])
     """
+
+    ENTRIES = ("indices", "counts", "centroid_sums")
+    ROWS = ("class_sizes",)
 
     indptr: Integers
     indices: NDArray[Any]

@@ -282,7 +282,7 @@ def learn_state(
     corpus = statistics.corpus
     if isinstance(names, tuple):
         in_texts = look_up(names[0], labels.classes)
-        names = ClassNames.of(names[1], corpus).gather_classes(in_texts)
+        names = ClassNames.of(names[1], corpus).gather(in_texts)
     held_out, sample = draw_documents(labels, config, None if names is None else names.named)
     on_stage("shared weights", 0, 0)
     shared_start = time.monotonic()
