@@ -78,7 +78,9 @@ class DocumentMemory(RowTable):
 
     def record(self, counts: CountMatrix, y: NDArray[Any], direction: int) -> DocumentMemory:
         """Record documents that are added (direction 1) or forgotten (-1), at next to no cost."""
-        copied = counts.gather(np.arange(counts.n_documents))  # the caller may change the others
+        copied = replace(  # the caller may change the others
+            counts, indices=counts.indices.copy(), data=counts.data.copy()
+        )
         return replace(
             self,
             n_changed=self.n_changed + len(y),
