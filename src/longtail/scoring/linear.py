@@ -44,6 +44,8 @@ from longtail.splicing import RowSplice
 
 SMALLEST_TABLE = 1 << 12  # slots: 16 kB, which the fastest cache holds
 PAIRS_PER_CLASS = 1 / 8  # from here on it pays to spread a class out over all terms (measured)
+# Fewer are scored before an array of all terms is made: 256 classes in 0.1 ms instead of 1.7.
+MIN_SPREAD_PAIRS = 4096
 
 
 @dataclass(frozen=True)
@@ -323,7 +325,7 @@ def count_slots(rows: CountMatrix) -> int:
 
 def _has_few_pairs(classes: NDArray[Any], n_classes: int) -> bool:
     """Return whether there are too few pairs to spread each class out over all terms."""
-    enough = PAIRS_PER_CLASS * n_classes
+    enough = max(PAIRS_PER_CLASS * n_classes, MIN_SPREAD_PAIRS)
     return bool(classes.size < enough or np.count_nonzero(classes >= 0) < enough)
 
 
