@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from longtail._caching import cached_property
 from longtail._kernels import ranking
 from longtail._kernels import search as kernels
 from longtail._kernels.types import (
@@ -64,11 +65,17 @@ class Segment:
     index: InvertedIndex
     class_ids: Integers | None = None
 
+    @cached_property
+    def _ids_and_none(self) -> NDArray[Any] | None:
+        """The class ids, and -1 behind them, where -1 finds it; of the type of shortlists."""
+        if self.class_ids is None:
+            return None
+        return np.append(self.class_ids, -1).astype(index_dtype(len(self.class_ids)))
+
     def to_class_ids(self, rows: NDArray[Any]) -> NDArray[Any]:
         """Return the ids among all classes of rows of this segment; -1 stays -1."""
-        if self.class_ids is None:
-            return rows
-        return np.where(rows < 0, -1, self.class_ids[rows]).astype(rows.dtype)
+        ids = self._ids_and_none
+        return rows if ids is None else ids[rows]
 
 
 def search(
@@ -199,7 +206,9 @@ def search_segments(
                 documents, pruned, ids, rows, segment.scorer, segment.residuals, n_jobs
             )
             found.append((segment.to_class_ids(rows), *scores))
-        classes, *both = found[0] if len(found) == 1 else map(np.hstack, zip(*found, strict=True))
+        if len(found) > 1:
+            found = [tuple(np.concatenate(arrays, axis=1) for arrays in zip(*found, strict=True))]
+        classes, *both = found[0]
         return rerank(classes, PairScores(*both), n_candidates, k, n_jobs)
 
     queries = make_queries(np.arange(documents.rows.n_documents))
@@ -234,10 +243,10 @@ def search_batches(
         ]
         rows = [shortlist.classes for shortlist in shortlists]
         sizes = [shortlist.sizes for shortlist in shortlists]
-        fits = np.all([n <= c for n, c in zip(sizes, capacities, strict=True)], axis=0)
-        if fits.all():
+        if all(n.max() <= c for n, c in zip(sizes, capacities, strict=True)):
             found.append(rank(batch.document_ids, rows))
             continue
+        fits = np.all([n <= c for n, c in zip(sizes, capacities, strict=True)], axis=0)
         fitting = rank(batch.document_ids[fits], [classes[fits] for classes in rows])
         rest = _gather_queries(batch, np.flatnonzero(~fits))
         others = search_batches(documents, indexes, rest, wanted, rank, n_jobs, 8 * growth)
