@@ -206,9 +206,10 @@ def search_segments(
                 documents, pruned, ids, rows, segment.scorer, segment.residuals, n_jobs
             )
             found.append((segment.to_class_ids(rows), *scores))
-        if len(found) > 1:
-            found = [tuple(np.concatenate(arrays, axis=1) for arrays in zip(*found, strict=True))]
-        classes, *both = found[0]
+        classes, *both = (
+            arrays[0] if len(arrays) == 1 else np.concatenate(arrays, axis=1)
+            for arrays in zip(*found, strict=True)
+        )
         return rerank(classes, PairScores(*both), n_candidates, k, n_jobs)
 
     queries = make_queries(np.arange(documents.rows.n_documents))
