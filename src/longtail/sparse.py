@@ -197,10 +197,6 @@ class CountMatrix(RowTable):
         ValueError
             If a count is negative, NaN or infinite, or the matrix is damaged.
         """
-        if isinstance(X, sp.csr_array | sp.csr_matrix) and X.shape[0] == 1:
-            row = _read_one_row(X)
-            if row is not None:
-                return row
         check_sparse(X)
         matrix: Any = X
         if not isinstance(X, sp.csr_array | sp.csr_matrix):
@@ -236,26 +232,6 @@ class CountMatrix(RowTable):
         return cls(indptr, narrow, _narrow(data, largest), n_terms)
 
 
-def _read_one_row(X: Any) -> CountMatrix | None:
-    """Return a document that is sound as it is, quickly; None where a closer look is needed."""
-    indptr, indices, data = X.indptr, X.indices, X.data
-    if len(indptr) != 2 or indptr[0] != 0 or not 0 < indptr[1] == len(indices) == len(data):
-        return None
-    n_terms = int(X.shape[1])
-    ascends = np.count_nonzero(indices[1:] > indices[:-1]) == len(indices) - 1
-    if not (ascends and indices[0] >= 0 and indices[-1] < n_terms):
-        return None
-    smallest, largest = _check_counts(data)
-    if smallest < SMALLEST_COUNT:
-        return None
-    return CountMatrix(
-        indptr.astype(np.int64, copy=False),
-        indices.astype(index_dtype(n_terms), copy=False),
-        _narrow(data, largest),
-        n_terms,
-    )
-
-
 def check_sparse(X: Any, name: str = "X") -> None:
     """Refuse a scipy matrix whose parts do not fit each other: what scipy itself does not check.
 
@@ -287,11 +263,13 @@ def check_sparse(X: Any, name: str = "X") -> None:
     else:
         return
     for indices, size in bounds:
-        if len(indices) and not 0 <= indices.min() <= indices.max() < size:
+        if not len(indices):
+            continue
+        first, last = np.minimum.reduce(indices), np.maximum.reduce(indices)
+        if not 0 <= first <= last < size:
             raise ValueError(
                 f"{name} is a damaged {layout} matrix of shape {X.shape}: its indices reach from "
-                f"{indices.min()} to {indices.max()}, outside 0 to {size - 1}. "
-                "Rebuild the matrix."
+                f"{first} to {last}, outside 0 to {size - 1}. Rebuild the matrix."
             )
 
 
@@ -299,13 +277,11 @@ def _are_offsets(indptr: NDArray[Any], n_rows: int, n_entries: int) -> bool:
     """Return whether offsets cut entries into rows; differences of wrapped ones would overflow."""
     if len(indptr) != n_rows + 1 or indptr[0] != 0 or indptr[-1] > n_entries:
         return False
-    return bool(indptr[1] >= 0 if n_rows == 1 else np.all(indptr[1:] >= indptr[:-1]))
+    return bool((indptr[1:] >= indptr[:-1]).all())
 
 
 def _has_sorted_rows(indptr: NDArray[Any], indices: NDArray[Any]) -> bool:
     """Return whether indices ascend within each row; the flag of a matrix may be out of date."""
-    if len(indptr) == 2 and indptr[1] <= BLOCK_ENTRIES:  # one document must be quick
-        return bool((indices[1 : indptr[1]] > indices[: max(indptr[1] - 1, 0)]).all())
     for start in range(0, int(indptr[-1]) - 1, BLOCK_ENTRIES):
         block = indices[start : min(start + BLOCK_ENTRIES + 1, int(indptr[-1]))]
         falls = np.flatnonzero(block[1:] <= block[:-1]) + (start + 1)

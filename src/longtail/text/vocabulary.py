@@ -18,7 +18,7 @@ from longtail._columns import as_texts
 from longtail._kernels import vocabulary as kernels
 from longtail._kernels.interning import HashTables, TermIds, Terms
 from longtail._kernels.text import CHAR_NGRAM, SPACE, Tokens
-from longtail._parallel import parallel_for
+from longtail._parallel import SMALL_WORK, parallel_for
 from longtail.sparse import CountMatrix, Integers, append, offsets_from_lengths
 from longtail.text.interning import Bytes, copy_tables, has_capacity, new_tables
 from longtail.text.options import TokenizerOptions
@@ -286,10 +286,10 @@ def map_blocks(
     texts: list[str], function: Callable[[list[str]], Result], n_jobs: int | None
 ) -> Iterator[Result]:
     """Yield what a function returns for blocks of texts, in their order; blocks run in threads."""
-    if len(texts) == 1:
+    ends = offsets_from_lengths(np.fromiter(map(len, texts), np.int64, len(texts)))
+    if 0 < ends[-1] < SMALL_WORK:
         yield function(texts)
         return
-    ends = offsets_from_lengths(np.fromiter(map(len, texts), np.int64, len(texts)))
     in_hand = BLOCK_CHARACTERS * joblib.effective_n_jobs(n_jobs)
     bounds = np.searchsorted(ends, np.arange(in_hand, ends[-1], in_hand))
     for begin, end in pairwise(np.unique([0, *bounds, len(texts)]).tolist()):
