@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from longtail.sparse import offsets_from_lengths
 from longtail.splicing import RowSplice
+from tests.conftest import examples
 
 
 @st.composite
@@ -23,7 +24,7 @@ def matrices_and_sources(draw):
     return matrices, sources
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(matrices_and_sources())
 def test_a_splice_is_what_lists_say(problem):
     matrices, sources = problem
