@@ -86,6 +86,7 @@ def test_a_misspelt_command_is_not_taken_for_one_that_changes_a_model(typed, mea
     assert meant in said
 
 
+@pytest.mark.slow
 def test_demo():
     report = json.loads(run("demo", "--json").stdout)
     paper, longtail = report["results"]
@@ -123,6 +124,7 @@ def data_folder(tmp_path):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_compare(data_folder):
     out = data_folder / "rows.jsonl"
     arguments = ("bench", "compare", "--folder", data_folder, "--out", out)
@@ -134,6 +136,7 @@ def test_compare(data_folder):
     assert "nonsense" in unknown.stderr
 
 
+@pytest.mark.slow
 def test_ablation(data_folder):
     table = run("bench", "ablation", "--folder", data_folder, "--seeds", "0").stdout
     assert "without residuals" in table

@@ -113,6 +113,7 @@ def test_any_blas_and_processor(settings, folder, in_here, paper):
     assert ticks_of_other_threads == "0"
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")

@@ -506,6 +506,7 @@ def to_old_log(path, state):
     write_old_log(path, *records, first=first)
 
 
+@pytest.mark.slow
 def test_kills_at_any_moment(path, fitted):
     """Nothing acknowledged is lost, no number used twice, undo exact after every kill."""
     rng = random.Random(0)
@@ -730,7 +731,9 @@ class Interruption:
         return None
 
 
-@pytest.mark.parametrize("action", ["teach", "undo", "refresh", "compact"])
+@pytest.mark.parametrize(
+    "action", ["teach", "undo", "refresh", pytest.param("compact", marks=pytest.mark.slow)]
+)
 def test_an_interrupt_anywhere_leaves_no_transaction_open(path, action):
     teacher = Teacher(path)
     teacher.teach(NEW[:1], ["first"])
