@@ -16,7 +16,7 @@ browser: ## Chromium, for the tests of the page; needs root where it is missing
 	@command -v chromium >/dev/null || { [ "$$(id -u)" != 0 ] || { apt-get update -qq && apt-get install -y -qq chromium; }; }
 
 test: $(VENV)/dev ## the tests to run before every commit; six minutes on two cores
-	$(BIN)/python -m pytest --numprocesses auto --dist loadscope -m "not slow"
+	$(BIN)/python -m pytest --numprocesses auto --dist loadscope -m "not slow" tests
 
 test-rest: $(VENV)/dev browser ## what `make test` leaves out, and properties with all their examples
 	$(BIN)/python -m pytest --numprocesses auto --dist worksteal -m "slow or hypothesis" --hypothesis-profile full

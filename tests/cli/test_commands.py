@@ -159,6 +159,7 @@ def test_theory(tmp_path):
     assert figure.stat().st_size > 10_000
 
 
+@pytest.mark.slow
 def test_mistakes_are_one_line(lshtc_files, tmp_path):
     train, test = lshtc_files
     unknown = run("bench", "paper", "lshtc9", "--train", train, "--test", test, code=1)
