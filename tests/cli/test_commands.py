@@ -97,6 +97,7 @@ def test_demo():
     assert any(e["class"] == e["predicted"][0] for e in report["examples"])
 
 
+@pytest.mark.slow
 def test_paper_preset(lshtc_files):
     train, test = lshtc_files
     report = json.loads(
@@ -146,12 +147,14 @@ def test_ablation(data_folder):
     assert "absent" in absent.stderr
 
 
+@pytest.mark.slow
 def test_calibration(data_folder):
     table = run("bench", "calibration", "--folder", data_folder, "--seeds", "0").stdout
     assert "calibration error" in table
     assert "small" in table
 
 
+@pytest.mark.slow
 def test_theory(tmp_path):
     figure = tmp_path / "theory.png"
     report = json.loads(run("bench", "theory", "--quick", "--figure", figure, "--json").stdout)
