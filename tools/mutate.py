@@ -38,18 +38,19 @@ MUTATIONS = (
 )
 
 
-def is_noticed(path: str, old: str, new: str, tests: list[str], folder: Path) -> bool:
-    """Return whether a test fails once `old` is `new`."""
-    source = (ROOT / "src" / "longtail" / path).read_text()
-    if source.count(old) != 1:
-        raise ValueError(f"{path} has {source.count(old)} times, not once: {old!r}")
-    (folder / "src" / "longtail" / path).write_text(source.replace(old, new))
-    command = [sys.executable, "-m", "pytest", "-qxn0", "-p", "no:cacheprovider", "-m", "not slow"]
+def fails(tests: list[str], folder: Path) -> bool:
+    """Return whether one of the tests fails on the copy."""
+    command = [sys.executable, "-m", "pytest", "-qx", "-n0", "-p", "no:cacheprovider"]
     places = {"PYTHONPATH": str(folder / "src"), "NUMBA_CACHE_DIR": str(folder / "compiled")}
-    done = subprocess.run([*command, *tests], cwd=folder, env=os.environ | places, stdout=-1)
-    (folder / "src" / "longtail" / path).write_text(source)
+    done = subprocess.run(
+        [*command, "-m", "not slow", *tests],
+        cwd=folder,
+        env=os.environ | places,
+        capture_output=True,
+        text=True,
+    )
     if done.returncode not in (0, 1):
-        raise RuntimeError(f"the tests did not run: {done.stdout[-2000:].decode()}")
+        raise RuntimeError(f"the tests did not run: {done.stdout[-2000:]}{done.stderr[-2000:]}")
     return done.returncode == 1
 
 
@@ -57,14 +58,23 @@ def main(tests: list[str]) -> int:
     """Make one mutation after the other; return the exit code."""
     n_noticed = 0
     with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
         for part in ("src", "tests", "pyproject.toml"):
             copy = shutil.copytree if (ROOT / part).is_dir() else shutil.copy
-            copy(ROOT / part, Path(name) / part)
+            copy(ROOT / part, folder / part)
+        if fails(tests, folder):
+            raise RuntimeError("a test fails although nothing is broken yet")
         for path, old, new in MUTATIONS:
-            noticed = is_noticed(path, old, new, tests, Path(name))
+            file = folder / "src" / "longtail" / path
+            source = file.read_text()
+            if source.count(old) != 1:
+                raise ValueError(f"{path} must have this once: {old!r}")
+            file.write_text(source.replace(old, new))
+            noticed = fails(tests, folder)
+            file.write_text(source)
             n_noticed += noticed
-            print(f"{'noticed' if noticed else 'MISSED'}: {path}: {old.strip()} -> {new.strip()}")
-            sys.stdout.flush()
+            change = f"{old.strip()} -> {new.strip()}"
+            print(f"{'noticed' if noticed else 'MISSED'}: {path}: {change}", flush=True)
     print(f"{n_noticed} of {len(MUTATIONS)} noticed")
     return int(n_noticed < len(MUTATIONS) - 1)
 
