@@ -8,12 +8,25 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from hypothesis import HealthCheck, settings
 
 from longtail._labels import LabelSets
 from longtail.store.checks import check_contents, check_rules, check_structure, check_utf8
 from longtail.store.schema import STATISTICS, TEXT
 from longtail.training.negatives import MinedPairs
 from longtail.training.residuals import batch_log_odds, solve_residuals
+
+# `make test` tries a few examples of each property, `make test-all` all of them. Kernels compile on
+# first use, which no deadline survives.
+_SHARE_OF_QUICK = 4
+for _profile, _n_examples in (("quick", 100 // _SHARE_OF_QUICK), ("full", 100)):
+    settings.register_profile(
+        _profile,
+        max_examples=_n_examples,
+        deadline=None,
+        suppress_health_check=[HealthCheck.too_slow],
+    )
+settings.load_profile("quick")
 
 SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
@@ -43,6 +56,16 @@ def make_problem(
 @pytest.fixture
 def problem() -> Problem:
     return make_problem()
+
+
+def examples(n_examples: int) -> settings:
+    """Return the settings of a property whose examples cost more, or less, than those of others.
+
+    `n_examples` are tried in the profile `full`, a quarter of them in the profile `quick`.
+    """
+    if settings.get_current_profile_name() != "full":
+        n_examples = max(5, n_examples // _SHARE_OF_QUICK)
+    return settings(max_examples=n_examples)
 
 
 def load_shared(name: str) -> tuple[sp.csr_array, np.ndarray, sp.csr_array, np.ndarray]:

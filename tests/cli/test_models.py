@@ -857,6 +857,7 @@ def test_a_torn_journal_is_a_warning(model):
     assert json.loads(result.stdout)["changes"] == 1
 
 
+@pytest.mark.slow
 def test_warmup():
     report = json.loads(run("warmup", "--json").stdout)
     assert report["seconds"] > 0

@@ -31,6 +31,7 @@ def size_of(X):
     return X.data.nbytes + X.indices.nbytes + X.indptr.nbytes
 
 
+@pytest.mark.slow
 def test_peak_of_fit_is_three_times_the_input_and_the_model(tmp_path):
     LongTailClassifier(random_state=0).fit(*make_documents(500, 50))  # what is loaded once
     X, y = make_documents(20_000, 500)

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from longtail import LongTailClassifier
 from longtail.training import long_tail_editing
-from tests.conftest import check_statistics
+from tests.conftest import check_statistics, examples
 
 
 def make_documents(seed=0, n_classes=15, per_class=4, n_terms=40):
@@ -48,7 +48,7 @@ def edit(action, rng, added, classes):
     return "rename_class", (first, f"c{int(rng.integers(100, 999))}")
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(
     st.integers(0, 10**6),
     st.lists(st.sampled_from("aaaafffrmx"), min_size=1, max_size=12),

@@ -28,9 +28,14 @@ from tests.conftest import assert_same_predictions, make_problem
 PROBLEM = make_problem(n_documents=80, n_classes=8)
 LABELS = np.array([f"class {c}" for c in PROBLEM.y])
 NEW = make_problem(seed=5, n_documents=12, n_classes=3).X
+# A journal is the same for both; `make test` leaves the paper's to `make test-all`.
+ESTIMATORS = [
+    LongTailClassifier,
+    pytest.param(DoubleSamplingClassifier, marks=pytest.mark.slow),
+]
 
 
-@pytest.fixture(scope="module", params=[LongTailClassifier, DoubleSamplingClassifier])
+@pytest.fixture(scope="module", params=ESTIMATORS)
 def fitted(request, tmp_path_factory):
     path = tmp_path_factory.mktemp("fitted") / "model.longtail"
     request.param(random_state=0).fit(PROBLEM.X, LABELS).save(path)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
-from itertools import islice
+from itertools import groupby, islice
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -91,6 +91,22 @@ def suite_cases() -> Iterator[Case]:
 
         for case, content, _ in systematic_cases(seed, wanted):
             yield f"{seed}, {case}", content, is_own(case)
+
+
+def sample_cases() -> Iterator[Case]:
+    """Yield one mutation of every array and value that any seed has; mutations take turns."""
+
+    def subject(case: str) -> str:
+        return case.partition(": ")[0].partition(" = ")[0]
+
+    seen: set[str] = set()
+    for seed in reversed(SEEDS):  # those of today's format first
+        found = systematic_cases(seed, lambda case: subject(case) not in seen)
+        for name, group in groupby(found, lambda case: subject(case[0])):
+            cases = list(group)
+            case, content, deep = cases[len(seen) % len(cases)]
+            seen.add(name)
+            yield f"{seed}, {case}", content, deep
 
 
 def file_cases(folder: str) -> Iterator[Case]:

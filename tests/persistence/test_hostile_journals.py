@@ -120,7 +120,9 @@ def run_case(path, number):
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("share", range(5))
+@pytest.mark.parametrize(
+    "share", [0, *(pytest.param(share, marks=pytest.mark.slow) for share in range(1, 5))]
+)
 def test_any_change_is_refused_or_works(share, tmp_path):
     found = Counter()
     for number in range(share, N_CASES, 5):

@@ -450,6 +450,7 @@ def follow(lines, state):
     return state, begun
 
 
+@pytest.mark.slow
 def test_kills_at_any_moment(path, fitted):
     """Nothing acknowledged is lost, no number used twice, undo exact after every kill."""
     rng = random.Random(0)
@@ -672,7 +673,9 @@ class Interruption:
         return None
 
 
-@pytest.mark.parametrize("action", ["teach", "undo", "refresh", "compact"])
+@pytest.mark.parametrize(
+    "action", ["teach", "undo", "refresh", pytest.param("compact", marks=pytest.mark.slow)]
+)
 def test_an_interrupt_anywhere_leaves_no_transaction_open(path, action):
     teacher = Teacher(path)
     teacher.teach(NEW[:1], ["first"])

@@ -7,7 +7,7 @@ import contextlib
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import longtail
@@ -21,13 +21,7 @@ from longtail.retrieval.index import build_index
 from longtail.retrieval.search import search
 from longtail.sparse import CountMatrix
 from longtail.statistics.classes import ClassStatistics
-from tests.conftest import check_statistics
-
-# Kernels compile on first use, which no deadline survives.
-settings.register_profile(
-    "longtail", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow]
-)
-settings.load_profile("longtail")
+from tests.conftest import check_statistics, examples
 
 
 @st.composite
@@ -200,7 +194,7 @@ def test_teaching_and_forgetting_is_exact(data, choices):
     assert np.array_equal(before.scores, after.scores)
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(data_sets())
 def test_saving_keeps_every_bit(tmp_path_factory, data):
     X, y, n_classes = data

@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from longtail._kernels import search as kernels
@@ -21,9 +21,9 @@ from longtail.scoring import linear as scoring
 from longtail.scoring.linear import ClassResiduals, LinearScorer, score_pairs
 from longtail.scoring.weighting import WeightedDocuments
 from longtail.sparse import CountMatrix
-from tests.conftest import single_labels
+from tests.conftest import examples, single_labels
 
-quick = settings(max_examples=60, deadline=None)
+quick = examples(60)
 
 
 @st.composite

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from longtail.text import (
@@ -20,13 +20,7 @@ from longtail.text import (
 )
 from longtail.text.tokenizer import normalise
 from tests import oracle_text
-from tests.conftest import check_vocabulary
-
-# Kernels compile on first use, which no deadline survives.
-settings.register_profile(
-    "longtail", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow]
-)
-settings.load_profile("longtail")
+from tests.conftest import check_vocabulary, examples
 
 # Few letters, so that words come again; marks, digits, ligatures, edges of UTF-8 and of Unicode.
 LETTERS = (
@@ -122,7 +116,7 @@ def test_order_chunks_and_threads_do_not_matter(texts, options, choices):
     assert_same((whole[0], whole[1][order]), (shuffled, X))
 
 
-@settings(max_examples=15)  # threads start anew for each
+@examples(15)  # threads start anew for each
 @given(TEXTS, OPTIONS)
 def test_threads_do_not_matter(texts, options):
     one, three = (count(texts, options, n_jobs=n) for n in (None, 3))

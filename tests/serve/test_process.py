@@ -45,6 +45,7 @@ def teach_until_killed(address: str, acknowledged: dict[int, str], begun: thread
             begun.set()
 
 
+@pytest.mark.slow
 def test_a_kill_loses_nothing_that_was_acknowledged(
     model_file: Path, start: Callable[..., Running]
 ) -> None:

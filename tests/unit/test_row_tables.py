@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from longtail import sparse
@@ -60,7 +60,6 @@ def tables_and_sources(draw):
 
 
 @pytest.mark.parametrize("entries_per_run", [0, 1 << 20])
-@settings(deadline=None)
 @given(problem=tables_and_sources())
 def test_a_splice_is_what_lists_say(entries_per_run, problem):
     tables, sources = problem
@@ -92,7 +91,6 @@ def test_rows_that_follow_each_other_are_not_copied():
     assert not np.shares_memory(table.gather(np.array([0, 3])).values, table.values)
 
 
-@settings(deadline=None)
 @given(rows=ROWS, first=st.integers(0, 6), last=st.integers(0, 6))
 def test_a_slice_is_a_view(rows, first, last):
     table = Shelf.of(rows)
@@ -101,7 +99,6 @@ def test_a_slice_is_a_view(rows, first, last):
     assert not len(taken.values) or np.shares_memory(taken.values, table.values)
 
 
-@settings(deadline=None)
 @given(st.lists(ROWS, min_size=1, max_size=4))
 def test_tables_are_stacked(tables):
     stacked = stack_rows([Shelf.of(table) for table in tables])
