@@ -222,7 +222,7 @@ def test_two_segments_equal_one(problem, q, ties, n_jobs):
     documents, score, n_terms = problem
     n_classes = len(score.biases)
     if ties:
-        score = score.gather_classes(np.zeros(n_classes, np.int64))
+        score = score.gather(np.zeros(n_classes, np.int64))
     q = min(q, n_classes)
     none = ClassResiduals.none(n_classes).as_scorer
     index = build_index(score, n_terms)
@@ -231,9 +231,9 @@ def test_two_segments_equal_one(problem, q, ties, n_jobs):
     main_ids[moved] = -1
     segments = [Segment(score, none, replace(index, tombstones=moved), main_ids)]
     if len(moved):
-        few = score.gather_classes(moved)
+        few = score.gather(moved)
         few_index = build_index(few, n_terms, n_of_all=n_classes)
-        segments.append(Segment(few, none.gather_classes(moved), few_index, moved))
+        segments.append(Segment(few, none.gather(moved), few_index, moved))
     expected = search_segments(documents, documents, [Segment(score, none, index)], q, q, n_jobs)
     found = search_segments(documents, documents, segments, q, q, n_jobs)
     assert np.array_equal(found[0], expected[0])
