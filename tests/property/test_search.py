@@ -112,6 +112,29 @@ def test_accumulators_of_long_documents_do_not_wrap_around(n_terms, share):
     assert max(find_error_spread(documents, score, n_terms)) <= 1
 
 
+def test_rounding_errors_that_add_up_are_within_the_error_bound():
+    """Every term of one class is rounded down, every term of another up, by almost half."""
+    n_classes, n_terms = 64, 400
+    values = np.zeros((n_classes, n_terms))
+    values[:3] = [[0.5], [0.5], [1.0]]  # three of 64 classes have a term: its postings are a list
+    rows = CountMatrix.from_matrix(np.ones((1, n_terms)))
+    documents = WeightedDocuments(rows, np.ones(n_terms, np.float32), np.zeros(1))
+
+    def spread(values):
+        matrix, zeros = sp.csr_array(values.astype(np.float32)), np.zeros(n_classes)
+        indptr, indices = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32)
+        score = LinearScorer(indptr, indices, matrix.data, zeros, zeros)
+        index = build_index(score, n_terms).arrays
+        scratch = candidates.make_scratch(n_classes, n_terms)
+        quantum, _ = accumulate_one(documents.vectors, 0, index, scratch)
+        return quantum, max(find_error_spread(documents, score, n_terms))
+
+    quantum, _ = spread(values)
+    values[0] = (np.floor(0.5 / quantum) + 0.45) * quantum
+    values[1] = (np.floor(0.5 / quantum) + 0.55) * quantum
+    assert 0.5 < spread(values)[1] <= 1
+
+
 def brute_force(documents, score, q, own=None):
     every = np.tile(np.arange(len(score.biases)), (documents.rows.n_documents, 1))
     scores = score_pairs(documents, every, score)
