@@ -26,7 +26,11 @@ DEFAULT = (
 # File below src/longtail, what it has, what it gets instead.
 MUTATIONS = (
     ("_kernels/ranking.py", "== other_score and c < other)", "== other_score and c > other)"),
-    ("_kernels/residuals.py", "        square = 1.0\n", "        square = 0.5\n"),
+    (
+        "_kernels/residuals.py",
+        "                bias += step\n",
+        "                bias += 0.5 * step\n",
+    ),
     ("_kernels/weighting.py", "<< 32) + j\n", "<< 32) + length - j\n"),
     ("_kernels/statistics.py", "total += factor * b.", "total += b."),
     ("_kernels/search.py", "error_bound += 1.001 + 1.01 * level", "error_bound += 0.1 * level"),
