@@ -133,6 +133,21 @@ def test_evaluation(files, tmp_path):
     assert "never seen" in text
 
 
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+def test_evaluation_writes_labels_beside_their_probabilities(files, tmp_path, ending):
+    out = tmp_path / f"p.{ending}"
+    run("evaluate", files.model, files.folder / "test.jsonl", "--predictions", out)
+    expected = predictions(files.model, files)
+    assert any(row["labels"] != sorted(row["labels"]) for row in expected)
+    if ending == "csv":
+        with out.open(newline="") as file:
+            rows = [row["labels"].split(";") for row in csv.DictReader(file)]
+        assert rows == [row["labels"] or [""] for row in expected]
+    else:
+        rows = [json.loads(line) for line in out.read_text().splitlines()]
+        assert [row["labels"] for row in rows] == [row["labels"] for row in expected]
+
+
 def test_teach_and_forget(files, tmp_path):
     model = tmp_path / "model"
     shutil.copy(files.model, model)

@@ -360,7 +360,7 @@ def _compare(
 ) -> _Outcome:
     """Return class ids in place of labels; a label that is not there yet gets an id."""
 
-    def number(sets: list[list[Any]]) -> tuple[Integers, Integers]:
+    def as_ids(sets: list[list[Any]]) -> tuple[Integers, Integers]:
         numbered = [sorted(ids.setdefault(y, len(ids)) for y in labels) for labels in sets]
         sizes = np.array([len(labels) for labels in numbered], np.int64)
         return np.array([*chain.from_iterable(numbered)], np.int64), sizes
@@ -371,8 +371,8 @@ def _compare(
     ]
     scores = top.scores.astype(np.float64)
     return _Outcome(
-        *number(true),
-        *number(predicted),
+        *as_ids(true),
+        *as_ids(predicted),
         ranking=np.array(ranking, np.int64).reshape(top.classes.shape),
         scores=scores if multilabel else scores[:, :1].copy(),
         has_answer=top.valid[:, 0] & (True if top.none is None else scores[:, 0] >= top.none),
