@@ -92,13 +92,14 @@ def undo(
     """Take back the last changes that are in effect, and say which."""
 
     def change(teacher: Any) -> tuple[str, int]:
-        number = teacher.undo(n_changes, by=by)
+        undo_id = teacher.undo(n_changes, by=by)
         changes = {made.number: made for made in teacher.changes()}
-        numbers = changes[number].content["changes"]
-        undone = [changes[taken] for taken in numbers[:_MAX_LISTED]]
-        listed = ", ".join(f"{c.number} ({c.action}: {describe_change(c)})" for c in undone)
-        more = f" and {len(numbers) - _MAX_LISTED:,} more" if len(numbers) > _MAX_LISTED else ""
-        return f"{count(n_changes, 'change')} undone: {listed}{more}.", number
+        undone = [changes[change_id] for change_id in changes[undo_id].content["changes"]]
+        listed = ", ".join(
+            f"{c.number} ({c.action}: {describe_change(c)})" for c in undone[:_MAX_LISTED]
+        )
+        more = f" and {len(undone) - _MAX_LISTED:,} more" if len(undone) > _MAX_LISTED else ""
+        return f"{count(n_changes, 'change')} undone: {listed}{more}.", undo_id
 
     change_model(model, change, as_json, quiet)
 
