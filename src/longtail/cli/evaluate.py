@@ -20,6 +20,7 @@ from longtail.cli.inputs import (
     Source,
     as_model_labels,
     class_texts,
+    gives_label_sets,
     load_model,
     match_source,
     n_terms_of,
@@ -280,7 +281,9 @@ class _Reader:
         if self._write is None:
             return
         kept = top.valid[:, 0].tolist()
-        rows = rank_rows(chunk, top, kept, sets, None, self._texts)
+        # A model of one label gives one class each, also where the documents have several.
+        given = sets if gives_label_sets(self._classifier) else None
+        rows = rank_rows(chunk, top, kept, given, None, self._texts)
         true = labels.tolist() if hasattr(labels, "tolist") else labels
         self._write([replace(row, truth=of_row) for row, of_row in zip(rows, true, strict=True)])
 
