@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from longtail._constants import FREQUENCY_BANDS
 from longtail._labels import LabelSets, are_label_sets
-from longtail.metrics.label_sets import compare_sets
+from longtail.metrics.label_sets import compare_sets, is_in_band
 from longtail.paper.measures import Outcomes, as_array, check_labels, count_outcomes
 from longtail.results import TopK
 from longtail.sparse import Floats, Integers
@@ -316,9 +316,7 @@ def _report_band(
 ) -> FrequencyBand:
     """Sum up the classes of one band."""
     name, smallest, largest = band
-    inside = (sizes >= smallest) & (counts.true > 0)
-    if largest is not None:
-        inside &= sizes <= largest
+    inside = is_in_band(sizes, smallest, largest) & (counts.true > 0)
     n_documents = int(counts.true[inside].sum())
     return FrequencyBand(
         name=name,

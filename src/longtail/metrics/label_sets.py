@@ -263,7 +263,7 @@ def label_frequency_report(
     correct = np.bincount(ids[ranked.hits[:, :k]], minlength=n_classes)
     counts = _Counts(truth.class_sizes, predicted, correct)
     bands = ((NEVER_SEEN, 0, 0), *FREQUENCY_BANDS)
-    return [_report_band(name, _inside(sizes, low, high), counts) for name, low, high in bands]
+    return [_report_band(name, is_in_band(sizes, low, high), counts) for name, low, high in bands]
 
 
 @dataclass(frozen=True, eq=False)
@@ -275,7 +275,7 @@ class _Counts:
     correct: Integers
 
 
-def _inside(sizes: Integers, smallest: int, largest: int | None) -> NDArray[np.bool_]:
+def is_in_band(sizes: Integers, smallest: int, largest: int | None) -> NDArray[np.bool_]:
     """Return which classes are in a band."""
     inside: NDArray[np.bool_] = sizes >= smallest
     return inside if largest is None else inside & (sizes <= largest)
