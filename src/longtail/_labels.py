@@ -262,6 +262,11 @@ def read_label_sets(y: Any, multilabel: Multilabel = "auto") -> Labels:
     return _from_lists([[label] for label in labels.tolist()]) if multilabel is True else labels
 
 
+def are_label_sets(y: Any) -> bool:
+    """Return whether y has a label set for each document, in any form."""
+    return isinstance(y, LabelSets) or _is_indicator(y) or _read_sets(y) is not None
+
+
 def as_sets(y: Any) -> LabelSets:
     """Return labels, in any form, as label sets."""
     labels = read_label_sets(y, multilabel=True)

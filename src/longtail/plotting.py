@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from longtail.metrics import FREQUENCY_BANDS, mean_interval, wilson_interval
+from longtail.metrics.classes import FrequencyBand
 from longtail.metrics.evaluation import Certainty, Evaluation
-from longtail.metrics.label_set_evaluation import LabelCertainty
-from longtail.metrics.label_sets import LabelBand
+from longtail.metrics.label_sets import LabelBand, LabelCurve
 from longtail.results import Explanation
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ _BAND_NAMES = {"more": "more than 100"}
 FEW_DOCUMENTS = 30
 
 
-def plot_calibration(certainty: Certainty | LabelCertainty) -> Figure:
+def plot_calibration(certainty: Certainty) -> Figure:
     """Draw how often predictions of a probability are correct, and how many there are of it.
 
     Lines are 95 % intervals (Wilson); hollow points have few documents.
@@ -151,7 +151,7 @@ def plot_calibration(certainty: Certainty | LabelCertainty) -> Figure:
     sizes = [group.n_documents for group in certainty.bins]
     bars = below.bar(middles, sizes, bar_size, color=BLUE)
     below.bar_label(bars, [f"{size:,}" if size else "" for size in sizes], fontsize=7, padding=1)
-    sets = isinstance(certainty, LabelCertainty)
+    sets = isinstance(certainty.curve, LabelCurve)
     below.set(xlabel=f"probability of {'a label' if sets else 'the predicted class'}")
     below.set(ylabel="labels" if sets else "documents")
     below.set_ylim(0, max(sizes) * 1.25)
@@ -162,30 +162,41 @@ def plot_calibration(certainty: Certainty | LabelCertainty) -> Figure:
 def plot_precision(certainty: Certainty) -> Figure:
     """Draw the precision that is reached when only the surest predictions are kept.
 
-    The band is the 95 % interval (Wilson).
+    Of one label the band is the 95 % interval (Wilson); of label sets precision stands against the
+    share of true labels found as well.
     """
     figure = new_figure(7.0, 4.2)
     axes = figure.subplots()
-    n_documents = sum(group.n_documents for group in certainty.bins)
-    kept = np.flatnonzero(certainty.curve.coverage >= _FIRST_SHARE)
+    curve, abstention = certainty.curve, certainty.abstention
+    kept = np.flatnonzero(curve.coverage >= _FIRST_SHARE)
     kept = kept[np.linspace(0, len(kept) - 1, min(len(kept), _MOST_POINTS)).astype(int)]
-    coverage, precision = certainty.curve.coverage[kept], certainty.curve.precision[kept]
-    counts = np.rint(coverage * n_documents).astype(int).tolist()
-    bounds = np.array([wilson_interval(p, n) for p, n in zip(precision, counts, strict=True)])
-    axes.fill_between(coverage, bounds[:, 0], bounds[:, 1], color=BLUE, alpha=0.2, linewidth=0)
-    axes.plot(coverage, precision, color=BLUE)
-    abstention = certainty.abstention
-    if abstention is not None and abstention.coverage > 0:
+    coverage, precision = curve.coverage[kept], curve.precision[kept]
+    is_drawn = abstention is not None and abstention.coverage > 0
+    if isinstance(curve, LabelCurve):
+        axes.plot(curve.recall[kept], precision, color=BLUE, label="true labels found")
+        axes.plot(coverage, precision, color=ORANGE, label="documents with a label")
+        if abstention is not None and is_drawn:
+            axes.plot(abstention.recall, abstention.precision, "o", color=BLUE)
+        axes.set(xlim=(0, 1), ylim=(0, 1.01), xlabel="share", ylabel="precision of the kept labels")
+        axes.legend(frameon=False, loc="lower left")
+    else:
+        counts = np.rint(coverage * certainty.n_pairs).astype(int).tolist()
+        bounds = np.array([wilson_interval(p, n) for p, n in zip(precision, counts, strict=True)])
+        axes.fill_between(coverage, bounds[:, 0], bounds[:, 1], color=BLUE, alpha=0.2, linewidth=0)
+        axes.plot(coverage, precision, color=BLUE)
+        lowest = min(precision.min(), abstention.wanted if abstention else 1.0)
+        axes.set(xlim=(0, 1), ylim=(max(0.0, lowest - 0.15), 1.01))
+        axes.set(xlabel="coverage: share of documents kept")
+        axes.set(ylabel="precision: share correct of these")
+        if abstention is not None and is_drawn:
+            caption = (
+                f"With a probability of at least {abstention.threshold:.2f}:\n"
+                f"{abstention.precision:.1%} correct, {abstention.coverage:.1%} of the documents"
+            )
+            axes.text(0.03, 0.05, caption, transform=axes.transAxes, color=ORANGE)
+    if abstention is not None and is_drawn:
         axes.plot(abstention.coverage, abstention.precision, "o", color=ORANGE)
-        caption = (
-            f"With a probability of at least {abstention.threshold:.2f}:\n"
-            f"{abstention.precision:.1%} correct, {abstention.coverage:.1%} of the documents"
-        )
-        axes.text(0.03, 0.05, caption, transform=axes.transAxes, color=ORANGE)
         axes.axhline(abstention.wanted, color=GREY, linewidth=1, linestyle="--")
-    lowest = min(precision.min(), abstention.wanted if abstention else 1.0)
-    axes.set(xlim=(0, 1), ylim=(max(0.0, lowest - 0.15), 1.01))
-    axes.set(xlabel="coverage: share of documents kept", ylabel="precision: share correct of these")
     axes.xaxis.set_major_formatter("{x:.0%}")
     axes.yaxis.set_major_formatter("{x:.0%}")
     _clear_frame(axes)
@@ -195,89 +206,51 @@ def plot_precision(certainty: Certainty) -> Figure:
 def plot_frequency(evaluation: Evaluation) -> Figure:
     """Draw accuracy and macro F1 by how many documents of a class the model has seen.
 
-    Lines are 95 % intervals; pale bars have few documents.
+    Of label sets, recall and macro F1 of the first five classes. Lines are 95 % intervals; pale
+    bars have few documents, or labels.
     """
-    figure = new_figure(7.0, 4.2)
+    figure = new_figure(7.5 if evaluation.multilabel else 7.0, 4.2)
     axes = figure.subplots()
-    bands = evaluation.bands
-    sizes = {name: (smallest, largest) for name, smallest, largest in FREQUENCY_BANDS}
+    names = []
+    bands: list[FrequencyBand | LabelBand] = [*evaluation.bands]
     for position, band in enumerate(bands):
-        if not band.n_documents:
-            continue
-        smallest, largest = sizes.get(band.name, (0, None))
-        f1 = [
-            result.f1
-            for result in evaluation.classes
-            if result.n_true and smallest <= result.n_seen <= (largest or np.inf)
-        ]
-        pale = 0.35 if band.n_documents < FEW_DOCUMENTS else 1.0
-        for offset, value, bounds, colour in (
-            (-0.2, band.accuracy, wilson_interval(band.accuracy, band.n_documents), BLUE),
-            (0.2, band.macro_f1, mean_interval(f1 or [band.macro_f1]), ORANGE),
-        ):
-            x = position + offset
-            axes.bar(x, value, 0.38, color=colour, alpha=pale)
-            axes.plot([x, x], bounds, color="black", linewidth=1)
-            axes.text(x, bounds[1] + 0.015, f"{value:.0%}", ha="center", fontsize=8)
-    names = [
-        f"{_BAND_NAMES.get(band.name, band.name)}\n"
-        f"classes: {band.n_classes:,}\ndocuments: {band.n_documents:,}"
-        for band in bands
-    ]
-    _label_bands(axes, names, "accuracy", "macro F1 (mean of the per-class F1)")
-    return figure
-
-
-def plot_label_precision(certainty: LabelCertainty) -> Figure:
-    """Draw precision against recall and coverage when only the surest labels are kept."""
-    figure = new_figure(7.0, 4.2)
-    axes = figure.subplots()
-    curve = certainty.curve
-    kept = np.flatnonzero(curve.coverage >= _FIRST_SHARE)
-    kept = kept[np.linspace(0, len(kept) - 1, min(len(kept), _MOST_POINTS)).astype(int)]
-    axes.plot(curve.recall[kept], curve.precision[kept], color=BLUE, label="true labels found")
-    axes.plot(
-        curve.coverage[kept], curve.precision[kept], color=ORANGE, label="documents with a label"
-    )
-    threshold = certainty.threshold
-    if threshold is not None and threshold.coverage > 0:
-        axes.plot(threshold.recall, threshold.precision, "o", color=BLUE)
-        axes.plot(threshold.coverage, threshold.precision, "o", color=ORANGE)
-        axes.axhline(threshold.wanted, color=GREY, linewidth=1, linestyle="--")
-    axes.set(xlim=(0, 1), ylim=(0, 1.01), xlabel="share", ylabel="precision of the kept labels")
-    axes.xaxis.set_major_formatter("{x:.0%}")
-    axes.yaxis.set_major_formatter("{x:.0%}")
-    axes.legend(frameon=False, loc="lower left")
-    _clear_frame(axes)
-    return figure
-
-
-def plot_label_frequency(bands: Sequence[LabelBand]) -> Figure:
-    """Draw recall and macro F1 at 5 by how many documents of a class the model has seen.
-
-    Lines are 95 % intervals of the recall (Wilson); pale bars have few labels.
-    """
-    figure = new_figure(7.5, 4.2)
-    axes = figure.subplots()
-    for position, band in enumerate(bands):
-        if not band.n_labels:
-            continue
-        pale = 0.35 if band.n_labels < FEW_DOCUMENTS else 1.0
-        bounds = wilson_interval(band.recall, band.n_labels)
-        axes.bar(position - 0.2, band.recall, 0.38, color=BLUE, alpha=pale)
-        axes.plot([position - 0.2] * 2, bounds, color="black", linewidth=1)
-        axes.text(position - 0.2, bounds[1] + 0.015, f"{band.recall:.0%}", ha="center", fontsize=8)
-        axes.bar(position + 0.2, band.macro_f1, 0.38, color=ORANGE, alpha=pale)
-        axes.text(
-            position + 0.2, band.macro_f1 + 0.015, f"{band.macro_f1:.0%}", ha="center", fontsize=8
+        if isinstance(band, LabelBand):
+            n, counted, value, f1_bounds = band.n_labels, "labels", band.recall, None
+        else:
+            n, counted, value = band.n_documents, "documents", band.accuracy
+            f1_bounds = _bound_f1(evaluation, band.name, band.macro_f1)
+        names.append(
+            f"{_BAND_NAMES.get(band.name, band.name)}\n"
+            f"classes: {band.n_classes:,}\n{counted}: {n:,}"
         )
-    names = [
-        f"{_BAND_NAMES.get(band.name, band.name)}\n"
-        f"classes: {band.n_classes:,}\nlabels: {band.n_labels:,}"
-        for band in bands
-    ]
-    _label_bands(axes, names, "recall at 5", "macro F1 at 5 (mean of the per-class F1)")
+        if not n:
+            continue
+        pale = 0.35 if n < FEW_DOCUMENTS else 1.0
+        for x, height, bounds, colour in (
+            (position - 0.2, value, wilson_interval(value, n), BLUE),
+            (position + 0.2, band.macro_f1, f1_bounds, ORANGE),
+        ):
+            axes.bar(x, height, 0.38, color=colour, alpha=pale)
+            if bounds is not None:
+                axes.plot([x, x], bounds, color="black", linewidth=1)
+            top = height if bounds is None else bounds[1]
+            axes.text(x, top + 0.015, f"{height:.0%}", ha="center", fontsize=8)
+    at = " at 5" if evaluation.multilabel else ""
+    measure = "recall" if evaluation.multilabel else "accuracy"
+    _label_bands(axes, names, f"{measure}{at}", f"macro F1{at} (mean of the per-class F1)")
     return figure
+
+
+def _bound_f1(evaluation: Evaluation, band: str, macro_f1: float) -> tuple[float, float]:
+    """Return the 95 % interval of the macro F1 of a band of classes."""
+    sizes = {name: (smallest, largest) for name, smallest, largest in FREQUENCY_BANDS}
+    smallest, largest = sizes.get(band, (0, None))
+    f1 = [
+        result.f1
+        for result in evaluation.classes
+        if result.n_true and smallest <= result.n_seen <= (largest or np.inf)
+    ]
+    return mean_interval(f1 or [macro_f1])
 
 
 def _label_bands(axes: Axes, names: list[str], blue: str, orange: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, overload
 
 import numpy as np
@@ -197,6 +197,17 @@ class Threshold:
             kept &= top.scores >= top.none[:, None]
         return kept
 
+    def as_dict(self) -> dict[str, float | None]:
+        """Return the fields by name; None where the precision cannot be reached.
+
+        Examples
+        --------
+        >>> Threshold(float("nan"), float("nan"), 0.0, 0).as_dict()["threshold"] is None
+        True
+        """
+        values: dict[str, float] = asdict(self)
+        return {name: v if math.isfinite(v) else None for name, v in values.items()}
+
     def __float__(self) -> float:
         """Return the threshold."""
         return self.threshold
@@ -254,6 +265,10 @@ class Health:
     will_learn: bool
     advice: tuple[str, ...] = ()
     commands: tuple[str, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the fields by name."""
+        return asdict(self)
 
     def rows(self, *, commands: bool = False) -> list[tuple[str, str]]:
         """Return the lines of the table; advice in words of Python or of the command line."""
@@ -348,6 +363,18 @@ class Explanation:
             common={rename(term): value for term, value in self.common.items()},
             against=self.against and self.against.rename_terms(rename),
         )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the parts of the score by name, without the runner-up; terms as text."""
+        return {
+            "label": self.label.item() if hasattr(self.label, "item") else self.label,
+            "score": self.score,
+            "features": dict(self.features),
+            "terms": {str(term): value for term, value in self.terms.items()},
+            "common": {str(term): value for term, value in self.common.items()},
+            "rest": self.rest,
+            "constant": self.constant,
+        }
 
     def term_lines(self) -> list[tuple[str, float]]:
         """Return the lines of a table of terms; they add up to the score.

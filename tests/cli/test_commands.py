@@ -7,13 +7,19 @@ import os
 import re
 import subprocess
 import sys
+from inspect import signature
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
+import longtail
 from longtail import TextClassifier
+from longtail.cli.fit_options import CLASSIFIER_OPTIONS, TEXT_OPTIONS, VECTORIZER_OPTIONS
+from longtail.text import TextVectorizer
 from tests.conftest import make_problem
+
+SHARED = ("random_state", "n_jobs", "verbose")  # --seed, --threads, --quiet
 
 
 def run(*arguments, code=0, env=None):
@@ -188,3 +194,17 @@ def test_closed_standard_output_is_one_sentence(tmp_path):
         assert result.returncode == 1
         assert result.stderr.splitlines()[-1].startswith("longtail: standard output is closed")
         assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "estimator", "without"),
+    [
+        (VECTORIZER_OPTIONS, TextVectorizer, {"tokenizer", "n_jobs"}),
+        (TEXT_OPTIONS, longtail.TextClassifier, {"classifier", "vectorizer", *SHARED}),
+        (CLASSIFIER_OPTIONS, longtail.LongTailClassifier, {"multilabel", "class_weight", *SHARED}),
+    ],
+)
+def test_every_parameter_is_an_option_of_fit(options, estimator, without):
+    """But for those that are no option by intent, and none that no estimator has."""
+    named = [option.parameter for option in options]
+    assert sorted([*named, *without]) == sorted(signature(estimator).parameters)

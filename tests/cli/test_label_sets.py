@@ -133,6 +133,41 @@ def test_evaluation(files, tmp_path):
     assert "never seen" in text
 
 
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+def test_evaluation_writes_labels_beside_their_probabilities(files, tmp_path, ending):
+    out = tmp_path / f"p.{ending}"
+    run("evaluate", files.model, files.folder / "test.jsonl", "--predictions", out)
+    expected = predictions(files.model, files)
+    assert any(row["labels"] != sorted(row["labels"]) for row in expected)
+    if ending == "csv":
+        with out.open(newline="") as file:
+            rows = [row["labels"].split(";") for row in csv.DictReader(file)]
+        assert rows == [row["labels"] or [""] for row in expected]
+    else:
+        rows = [json.loads(line) for line in out.read_text().splitlines()]
+        assert [row["labels"] for row in rows] == [row["labels"] for row in expected]
+
+
+def test_one_label_each_is_evaluated_on_label_sets(files, tmp_path):
+    table, model, out = tmp_path / "one.jsonl", tmp_path / "model", tmp_path / "p.jsonl"
+    rows = [{"tags": labels[0], "body": text} for labels, text in files.train]
+    table.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    run("fit", table, "--text", "body", "--label", "tags", "-o", model, "--threads", 1)
+    test = files.folder / "test.jsonl"
+    found = json.loads(run("evaluate", model, test, "--predictions", out, "--json").stdout)
+    written = [json.loads(line) for line in out.read_text().splitlines()]
+    assert [row["truth"] for row in written] == [labels for labels, _ in files.test]
+    correct = sum(
+        row["class"] in labels for row, (labels, _) in zip(written, files.test, strict=True)
+    )
+    assert found["sets"]["precision"] == pytest.approx(correct / len(files.test))
+
+
+def test_unknown_classes_are_of_one_label(files):
+    said = fails("evaluate", files.model, files.folder / "test.jsonl", "--unknown", 0.2)
+    assert "unknown is for models with one label" in said
+
+
 def test_teach_and_forget(files, tmp_path):
     model = tmp_path / "model"
     shutil.copy(files.model, model)

@@ -562,6 +562,24 @@ def test_evaluate_writes_predictions(files, tmp_path, ending):
     )
 
 
+def test_kept_numbers_stay_numbers(files, tmp_path):
+    ids = [7, "007", 1.5, True]
+    rows = [
+        {"id": name, "genus": label, "body": text}
+        for name, (label, text) in zip(ids, files.held[:4], strict=True)
+    ]
+    table, out = tmp_path / "ids.jsonl", tmp_path / "p.jsonl"
+    table.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    columns = ("--keep", "id", "--text", "body")
+    run("evaluate", files.model, table, *columns, "--label", "genus", "--predictions", out)
+    assert [json.loads(line)["id"] for line in out.read_text().splitlines()] == ids
+    run("predict", files.model, table, *columns, "--out", out)
+    assert [json.loads(line)["id"] for line in out.read_text().splitlines()] == ids
+    run("predict", files.model, table, *columns, "--out", tmp_path / "p.csv")
+    with (tmp_path / "p.csv").open(newline="") as file:
+        assert [row["id"] for row in csv.DictReader(file)] == ["7", "007", "1.5", "True"]
+
+
 def test_evaluate_compares_two_models(files, tmp_path):
     other, page = tmp_path / "half", tmp_path / "r.html"
     half = write_csv(tmp_path / "half.csv", files.rows[::4])
@@ -740,7 +758,8 @@ def test_rename_merge_remove_undo_compact(files, model):
     names = longtail.load(model).classes_.tolist()
     assert "it" in names
     assert not {first, second, third} & set(names)
-    assert "2 changes undone" in run("undo", model, 2).stdout
+    said = run("undo", model, 2).stdout
+    assert f"2 changes undone: 2 (merge: {second} is part of {third}), 3 (remove: {third})." in said
     names = longtail.load(model).classes_.tolist()
     assert "it" in names
     assert {second, third} <= set(names)

@@ -14,8 +14,7 @@ import pytest
 from scipy.stats import binomtest, norm, sem
 
 from longtail import DoubleSamplingClassifier, LongTailClassifier, metrics
-from longtail.cli.evaluate_labels import label_findings
-from longtail.cli.findings import Section, describe_worst
+from longtail.cli.findings import Section, describe_worst, find
 from longtail.cli.report import ReportPage, html_report
 from longtail.metrics.evaluation import TOP, evaluate
 from longtail.plotting import plot_explanation, rank_terms
@@ -105,8 +104,32 @@ def test_classes_to_merge_are_confused_both_ways():
     assert not one_way[0].may_be_one
 
 
+def test_confused_labels_of_sets_by_hand():
+    """A missed label stands beside every wrong one of the same document.
+
+    Document 0 misses a and is given c and d; 1 misses a and is given c; 2 misses c and is given a;
+    3 misses b and is given nothing wrong; 4 misses nothing and is given d; 5 has no label.
+    """
+    true = [["a", "b"], ["a"], ["c", "b"], ["a", "b"], ["b"], []]
+    predicted = [["b", "c", "d"], ["c"], ["a", "b"], ["a"], ["b", "d"], ["c"]]
+    first, second = metrics.confused_pairs(true, predicted)
+    assert first == metrics.ConfusedPair("a", "c", 2, 1, n_first=3, n_second=1)
+    assert first.may_be_one
+    assert second == metrics.ConfusedPair("a", "d", 1, 0, n_first=3, n_second=0)
+    assert metrics.confused_pairs(true, predicted, n=1) == [first]
+    assert metrics.most_confused(true, predicted)[0] == metrics.Confusion("a", "c", 2, 3)
+
+
+def test_one_label_is_a_set_of_one():
+    rng = np.random.default_rng(1)
+    true, predicted = rng.integers(0, 5, (2, 200)).astype(str).tolist()
+    as_sets = [[[label] for label in labels] for labels in (true, predicted)]
+    assert metrics.confused_pairs(*as_sets) == metrics.confused_pairs(true, predicted)
+    assert metrics.most_confused(*as_sets) == metrics.most_confused(true, predicted)
+
+
 def draw(result):
-    return {name: figure() for name, figure in label_findings(result).figures.items()}
+    return {name: figure() for name, figure in find(result).figures.items()}
 
 
 @pytest.mark.parametrize(
@@ -294,7 +317,7 @@ def test_report_is_one_page_that_loads_nothing(fitted):
     result = evaluate(classifier, [(X, labels)], n_mistakes=3)
     table = Section("A <title>", ("name", "value"), [("<script>", "1.0"), ("b & c", "-2")])
     page = ReportPage("Model & data", {"date": "<i>"}, ["Take care."], table)
-    written = html_report(page, label_findings(result), draw(result))
+    written = html_report(page, find(result), draw(result))
     assert written.count("<svg") == written.count('role="img" aria-label="') == 3
     assert written.count("<figcaption>") == 3
     assert "Model &amp; data" in written
@@ -392,3 +415,16 @@ def test_the_interval_of_a_calibration_error_holds_it():
     low, high = metrics.calibration_interval(probabilities, correct)
     assert error < 1e-12
     assert low <= error < high
+
+
+def test_probabilities_of_one_document_are_drawn_together():
+    """Ten copies of each pair say no more than one: pair by pair the interval is too narrow."""
+    rng = np.random.default_rng(0)
+    probabilities = rng.random(60)
+    correct = rng.random(60) < probabilities
+    alone = metrics.calibration_interval(probabilities, correct)
+    copies = [np.repeat(values, 10) for values in (probabilities, correct, np.arange(60))]
+    together = metrics.calibration_interval(*copies[:2], documents=copies[2])
+    assert together == pytest.approx(alone, abs=1e-12)
+    low, high = metrics.calibration_interval(*copies[:2])
+    assert high - low < (together[1] - together[0]) / 1.5

@@ -9,7 +9,6 @@ import scipy.sparse as sp
 from longtail import LongTailClassifier, metrics
 from longtail._constants import EXPECTED, FREQUENCY_BANDS, MEASURES
 from longtail.metrics.evaluation import evaluate
-from longtail.metrics.label_set_evaluation import evaluate_label_sets
 from longtail.training.calibration import Calibrator
 from longtail.training.expectation import expect_measures, nothing_expected
 from tests.conftest import make_problem, single_labels
@@ -42,7 +41,7 @@ def sets():
 
 def test_label_sets_are_promised_in_the_measures_of_evaluate(sets):
     classifier, X, y = sets
-    found, measured = expected(classifier), evaluate_label_sets(classifier, [(X, y)])
+    found, measured = expected(classifier), evaluate(classifier, [(X, y)])
     assert not {"accuracy", "top_5", "calibration_error"} & set(found)
     values = vars(measured.sets) | {"r_precision": measured.r_precision}
     values |= {
@@ -100,7 +99,7 @@ def test_documents_with_labels_that_the_model_lacks_are_expected(seed):
     n_lacking = sum(len(k) < len(labels) for k, labels in zip(known, y[2500:], strict=True))
     assert n_lacking > 300
     for rows, truth in ((kept, [known[row] for row in kept]), (range(2000), y[2500:])):
-        result = evaluate_label_sets(classifier, [(X[2500:][list(rows)], truth)])
+        result = evaluate(classifier, [(X[2500:][list(rows)], truth)])
         values = {"mean_f1": result.sets.mean_f1, "recall": result.sets.recall}
         values |= {"P@1": result.ranking["P"][1], "nDCG@5": result.ranking["nDCG"][5]}
         values["label_calibration_error"] = result.certainty.calibration_error

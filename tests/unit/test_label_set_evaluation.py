@@ -1,17 +1,18 @@
-"""What `evaluate_label_sets` computes, prints and draws, against loops over the documents."""
+"""What `evaluate` computes of label sets, prints and draws, against loops over the documents."""
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from longtail import metrics
-from longtail.cli.evaluate_sets import set_findings
+from longtail.cli.findings import find
 from longtail.cli.report import ReportPage, html_report
-from longtail.metrics.label_set_evaluation import LEAST_PROBABILITY, evaluate_label_sets
+from longtail.metrics.evaluation import LEAST_PROBABILITY, evaluate
 from longtail.results import TopK
 
 LABELS = [f"c{i}" for i in range(6)]
@@ -55,7 +56,7 @@ def make_classifier(seed=0, n_documents=40):
 def evaluated():
     classifier, X, truth, probabilities = make_classifier()
     chunks = [(X[:15], truth[:15]), (X[15:], truth[15:])]
-    return evaluate_label_sets(classifier, chunks, precision=0.8), truth, probabilities
+    return evaluate(classifier, chunks, precision=0.8), truth, probabilities
 
 
 def test_against_loops(evaluated):
@@ -80,11 +81,13 @@ def test_against_loops(evaluated):
     assert certainty.n_pairs == len(pairs)
     expected = metrics.expected_calibration_error(values, correct)
     assert certainty.calibration_error == pytest.approx(expected)
+    low, high = certainty.calibration_interval
+    assert low <= certainty.calibration_error < high
     kept = probabilities >= 0.6
     right = sum(LABELS[c] in truth[d] for d, c in zip(*np.nonzero(kept), strict=True))
-    assert certainty.threshold.precision == pytest.approx(right / kept.sum())
-    assert certainty.threshold.recall == pytest.approx(right / result.n_labels)
-    assert certainty.threshold.coverage == pytest.approx(kept.any(axis=1).mean())
+    assert certainty.abstention.precision == pytest.approx(right / kept.sum())
+    assert certainty.abstention.recall == pytest.approx(right / result.n_labels)
+    assert certainty.abstention.coverage == pytest.approx(kept.any(axis=1).mean())
     bands = {band.name: band for band in result.bands}
     assert bands["never seen"].n_labels == 1
     assert bands["never seen"].recall == 0.0
@@ -94,19 +97,19 @@ def test_against_loops(evaluated):
 def test_without_probabilities_or_documents():
     classifier, X, truth, _ = make_classifier()
     del classifier.predict_proba_topk
-    assert evaluate_label_sets(classifier, [(X, truth)]).certainty is None
+    assert evaluate(classifier, [(X, truth)]).certainty is None
     with pytest.raises(ValueError, match="no documents to evaluate"):
-        evaluate_label_sets(classifier, [])
+        evaluate(classifier, [])
     classifier, X, truth, _ = make_classifier()
     classifier.threshold_for = lambda precision: math.nan
-    assert evaluate_label_sets(classifier, [(X, truth)]).certainty.threshold is None
+    assert evaluate(classifier, [(X, truth)]).certainty.abstention is None
 
 
 def test_one_label_each():
     classifier, X, truth, _ = make_classifier()
     classifier.predict = lambda X: np.array(LABELS)[np.zeros(len(X), int)]
     plain = [labels[0] if labels else "c0" for labels in truth]
-    result = evaluate_label_sets(classifier, [(X, plain)])
+    result = evaluate(classifier, [(X, [[label] for label in plain])])
     assert result.sets.mean_size == 1
     assert result.sets.exact == np.mean([label == "c0" for label in plain])
 
@@ -114,13 +117,17 @@ def test_one_label_each():
 def test_tables_figures_and_page(evaluated):
     pytest.importorskip("matplotlib")
     result, _, _ = evaluated
-    findings = set_findings(result)
+    findings = find(result)
     tables = {section.title: section.rows for section in findings.sections}
     ranked = {row[0]: row[1:] for row in tables["The first k classes of the ranking"]}
     assert ranked["P@k"][0] == f"{result.ranking['P'][1]:.1%}"
     [bands] = [rows for title, rows in tables.items() if title.startswith("By how many documents")]
     assert bands[0][0] == "never seen"
+    [first, *_] = tables["Most confused classes"]
+    assert first[:2] == (result.confusions[0].first, result.confusions[0].second)
     measures = {row[0]: row[1:] for row in findings.sections[0].rows}
+    low, high = result.certainty.calibration_interval
+    assert measures["calibration error of labels"][1] == f"{low:.3f} to {high:.3f} (90 %)"
     low, high = result.intervals["mean_f1"]
     assert measures["mean F1 of the documents' label sets"][1] == f"{low:.1%} to {high:.1%}"
     assert "1 label of classes that the model does not have" in findings.sentences[0]
@@ -129,8 +136,9 @@ def test_tables_figures_and_page(evaluated):
     page = html_report(ReportPage("Model & data"), findings, figures)
     assert page.count("<svg") == 3
     assert "Model &amp; data" in page
-    assert "curve" not in findings.as_json["certainty"]
+    assert "curve" not in result.as_dict()["certainty"]
     assert 'id="classes-data"' in page
+    assert "Most confused classes" in page
 
 
 def test_every_class_and_the_surest_wrong_labels():
@@ -138,9 +146,7 @@ def test_every_class_and_the_surest_wrong_labels():
     classifier.explain = lambda document, classes, top_terms: [
         SimpleNamespace(terms={"word": float(len(str(classes[0])))}, score=1.0)
     ]
-    result = evaluate_label_sets(
-        classifier, [(X, truth, [f"id {i}" for i in range(len(X))])], n_mistakes=5
-    )
+    result = evaluate(classifier, [(X, truth, [f"id {i}" for i in range(len(X))])], n_mistakes=5)
     predicted = classifier.predict(X)
     for found in result.classes:
         has = [found.label in labels for labels in truth]
@@ -154,6 +160,19 @@ def test_every_class_and_the_surest_wrong_labels():
         assert mistake.predicted in predicted[mistake.document_id]
         assert mistake.predicted not in mistake.true
         assert mistake.reference == f"id {mistake.document_id}"
+    missed_as_wrong = Counter(
+        (missed, wrong)
+        for labels, found in zip(truth, predicted, strict=True)
+        for missed in set(labels) - set(found)
+        for wrong in set(found) - set(labels)
+    )
+    for pair in result.confusions:
+        assert pair.n_first_as_second == missed_as_wrong[pair.first, pair.second]
+        assert pair.n_second_as_first == missed_as_wrong[pair.second, pair.first]
+    assert sum(pair.n_confused for pair in result.confusions) <= missed_as_wrong.total()
+    assert result.confusions[0].n_confused == max(
+        n + missed_as_wrong[pair[::-1]] for pair, n in missed_as_wrong.items()
+    )
     f1 = [
         2 * len(set(a) & set(b)) / (len(a) + len(b)) if a or b else 1.0
         for a, b in zip(truth, predicted, strict=True)

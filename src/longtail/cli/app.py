@@ -16,7 +16,7 @@ These are imported when a command runs, so that `longtail --help` answers at onc
 `demo`     the embedded WordNet set
 `expect`   what to expect of a model
 `help`     how options are listed
-`options`  what options are called
+`options`  what options are called; `fit_options` those of estimators
 `inputs`   what commands read
 `files`    what commands write
 `show`     what commands print

@@ -11,7 +11,16 @@ import typer
 from longtail._words import count
 from longtail.cli.inputs import as_label, check_model, known_label
 from longtail.cli.options import AsJson, By, ModelPath, Quiet
-from longtail.cli.show import clear_errors, describe_sizes, model_sizes, print_json, say
+from longtail.cli.show import (
+    clear_errors,
+    describe_change,
+    describe_sizes,
+    model_sizes,
+    print_json,
+    say,
+)
+
+_MAX_LISTED = 10  # changes that undo names
 
 _Class = Annotated[str, typer.Argument(metavar="CLASS", help="A class of the model.")]
 
@@ -80,13 +89,19 @@ def undo(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Take back the last changes that are in effect."""
-    change_model(
-        model,
-        lambda teacher: (f"{count(n_changes, 'change')} undone.", teacher.undo(n_changes, by=by)),
-        as_json,
-        quiet,
-    )
+    """Take back the last changes that are in effect, and say which."""
+
+    def change(teacher: Any) -> tuple[str, int]:
+        undo_id = teacher.undo(n_changes, by=by)
+        changes = {made.number: made for made in teacher.changes()}
+        undone = [changes[change_id] for change_id in changes[undo_id].content["changes"]]
+        listed = ", ".join(
+            f"{c.number} ({c.action}: {describe_change(c)})" for c in undone[:_MAX_LISTED]
+        )
+        more = f" and {len(undone) - _MAX_LISTED:,} more" if len(undone) > _MAX_LISTED else ""
+        return f"{count(n_changes, 'change')} undone: {listed}{more}.", undo_id
+
+    change_model(model, change, as_json, quiet)
 
 
 def compact(model: ModelPath, as_json: AsJson = False, quiet: Quiet = False) -> None:

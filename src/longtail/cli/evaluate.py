@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from longtail._words import count
-from longtail.cli.evaluate_labels import label_findings
-from longtail.cli.evaluate_sets import set_findings
 from longtail.cli.expect import expectation_sentence, expectations
 from longtail.cli.files import check_writable, replacing, save_figure
-from longtail.cli.findings import Findings, Section, compare_rows, describe_difference
+from longtail.cli.findings import Section, compare_rows, describe_difference, find
 from longtail.cli.inputs import (
     Documents,
     Source,
@@ -63,10 +60,7 @@ from longtail.exceptions import DataFormatError
 if TYPE_CHECKING:
     from longtail.metrics import PairedDifference
     from longtail.metrics.evaluation import Evaluation
-    from longtail.metrics.label_set_evaluation import LabelSetEvaluation
     from longtail.results import TopK
-
-    _Result = Evaluation | LabelSetEvaluation
 
 
 @dataclass(frozen=True)
@@ -164,7 +158,7 @@ def evaluate(
                 columns = choose_columns(classifier, source, None, True, written, truth=True)
                 write = stack.enter_context(open_output(predictions, written, columns, inputs))
             result = _evaluate(classifier, source, asked, quiet, write)
-        findings = _find(result)
+        findings = find(result)
         sentences = [*filter(None, [expectation_sentence(expectations(classifier))])]
         comparison, measures = None, dict[str, Any]()
         if other is not None and compare is not None:
@@ -201,8 +195,8 @@ def evaluate(
             with replacing(report, inputs) as file:
                 file.write(html_report(page, findings, drawn))
         if as_json:
-            compared = {name: _difference_json(found) for name, found in measures.items()}
-            print_json(findings.as_json | ({"comparison": compared} if measures else {}))
+            compared = {name: found.as_dict() for name, found in measures.items()}
+            print_json(result.as_dict() | ({"comparison": compared} if measures else {}))
         else:
             for section in (*findings.sections, *([comparison] if comparison else [])):
                 print_table(section.title, section.header, section.rows)
@@ -244,13 +238,9 @@ def _evaluate(
     asked: _Asked,
     quiet: bool,
     write: Callable[[list[Prediction]], None] | None = None,
-) -> _Result:
-    """Predict all documents of a source, and write each prediction where asked.
-
-    Label sets, of the model or of the source, give a LabelSetEvaluation.
-    """
+) -> Evaluation:
+    """Predict all documents of a source, and write each prediction where asked."""
     from longtail.metrics.evaluation import evaluate as run
-    from longtail.metrics.label_set_evaluation import evaluate_label_sets
 
     with (
         progress(quiet) as update,
@@ -259,23 +249,7 @@ def _evaluate(
         ) as chunks,
     ):
         read = _Reader(classifier, source, chunks, write)
-        pairs = iter(read)
-        first = next(pairs, None)
-        documents = pairs if first is None else chain([first], pairs)
-        options: dict[str, Any] = {
-            "precision": asked.precision,
-            "n_mistakes": asked.n_mistakes,
-            "on_predicted": read.write,
-        }
-        if gives_label_sets(classifier) or (first and isinstance(first[1][0], list)):
-            return evaluate_label_sets(classifier, documents, **options)
-        return run(
-            classifier,
-            documents,
-            unknown=asked.unknown,
-            n_confusions=asked.n_confusions,
-            **options,
-        )
+        return run(classifier, read, **vars(asked), on_predicted=read.write)
 
 
 class _Reader:
@@ -307,7 +281,9 @@ class _Reader:
         if self._write is None:
             return
         kept = top.valid[:, 0].tolist()
-        rows = rank_rows(chunk, top, kept, sets, None, self._texts)
+        # A model of one label gives one class each, also where the documents have several.
+        given = sets if gives_label_sets(self._classifier) else None
+        rows = rank_rows(chunk, top, kept, given, None, self._texts)
         true = labels.tolist() if hasattr(labels, "tolist") else labels
         self._write([replace(row, truth=of_row) for row, of_row in zip(rows, true, strict=True)])
 
@@ -319,21 +295,11 @@ class _Reader:
             yield ", ".join([f"{file}line {line:,}", *(f"{name} {value}" for name, value in named)])
 
 
-def _find(result: Any) -> Findings:
-    """Return what the results have to say."""
-    return set_findings(result) if _is_of_sets(result) else label_findings(result)
-
-
-def _is_of_sets(result: Any) -> bool:
-    """Return whether documents had label sets."""
-    return hasattr(result, "sets")
-
-
-def _compare(result: Any, other: Any) -> dict[str, PairedDifference]:
+def _compare(result: Evaluation, other: Evaluation) -> dict[str, PairedDifference]:
     """Compare two models document by document, and class by class."""
     from longtail.metrics import paired_difference
 
-    if _is_of_sets(result) != _is_of_sets(other):
+    if result.multilabel != other.multilabel:
         raise ValueError(
             "--compare needs two models of the same kind: one gives a class, the other label sets."
         )
@@ -342,25 +308,18 @@ def _compare(result: Any, other: Any) -> dict[str, PairedDifference]:
             f"the models were given {result.n_documents:,} and {other.n_documents:,} documents; "
             "--compare needs the same for both. Give --text, --label and --label-separator."
         )
-    name, values = ("accuracy", "correct")
-    if _is_of_sets(result):
-        name, values = ("mean F1 of the documents' label sets", "document_f1")
+    name = "mean F1 of the documents' label sets" if result.multilabel else "accuracy"
     of_class = [
         {found.label: found.f1 for found in side.classes if found.n_true}
         for side in (result, other)
     ]
     labels = [label for label in of_class[0] if label in of_class[1]]
     return {
-        name: paired_difference(getattr(result, values), getattr(other, values)),
+        name: paired_difference(result.document_f1, other.document_f1),
         "macro F1 of the classes that have documents": paired_difference(
             *([f1[label] for label in labels] for f1 in of_class)
         ),
     }
-
-
-def _difference_json(found: PairedDifference) -> dict[str, Any]:
-    """Return a comparison for JSON."""
-    return asdict(found) | {"difference": found.difference}
 
 
 def _facts(path: Path, classifier: Any, source: Source) -> dict[str, str]:

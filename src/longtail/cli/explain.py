@@ -44,7 +44,10 @@ def explain(
             save_figure(plot_explanation(explained, explained.against, terms), figure, [model])
         probabilities, texts = _probabilities(classifier, document), class_texts(classifier)
         if as_json:
-            print_json(_as_json(explained, probabilities, texts))
+            other = explained.against
+            runner_up = None if other is None else _describe(other, probabilities, texts)
+            explanation = _describe(explained, probabilities, texts)
+            print_json({**explanation, "runner_up": runner_up})
         else:
             _print(explained, probabilities, texts)
 
@@ -96,23 +99,19 @@ def _cells(values: list[float]) -> list[str]:
     return cells if len(values) == 1 else [*cells, f"{values[0] - values[1]:+.3f}"]
 
 
-def _as_json(
-    explained: Explanation, probabilities: dict[Any, float], texts: dict[Any, str]
+def _describe(
+    side: Explanation, probabilities: dict[Any, float], texts: dict[Any, str]
 ) -> dict[str, Any]:
-    """Return both explanations for the same terms."""
-
-    def side(which: Explanation) -> dict[str, Any]:
-        return {
-            "class": which.label,
-            **({"text": texts.get(which.label)} if texts else {}),
-            "probability": probabilities.get(which.label),
-            "score": which.score,
-            "terms": {str(term): value for term, value in which.terms.items()},
-            "common_terms": {str(term): value for term, value in which.common.items()},
-            "other_terms": which.rest,
-            "constant": which.constant,
-            "features": dict(which.features),
-        }
-
-    runner_up = None if explained.against is None else side(explained.against)
-    return {**side(explained), "runner_up": runner_up}
+    """Return the explanation of one class for JSON."""
+    parts = side.as_dict()
+    return {
+        "class": parts["label"],
+        **({"text": texts.get(side.label)} if texts else {}),
+        "probability": probabilities.get(side.label),
+        "score": parts["score"],
+        "terms": parts["terms"],
+        "common_terms": parts["common"],
+        "other_terms": parts["rest"],
+        "constant": parts["constant"],
+        "features": parts["features"],
+    }

@@ -22,6 +22,13 @@ from longtail.cli.cluster import (
 )
 from longtail.cli.expect import expectations, print_expectations
 from longtail.cli.files import check_writable
+from longtail.cli.fit_options import (
+    CLASSIFIER_OPTIONS,
+    TEXT_OPTIONS,
+    TEXT_PANEL,
+    VECTORIZER_OPTIONS,
+    convert_given,
+)
 from longtail.cli.inputs import Documents, Source, ask_separator, check_columns, read_documents
 from longtail.cli.options import (
     AsJson,
@@ -33,6 +40,7 @@ from longtail.cli.options import (
     TextColumns,
     Threads,
     reads_table,
+    take_options,
 )
 from longtail.cli.show import (
     Update,
@@ -44,11 +52,15 @@ from longtail.cli.show import (
     say,
 )
 
-_TEXT: Any = {"rich_help_panel": "How text is read"}
-_NOT_TOKENIZING = ("remember_documents", "class_texts")
+_TEXT: Any = {"rich_help_panel": TEXT_PANEL}
 
 
 @reads_table
+@take_options(
+    "reading",
+    [option.as_parameter(TEXT_PANEL) for option in (*VECTORIZER_OPTIONS, *TEXT_OPTIONS)],
+)
+@take_options("learning", [option.as_parameter(None) for option in CLASSIFIER_OPTIONS])
 def fit(
     files: TablePaths,
     out: Annotated[Path, typer.Option("--out", "-o", metavar="MODEL", help="The model file.")],
@@ -60,72 +72,7 @@ def fit(
         bool,
         typer.Option("--discard-changes", help="Replace a model and drop what it was taught."),
     ] = False,
-    ngrams: Annotated[
-        int | None,
-        typer.Option("--ngrams", help="2: pairs of words are terms too; 1: words only.", **_TEXT),
-    ] = None,
-    char_ngrams: Annotated[
-        tuple[int, int] | None,
-        typer.Option(
-            "--char-ngrams", help="Shortest and longest piece of a word, such as 3 5.", **_TEXT
-        ),
-    ] = None,
-    min_df: Annotated[
-        int | None, typer.Option("--min-df", help="Leave out words in fewer documents.", **_TEXT)
-    ] = None,
-    max_df: Annotated[
-        float | None,
-        typer.Option("--max-df", help="Leave out terms in a larger share of documents.", **_TEXT),
-    ] = None,
-    max_features: Annotated[
-        int | None, typer.Option("--max-features", help="Keep the most frequent terms.", **_TEXT)
-    ] = None,
-    ngram_min_df: Annotated[
-        int | None, typer.Option("--ngram-min-df", help="The same for pairs and n-grams.", **_TEXT)
-    ] = None,
-    ngram_weight: Annotated[
-        float | None,
-        typer.Option("--ngram-weight", help="What a pair counts, a word counts 1.", **_TEXT),
-    ] = None,
-    stem: Annotated[
-        bool | None,
-        typer.Option("--stem/--no-stem", help="Remove English plural endings.", **_TEXT),
-    ] = None,
-    lowercase: Annotated[
-        bool | None, typer.Option("--lowercase/--keep-case", help="A is a, or not.", **_TEXT)
-    ] = None,
-    keep_accents: Annotated[
-        bool, typer.Option("--keep-accents", help="é is not e.", **_TEXT)
-    ] = False,
-    stop_words: Annotated[
-        str | None,
-        typer.Option(
-            "--stop-words",
-            metavar="FILE|english",
-            help="Words to leave out: those of a file, or those that English has.",
-            **_TEXT,
-        ),
-    ] = None,
-    token_pattern: Annotated[
-        str | None,
-        typer.Option("--token-pattern", help="Regular expression that finds words.", **_TEXT),
-    ] = None,
-    split_unspaced: Annotated[
-        bool | None,
-        typer.Option(
-            "--split-unspaced/--keep-unspaced",
-            help="Chinese, Japanese, Thai, ...: character bigrams.",
-            **_TEXT,
-        ),
-    ] = None,
-    remember_documents: Annotated[
-        bool,
-        typer.Option(
-            "--remember-documents",
-            help="Keep a hash of each document, so that forget refuses strangers.",
-            **_TEXT,
-        ),
-    ] = False,
+    reading: dict[str, Any],
     class_texts: Annotated[
         Path | None,
         typer.Option(
@@ -157,35 +104,7 @@ def fit(
             "--unique-labels", help="Every class has one document, and that is as it should be."
         ),
     ] = False,
-    strength: Annotated[
-        float | None,
-        typer.Option("--C", help="How closely residuals follow the documents; default 1."),
-    ] = None,
-    candidates: Annotated[
-        int | None, typer.Option("--candidates", min=1, help="Classes ranked for each document.")
-    ] = None,
-    calibrate: Annotated[
-        bool | None,
-        typer.Option(
-            "--calibrate/--no-calibrate",
-            help="Hold documents out for probabilities, thresholds and what to expect.",
-        ),
-    ] = None,
-    time_budget: Annotated[
-        float | None,
-        typer.Option(
-            "--time-budget",
-            help="Seconds for learning; calibration, then residuals are left out to keep it.",
-        ),
-    ] = None,
-    memory: Annotated[
-        int | None,
-        typer.Option(
-            "--memory",
-            min=0,
-            help="Documents of each class that the model keeps, for refine to learn from.",
-        ),
-    ] = None,
+    learning: dict[str, Any],
     dask: DaskAddress = None,
     workers: Workers = None,
     memory_limit: MemoryLimit = None,
@@ -204,40 +123,17 @@ def fit(
         source = Source(files[0], text, label, layout, more=tuple(files[1:]))
         check_columns(source, labelled=True)
         source = ask_separator(source)
-        settings = _given(
-            ngrams=ngrams,
-            char_ngrams=char_ngrams,
-            min_df=min_df,
-            ngram_min_df=ngram_min_df,
-            max_df=max_df,
-            max_features=max_features,
-            ngram_weight=ngram_weight,
-            stem=stem,
-            lowercase=lowercase,
-            keep_accents=keep_accents or None,
-            stop_words=stop_words,
-            token_pattern=token_pattern,
-            split_unspaced=split_unspaced,
-            remember_documents=remember_documents or None,
-            class_texts=class_texts,
-        )
-        if settings and source.holds_counts:
-            given = ", ".join("--" + name.replace("_", "-") for name in settings)
-            raise ValueError(f"{given}: options for text, not for counts.")
-        learner = _given(
-            C=strength,
-            candidates=candidates,
-            calibrate=calibrate,
-            time_budget=time_budget,
-            memory=memory,
-        )
+        _check_text_options(source, reading | {"class_texts": class_texts})
+        vectorizer = convert_given(VECTORIZER_OPTIONS, reading)
+        of_text = convert_given(TEXT_OPTIONS, reading)
+        learner = convert_given(CLASSIFIER_OPTIONS, learning)
         _check_target(out, discard_changes)
         columns = (class_texts_label, class_texts_text)
         names = None if class_texts is None else _read_class_texts(class_texts, *columns)
         cluster, cost = Cluster(dask, workers, memory_limit, scratch), dict[str, float]()
         wall, processor = time.perf_counter(), time.process_time()
         with progress(quiet) as update:
-            make = partial(_make_estimator, source, settings, learner, threads, seed)
+            make = partial(_make_estimator, source, vectorizer, of_text, learner, threads, seed)
             if cluster.is_asked:
                 with read_documents(source, update, labelled=True) as chunks:
                     next(chunks, None)  # what is wrong with columns and labels is said here
@@ -273,30 +169,36 @@ def fit(
             print_expectations(summary["expected"])
 
 
-def _given(**options: Any) -> dict[str, Any]:
-    """Return the options that were given."""
-    return {name: value for name, value in options.items() if value is not None}
+def _check_text_options(source: Source, reading: dict[str, Any]) -> None:
+    """Refuse options of text for a source of counts."""
+    flags = {option.parameter: option.all_flags for option in (*VECTORIZER_OPTIONS, *TEXT_OPTIONS)}
+    flags["class_texts"] = "--class-texts"
+    given = [flags[name].split("/")[0] for name, value in reading.items() if value is not None]
+    if given and source.holds_counts:
+        raise ValueError(f"{', '.join(given)}: options for text, not for counts.")
 
 
 def _make_estimator(
     source: Source,
-    settings: dict[str, Any],
+    vectorizer: dict[str, Any],
+    of_text: dict[str, Any],
     learner: dict[str, Any],
     threads: int,
     seed: int,
 ) -> Any:
-    """Return the estimator for what a source holds."""
+    """Return the estimator for what a source holds, with the parameters that were given."""
     import longtail
+    from longtail.text import TextVectorizer
 
     classifier = longtail.LongTailClassifier(n_jobs=threads, random_state=seed, **learner)
     if source.holds_counts:
         return classifier
     return longtail.TextClassifier(
         classifier if learner else None,
-        _make_vectorizer(settings),
+        TextVectorizer(**vectorizer) if vectorizer else None,
         n_jobs=threads,
         random_state=seed,
-        remember_documents=settings.get("remember_documents", False),
+        **of_text,
     )
 
 
@@ -367,22 +269,6 @@ def _fit(
 def _remember_columns(model: Any, source: Source) -> None:
     """Let a model of texts know what it was told about its tables."""
     model.set_columns(**vars(source.as_told()))
-
-
-def _make_vectorizer(settings: dict[str, Any]) -> Any:
-    """Return the vectorizer for the options given, or None where there are none."""
-    from longtail.text import TextVectorizer
-
-    options = {name: value for name, value in settings.items() if name not in _NOT_TOKENIZING}
-    if options.pop("keep_accents", False):
-        options["strip_accents"] = None
-    if options.get("stop_words", "english") != "english":
-        options["stop_words"] = Path(options["stop_words"]).read_text(encoding="utf-8").split()
-    if "ngrams" in options:
-        options["ngram_range"] = (1, options.pop("ngrams"))
-    if "char_ngrams" in options:
-        options["char_ngram_range"] = options.pop("char_ngrams")
-    return TextVectorizer(**options) if options else None
 
 
 def _check_repeated(source: Source, chunks: Iterator[Documents]) -> Iterator[Documents]:

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from longtail._words import count
 from longtail.cli.expect import expected_measures, print_expectations
 from longtail.cli.inputs import check_model, load_model
 from longtail.cli.options import AsJson, ModelPath
-from longtail.cli.show import clear_errors, model_sizes, plain, print_json, print_table, say
+from longtail.cli.show import (
+    clear_errors,
+    describe_change,
+    model_sizes,
+    plain,
+    print_json,
+    print_table,
+    say,
+)
 
 
 def info(
@@ -43,7 +49,8 @@ def info(
         log = [_as_row(change) for change in found] if changes else []
         health_report = _measure_health(model) if health else None
         if as_json:
-            print_json({**facts, **({"log": log} if changes else {}), **_as_json(health_report)})
+            health_json = {} if health_report is None else {"health": health_report.as_dict()}
+            print_json({**facts, **({"log": log} if changes else {}), **health_json})
             return
         expected = facts.pop("expected")
         print_table(
@@ -109,11 +116,6 @@ def _measure_health(path: Path) -> Any:
     return loaded.health()
 
 
-def _as_json(health_report: Any) -> dict[str, Any]:
-    """Return the health for JSON; empty where it was not asked for."""
-    return {} if health_report is None else {"health": asdict(health_report)}
-
-
 def _sizes(arrays: Any, values: Any) -> dict[str, int]:
     """Return the sizes of a model that was taught nothing since."""
     sizes, terms = (
@@ -168,28 +170,12 @@ def _expected(path: Path, contents: Any) -> dict[str, Any]:
 
 def _as_row(change: Any) -> dict[str, Any]:
     """Return one change with a sentence for its content."""
-    summaries = {
-        "rename": "{old} is called {new}",
-        "merge": "{source} is part of {into}",
-        "remove": "{label}",
-        "describe": "{label}: {text}",
-        "refine": "what all classes share",
-    }
-    if change.labels:
-        names = list(dict.fromkeys(map(str, change.labels)))
-        more = f" and {count(len(names) - 3, 'more class')}" if len(names) > 3 else ""
-        summary = f"{count(len(change.labels), 'document')} of {', '.join(names[:3])}{more}"
-    elif change.action == "undo":
-        undone = change.content["changes"]
-        summary = f"change{'s' if len(undone) > 1 else ''} {', '.join(map(str, undone))}"
-    else:
-        summary = summaries[change.action].format(**change.content)
     return {
         "number": change.number,
         "time": change.time,
         "by": change.by,
         "action": change.action,
-        "summary": summary,
+        "summary": describe_change(change),
         "in_effect": change.in_effect,
     }
 

@@ -136,7 +136,7 @@ class Documents:
     content: Any
     labels: Any
     lines: list[int]
-    kept: list[list[str]]
+    kept: list[list[Any]]
     n_bytes: int
     path: str = ""
     label_counts: Any = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from functools import wraps
 from inspect import Parameter, Signature, signature
@@ -176,23 +176,36 @@ class Layout:
         return Limits(self.max_row, self.max_label, self.max_terms, self.max_expansion)
 
 
-def reads_table(command: Callable[..., None]) -> Callable[..., None]:
+Command = Callable[..., None]
+
+
+def reads_table(command: Command) -> Command:
     """Give a command the options of `Layout` in place of its parameter `layout`."""
     hints = get_type_hints(Layout, include_extras=True)
     options = [
         Parameter(option.name, Parameter.KEYWORD_ONLY, default=option.default, annotation=hint)
         for option, hint in zip(fields(Layout), hints.values(), strict=True)
     ]
+    return take_options("layout", options, lambda **given: Layout(**given))(command)
 
-    @wraps(command)
-    def reads(**given: Any) -> None:
-        layout = Layout(**{option.name: given.pop(option.name) for option in options})
-        command(layout=layout, **given)
 
-    parameters: list[Parameter] = []
-    for parameter in signature(command, eval_str=True).parameters.values():
-        named = parameter.replace(kind=Parameter.KEYWORD_ONLY)
-        parameters += options if parameter.name == "layout" else [named]
-    reads.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
-    reads.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    return reads
+def take_options(
+    name: str, options: Sequence[Parameter], make: Callable[..., Any] = dict
+) -> Callable[[Command], Command]:
+    """Give a command options in place of its parameter `name`, which gets what `make` returns."""
+
+    def decorate(command: Command) -> Command:
+        @wraps(command)
+        def takes(**given: Any) -> None:
+            made = make(**{option.name: given.pop(option.name) for option in options})
+            command(**{name: made}, **given)
+
+        parameters: list[Parameter] = []
+        for parameter in signature(command, eval_str=True).parameters.values():
+            named = parameter.replace(kind=Parameter.KEYWORD_ONLY)
+            parameters += options if parameter.name == name else [named]
+        takes.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+        takes.__annotations__ = {option.name: option.annotation for option in parameters}
+        return takes
+
+    return decorate

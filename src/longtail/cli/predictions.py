@@ -45,7 +45,7 @@ class Prediction:
 
     path: str
     line: int
-    kept: list[str]
+    kept: list[Any]
     label: Any
     classes: list[Any]
     scores: list[float]
@@ -128,7 +128,7 @@ class Columns:
     def _first_cells(self, row: Prediction) -> list[Any]:
         """Return which document it is, as cells of a table."""
         truth = [self._join(row.truth)] * self.truth
-        return [row.path] * self.files + [row.line, *row.kept, *truth]
+        return [row.path] * self.files + [row.line, *map(str, row.kept), *truth]
 
     def _join(self, labels: Any) -> Any:
         """Return labels as one cell of a table of text."""

@@ -258,6 +258,25 @@ def describe_sizes(sizes: Mapping[str, Any]) -> str:
     return f"{' with '.join(counted)} of {count(sizes['classes'], 'class')}"
 
 
+def describe_change(change: Any) -> str:
+    """Return what a change of the journal is about."""
+    summaries = {
+        "rename": "{old} is called {new}",
+        "merge": "{source} is part of {into}",
+        "remove": "{label}",
+        "describe": "{label}: {text}",
+        "refine": "what all classes share",
+    }
+    if change.labels:
+        names = list(dict.fromkeys(map(str, change.labels)))
+        more = f" and {count(len(names) - 3, 'more class')}" if len(names) > 3 else ""
+        return f"{count(len(change.labels), 'document')} of {', '.join(names[:3])}{more}"
+    if change.action == "undo":
+        undone = change.content["changes"]
+        return f"change{'s' if len(undone) > 1 else ''} {', '.join(map(str, undone))}"
+    return summaries[change.action].format(**change.content)
+
+
 def say(sentence: str) -> None:
     """Print a sentence."""
     _console().print(clean(sentence), markup=False, highlight=False, style="dim", soft_wrap=True)

@@ -21,6 +21,7 @@ _MOST_NAMES = 40  # columns that an error lists
 
 # A value of a row: a string or, where a column may hold lists, a list of strings.
 Cell = str | list[str]
+Value = Cell | int | float  # of a column that is handed on, numbers stay as they are
 
 # Called with the line of a row that cannot be used, what is wrong with it, and how it begins.
 BadRowCall = Callable[[int, str, str], None]
@@ -35,8 +36,12 @@ def json_rows(
     columns: Sequence[str],
     bad_row: BadRowCall,
     lists: frozenset[str] = frozenset(),
-) -> Iterator[tuple[int, list[Cell]]]:
-    """Yield the line number of each row and the values of its columns; `lists` may hold lists."""
+    n_kept: int = 0,
+) -> Iterator[tuple[int, list[Value]]]:
+    """Yield the line number of each row and the values of its columns.
+
+    Columns in `lists` may hold lists; numbers of the last `n_kept` columns stay numbers.
+    """
     for line_number, line in lines:
         if line.isspace():
             continue
@@ -45,7 +50,7 @@ def json_rows(
             for name in columns:
                 if name not in row:
                     raise _RowError(missing_column(name, list(row)))
-            values = [_as_cell(name, row[name], lists) for name in columns]
+            values = _as_cells(columns, [row[name] for name in columns], lists, n_kept)
         except _RowError as error:
             bad_row(line_number, str(error), line)
             continue
@@ -59,10 +64,11 @@ def parquet_rows(
     bad_row: BadRowCall,
     limits: Limits,
     lists: frozenset[str] = frozenset(),
-) -> Iterator[tuple[int, list[Cell]]]:
+    n_kept: int = 0,
+) -> Iterator[tuple[int, list[Value]]]:
     """Yield each row, counted from 1, with the values of its columns; `n_rows` are read at once.
 
-    Columns in `lists` may hold lists.
+    Columns in `lists` may hold lists; numbers of the last `n_kept` columns stay numbers.
 
     Columns of strings, and of lists of them, are read as dictionaries: a long value that a small
     file repeats ten thousand times is in memory once.
@@ -94,8 +100,7 @@ def parquet_rows(
                 for values in zip(*(_values(batch.column(name)) for name in columns), strict=True):
                     row_number += 1
                     try:
-                        named = zip(columns, values, strict=True)
-                        cells = [_as_cell(name, value, lists) for name, value in named]
+                        cells = _as_cells(columns, values, lists, n_kept)
                     except _RowError as error:
                         bad_row(row_number, str(error), repr(values)[:200])
                         continue
@@ -150,6 +155,18 @@ def _parse_object(line: str) -> dict[str, Any]:
     return value
 
 
+def _as_cells(
+    columns: Sequence[str], values: Sequence[Any], lists: frozenset[str], n_kept: int
+) -> list[Value]:
+    """Return the values of a row; numbers of the last `n_kept` columns stay numbers."""
+    cells: list[Value] = []
+    for i, (name, value) in enumerate(zip(columns, values, strict=True)):
+        cell = _as_cell(name, value, lists)
+        is_number = i >= len(columns) - n_kept and isinstance(value, int | float) and cell != ""
+        cells.append(value if is_number else cell)
+    return cells
+
+
 def _as_cell(name: str, value: Any, lists: frozenset[str]) -> Cell:
     """Return a value as a string or, where the column may hold lists, a list of strings."""
     if not isinstance(value, list | tuple) or name not in lists:
@@ -160,8 +177,8 @@ def _as_cell(name: str, value: Any, lists: frozenset[str]) -> Cell:
     return found
 
 
-def _count_characters(cell: Cell) -> int:
-    return len(cell) if isinstance(cell, str) else sum(map(len, cell))
+def _count_characters(cell: Value) -> int:
+    return sum(map(len, cell)) if isinstance(cell, list) else len(str(cell))
 
 
 def _as_string(name: str, value: Any) -> str:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from longtail.datasets.columns import Cell, json_rows, missing_column, parquet_rows
+from longtail.datasets.columns import Cell, Value, json_rows, missing_column, parquet_rows
 from longtail.datasets.delimited import Lines, plain_rows, quoted_rows
 from longtail.datasets.limits import DEFAULT_LIMITS, Limits
 from longtail.datasets.records import BadRow
@@ -60,8 +60,8 @@ class TextChunk:
         Their classes, or label sets; empty where no label column was asked for.
     lines : list of int
         The line on which each row begins, from 1; in a Parquet file the number of the row.
-    kept : list of list of str
-        The values of the columns to keep.
+    kept : list of list
+        The values of the columns to keep: text, or numbers of JSON lines and Parquet.
     n_bytes : int
         How much of the decompressed file was read so far; 0 for Parquet.
     """
@@ -69,7 +69,7 @@ class TextChunk:
     texts: list[str]
     labels: list[Any]
     lines: list[int]
-    kept: list[list[str]]
+    kept: list[list[Any]]
     n_bytes: int
 
 
@@ -153,7 +153,7 @@ class Table:
 
 
 # A row before it is a document: its line and the values of the columns asked for.
-_Row = tuple[int, list[Cell]]
+_Row = tuple[int, list[Value]]
 
 
 def is_compressed(path: str | os.PathLike[str]) -> bool:
@@ -221,11 +221,15 @@ def read_text_chunks(table: Table) -> Iterator[TextChunk]:
         rows = parquet_rows(
             *(table.path, _wanted(table), CHUNK_DOCUMENTS, table.bad_row, table.limits),
             lists=frozenset(table.labels),
+            n_kept=len(table.keep),
         )
         return _chunks(table, rows, lambda: 0)
     lines = Lines(table.path, table.encoding, table.limits)
     if format == "jsonl":
-        rows = json_rows(lines.numbered(), _wanted(table), table.bad_row, frozenset(table.labels))
+        rows = json_rows(
+            *(lines.numbered(), _wanted(table), table.bad_row, frozenset(table.labels)),
+            n_kept=len(table.keep),
+        )
     else:
         rows = _field_rows(table, lines, format)
     return _chunks(table, rows, lambda: lines.n_bytes)
@@ -239,17 +243,17 @@ def _chunks(table: Table, rows: Iterator[_Row], n_bytes: Callable[[], int]) -> I
     chunk = TextChunk([], [], [], [], 0)
     size = 0
     for line, cells in rows:
-        values = [cell for cell in cells if isinstance(cell, str)]
-        labels, reason = _read_labels(table, cells[n_text : n_text + n_labels], sets)
+        read = [cell for cell in cells[: n_text + n_labels] if isinstance(cell, str | list)]
+        labels, reason = _read_labels(table, read[n_text:], sets)
         reason = reason or _find_fault(table, cells)
         if reason:
             table.bad_row(line, reason, " ".join(map(str, cells)))
             continue
         sets = isinstance(labels, list)
-        text = values[0] if n_text == 1 else " ".join(values[:n_text])
+        text = str(read[0]) if n_text == 1 else " ".join(map(str, read[:n_text]))
         chunk.texts.append(text)
         chunk.lines.append(line)
-        chunk.kept.append(values[len(values) - len(table.keep) :])
+        chunk.kept.append(cells[n_text + n_labels :])
         if n_labels:
             chunk.labels.append(labels)
         size += len(text)
@@ -301,10 +305,10 @@ def _find_label_fault(table: Table, labels: list[str], columns: str) -> str | No
     return None
 
 
-def _find_fault(table: Table, cells: list[Cell]) -> str | None:
+def _find_fault(table: Table, cells: list[Value]) -> str | None:
     """Return what is wrong with a row's values."""
     for name, cell in zip(_wanted(table), cells, strict=True):
-        value = cell if isinstance(cell, str) else "".join(cell)
+        value = "".join(cell) if isinstance(cell, list) else str(cell)
         if len(value) > table.limits.row:
             return f"column {name!r} is longer than {table.limits.row:,} characters (limit 'row')"
         try:

@@ -8,8 +8,7 @@
 `rankings`    rankings against label sets: P@k, nDCG@k, PSP@k ...
 `label_sets`  predicted label sets, frequency bands, curves
 `mistakes`    the wrong predictions a model was surest of
-`evaluation`  `evaluate`: all of it for one model and test set;
-              `label_set_evaluation` the same for label sets
+`evaluation`  `evaluate`: all of it for one model and test set
 ============= ====================================================
 
 Both readings of macro F1 and the paper's risks are defined in `longtail.paper.measures`.

@@ -34,14 +34,19 @@ def expected_calibration_error(
 
 
 def calibration_interval(
-    probabilities: ArrayLike, correct: ArrayLike, n_bins: int = 15, n_resamples: int = 200
+    probabilities: ArrayLike,
+    correct: ArrayLike,
+    n_bins: int = 15,
+    n_resamples: int = 200,
+    documents: ArrayLike | None = None,
 ) -> tuple[float, float]:
     """Return where 90 % of the calibration errors of resampled documents lie (bootstrap).
 
     Few documents give a wide interval, and a calibration error above 0 even for probabilities that
     are exact. Resampling adds noise of its own, so errors of resampled documents may all lie above
     that of the documents themselves; the interval reaches down to it. Parameters are those of
-    `expected_calibration_error`, and how often to resample; the draws are always the same.
+    `expected_calibration_error`, how often to resample, and the document of each probability, from
+    0, where a document has several: they are drawn together. The draws are always the same.
 
     Examples
     --------
@@ -52,8 +57,14 @@ def calibration_interval(
     values, hits = _check_probabilities(probabilities, correct)
     rng = np.random.default_rng(0)
     errors = []
+    of_pair = None if documents is None else np.unique(documents, return_inverse=True)[1]
+    n_documents = len(values) if of_pair is None else int(of_pair.max()) + 1
     for _ in range(n_resamples):
-        drawn = rng.integers(0, len(values), len(values))
+        drawn = rng.integers(0, n_documents, n_documents)
+        if of_pair is not None:
+            drawn = np.repeat(
+                np.arange(len(values)), np.bincount(drawn, minlength=n_documents)[of_pair]
+            )
         errors.append(_calibration_error(values[drawn], hits[drawn], n_bins))
     low, high = np.quantile(errors, [0.05, 0.95]).tolist()
     return min(low, _calibration_error(values, hits, n_bins)), high

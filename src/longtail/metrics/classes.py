@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from longtail._constants import FREQUENCY_BANDS
+from longtail._labels import LabelSets, are_label_sets
+from longtail.metrics.label_sets import compare_sets, is_in_band
 from longtail.paper.measures import Outcomes, as_array, check_labels, count_outcomes
 from longtail.results import TopK
 from longtail.sparse import Floats, Integers
@@ -90,24 +93,14 @@ def most_confused(y_true: ArrayLike, y_pred: ArrayLike, n: int = 10) -> list[Con
     >>> most_confused(["a", "a", "a", "b"], ["b", "b", "c", "b"], n=1)
     [Confusion(true='a', predicted='b', n_documents=2, n_true=3)]
     """
-    true, predicted = check_labels(y_true, y_pred)
-    labels, class_ids = np.unique(np.concatenate([true, predicted]), return_inverse=True)
-    of_true, of_predicted = class_ids[: len(true)], class_ids[len(true) :]
-    wrong = of_true != of_predicted
-    codes, counts = np.unique(
-        of_true[wrong] * len(labels) + of_predicted[wrong], return_counts=True
-    )
-    sizes = np.bincount(of_true, minlength=len(labels))
-    names = labels.tolist()
-    return [
-        Confusion(
-            names[codes[i] // len(labels)],
-            names[codes[i] % len(labels)],
-            int(counts[i]),
-            int(sizes[codes[i] // len(labels)]),
-        )
-        for i in np.argsort(-counts, kind="stable")[:n].tolist()
-    ]
+    found = _pair_mistakes(y_true, y_pred)
+    n_labels = len(found.labels)
+    codes, counts = np.unique(found.missed * n_labels + found.wrong, return_counts=True)
+    names, sizes, confusions = found.labels.tolist(), found.sizes.tolist(), []
+    for i in np.argsort(-counts, kind="stable")[:n].tolist():
+        true, predicted = divmod(int(codes[i]), n_labels)
+        confusions.append(Confusion(names[true], names[predicted], int(counts[i]), sizes[true]))
+    return confusions
 
 
 @dataclass(frozen=True)
@@ -144,13 +137,16 @@ class ConfusedPair:
         )
 
 
-def confused_pairs(y_true: ArrayLike, y_pred: ArrayLike, n: int = 10) -> list[ConfusedPair]:
+def confused_pairs(y_true: Any, y_pred: Any, n: int = 10) -> list[ConfusedPair]:
     """Return the n pairs of classes that are most often taken for each other, either way.
+
+    Of label sets, a label that was missed is taken for each one that was predicted wrongly for the
+    same document.
 
     Parameters
     ----------
-    y_true, y_pred : array-like of shape (n_documents,)
-        Labels.
+    y_true, y_pred : array-like of shape (n_documents,), or label sets
+        Labels, or lists of labels.
     n : int, default=10
         How many pairs at most.
 
@@ -164,25 +160,58 @@ def confused_pairs(y_true: ArrayLike, y_pred: ArrayLike, n: int = 10) -> list[Co
     >>> [pair] = confused_pairs(["a", "a", "a", "b", "b"], ["b", "b", "a", "b", "a"])
     >>> pair.first, pair.second, pair.n_confused, pair.may_be_one
     ('a', 'b', 3, True)
+    >>> [pair] = confused_pairs([["a", "b"], ["b"]], [["b", "c"], ["b"]])
+    >>> pair.first, pair.second
+    ('a', 'c')
     """
-    true, predicted = check_labels(y_true, y_pred)
-    labels, class_ids = np.unique(np.concatenate([true, predicted]), return_inverse=True)
-    of_true, of_predicted = class_ids[: len(true)], class_ids[len(true) :]
-    wrong = of_true != of_predicted
-    low, high = np.minimum(of_true, of_predicted)[wrong], np.maximum(of_true, of_predicted)[wrong]
-    codes, of_code = np.unique(low * len(labels) + high, return_inverse=True)
-    upward = np.bincount(of_code, of_true[wrong] == low, len(codes)).astype(np.int64)
+    found = _pair_mistakes(y_true, y_pred)
+    low, high = np.minimum(found.missed, found.wrong), np.maximum(found.missed, found.wrong)
+    n_labels = len(found.labels)
+    codes, of_code = np.unique(low * n_labels + high, return_inverse=True)
+    upward = np.bincount(of_code, found.missed == low, len(codes)).astype(np.int64)
     counts = np.bincount(of_code, minlength=len(codes))
-    sizes = np.bincount(of_true, minlength=len(labels)).tolist()
-    names, pairs = labels.tolist(), []
+    names, sizes, pairs = found.labels.tolist(), found.sizes.tolist(), []
     for i in np.argsort(-counts, kind="stable")[:n].tolist():
-        first, second = divmod(int(codes[i]), len(labels))
+        first, second = divmod(int(codes[i]), n_labels)
         there, back = int(upward[i]), int(counts[i] - upward[i])
         if back > there:
             first, second, there, back = second, first, back, there
         pair = ConfusedPair(names[first], names[second], there, back, sizes[first], sizes[second])
         pairs.append(pair)
     return pairs
+
+
+@dataclass(frozen=True, eq=False)
+class _PairedMistakes:
+    """Ids of labels that were missed, each with one that was predicted wrongly in its place.
+
+    `sizes` are how many documents each of the `labels` has.
+    """
+
+    labels: NDArray[np.generic]
+    sizes: Integers
+    missed: Integers
+    wrong: Integers
+
+
+def _pair_mistakes(y_true: Any, y_pred: Any) -> _PairedMistakes:
+    """Pair each missed label with every wrong one of the same document."""
+    if not are_label_sets(y_true):
+        plain = check_labels(y_true, y_pred)
+        labels, ids = np.unique(np.concatenate(plain), return_inverse=True)
+        y_true, y_pred = (LabelSets.single(half, labels) for half in np.split(ids, 2))
+    sets = compare_sets(y_true, y_pred)
+    true, predicted = sets.true, sets.predicted
+    missed, documents = true.class_ids[~sets.is_found], true.document_ids[~sets.is_found]
+    wrong = predicted.class_ids[~sets.is_correct]
+    n_wrong = np.bincount(predicted.document_ids[~sets.is_correct], minlength=len(true))
+    n_beside = n_wrong[documents]  # wrong labels beside each missed one
+    # The first of them in `wrong`, less the number of pairs before: what arange adds to.
+    shifts = (np.cumsum(n_wrong) - n_wrong)[documents] - (np.cumsum(n_beside) - n_beside)
+    beside = np.repeat(shifts, n_beside) + np.arange(n_beside.sum())
+    return _PairedMistakes(
+        true.classes, true.class_sizes, np.repeat(missed, n_beside), wrong[beside]
+    )
 
 
 @dataclass(frozen=True)
@@ -287,9 +316,7 @@ def _report_band(
 ) -> FrequencyBand:
     """Sum up the classes of one band."""
     name, smallest, largest = band
-    inside = (sizes >= smallest) & (counts.true > 0)
-    if largest is not None:
-        inside &= sizes <= largest
+    inside = is_in_band(sizes, smallest, largest) & (counts.true > 0)
     n_documents = int(counts.true[inside].sum())
     return FrequencyBand(
         name=name,

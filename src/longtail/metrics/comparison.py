@@ -7,7 +7,8 @@ nothing about the difference, and the interval is much narrower than those of th
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -44,6 +45,10 @@ class PairedDifference:
     def difference(self) -> float:
         """The mean of the first model less that of the other."""
         return self.value - self.other
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the fields and the difference."""
+        return asdict(self) | {"difference": self.difference}
 
     @property
     def is_clear(self) -> bool:

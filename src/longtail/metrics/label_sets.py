@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from longtail._caching import cached_property
 from longtail._constants import FREQUENCY_BANDS
 from longtail._labels import LabelSets
 from longtail._validation import check_same_kind
@@ -74,19 +75,17 @@ def score_label_sets(y_true: Any, y_pred: Any) -> SetScores:
     >>> round(scores.micro_f1, 4), round(scores.macro_f1, 4), round(scores.mean_f1, 4)
     (0.6667, 0.6667, 0.6667)
     """
-    counts = _compare_sets(y_true, y_pred)
-    n_true, n_predicted, n_common = (
-        int(values.sum()) for values in (counts.true, counts.predicted, counts.common)
-    )
-    exact = (counts.common == counts.true) & (counts.common == counts.predicted)
+    found = compare_sets(y_true, y_pred)
+    n_true, n_predicted = len(found.true.class_ids), len(found.predicted.class_ids)
+    n_common = int(found.n_common.sum())
     return SetScores(
         precision=n_common / n_predicted if n_predicted else 0.0,
         recall=n_common / n_true if n_true else 0.0,
         micro_f1=2.0 * n_common / (n_true + n_predicted) if n_true + n_predicted else 0.0,
-        macro_f1=_mean(counts.class_f1),
-        mean_f1=float(np.mean(counts.document_f1)),
-        mean_size=n_predicted / len(counts.true),
-        exact=float(np.mean(exact)),
+        macro_f1=_mean(found.class_f1),
+        mean_f1=float(np.mean(found.document_f1)),
+        mean_size=n_predicted / len(found.true),
+        exact=float(np.mean(found.is_exact)),
     )
 
 
@@ -115,14 +114,14 @@ def label_set_intervals(
     >>> [round(bound, 2) for bound in label_set_intervals(true, predicted, ranked)["recall"]]
     [0.23, 1.0]
     """
-    counts = _compare_sets(y_true, y_pred)
-    exact = (counts.common == counts.true) & (counts.common == counts.predicted)
-    ones, labelled = np.ones(len(counts.true)), (ranked.n_true > 0).astype(np.float64)
+    sets = compare_sets(y_true, y_pred)
+    n_true, n_predicted = sets.true.sizes, sets.predicted.sizes
+    ones, labelled = np.ones(len(sets.true)), (ranked.n_true > 0).astype(np.float64)
     pairs = {
-        "mean_f1": (counts.document_f1, ones),
-        "micro_f1": (2.0 * counts.common, counts.true + counts.predicted),
-        "precision": (counts.common, counts.predicted),
-        "recall": (counts.common, counts.true),
+        "mean_f1": (sets.document_f1, ones),
+        "micro_f1": (2.0 * sets.n_common, n_true + n_predicted),
+        "precision": (sets.n_common, n_predicted),
+        "recall": (sets.n_common, n_true),
         "r_precision": (document_r_precision(ranked), labelled),
     }
     for k in (1, 3, 5):
@@ -130,8 +129,8 @@ def label_set_intervals(
             pairs |= {f"P@{k}": (ranked.at(k) / k, ones)}
             pairs |= {f"nDCG@{k}": (document_ndcg(ranked, k), labelled)}
     found = {name: ratio_interval(*pair) for name, pair in pairs.items() if pair[1].sum() > 0}
-    found["exact"] = wilson_interval(float(np.mean(exact)), len(exact))
-    return found | ({"macro_f1": mean_interval(counts.class_f1)} if len(counts.class_f1) else {})
+    found["exact"] = wilson_interval(float(np.mean(sets.is_exact)), len(sets.true))
+    return found | ({"macro_f1": mean_interval(sets.class_f1)} if len(sets.class_f1) else {})
 
 
 def document_f1(y_true: Any, y_pred: Any) -> Floats:
@@ -142,41 +141,68 @@ def document_f1(y_true: Any, y_pred: Any) -> Floats:
     >>> document_f1([["a", "b"], []], [["a"], []]).round(2).tolist()
     [0.67, 1.0]
     """
-    return _compare_sets(y_true, y_pred).document_f1
+    return compare_sets(y_true, y_pred).document_f1
 
 
 @dataclass(frozen=True, eq=False)
-class _SetCounts:
-    """For each document how many labels are true, predicted, and both; the F1 of each class."""
+class SetComparison:
+    """True and predicted label sets with the same classes.
 
-    true: Integers
-    predicted: Integers
-    common: Integers
-    class_f1: Floats
+    `is_found` says which pairs of `true` are predicted, `is_correct` which of `predicted` are true.
+    """
+
+    true: LabelSets
+    predicted: LabelSets
+    is_found: NDArray[np.bool_]
+    is_correct: NDArray[np.bool_]
+
+    @cached_property
+    def n_common(self) -> Integers:
+        """How many labels of each document are both."""
+        return np.bincount(self.true.document_ids[self.is_found], minlength=len(self.true))
+
+    @cached_property
+    def n_correct(self) -> Integers:
+        """How many documents of each class are found."""
+        return np.bincount(
+            self.true.class_ids[self.is_found], minlength=len(self.true.classes)
+        ).astype(np.int64)
+
+    @property
+    def is_exact(self) -> NDArray[np.bool_]:
+        """Whether each document's predicted set is the true one."""
+        n_both = self.n_common
+        return np.asarray((n_both == self.true.sizes) & (n_both == self.predicted.sizes))
 
     @property
     def document_f1(self) -> Floats:
         """F1 of each document; 1 without labels of either kind."""
-        both = self.true + self.predicted
-        return np.where(both > 0, 2.0 * self.common / np.maximum(both, 1), 1.0)
+        both = self.true.sizes + self.predicted.sizes
+        return np.where(both > 0, 2.0 * self.n_common / np.maximum(both, 1), 1.0)
+
+    @property
+    def class_f1(self) -> Floats:
+        """F1 of each class that is true or predicted somewhere."""
+        occurs = self.true.class_sizes + self.predicted.class_sizes
+        return 2.0 * self.n_correct[occurs > 0] / occurs[occurs > 0]
 
 
-def _compare_sets(y_true: Any, y_pred: Any) -> _SetCounts:
-    """Count the labels that true and predicted sets have in common."""
+def compare_sets(y_true: Any, y_pred: Any) -> SetComparison:
+    """Find the labels that true and predicted sets have in common."""
     true, predicted = _share_classes(as_label_sets(y_true), as_label_sets(y_pred))
     if len(true) != len(predicted) or not len(true):
         raise ValueError(
             "y_true and y_pred must have a label set for each document, at least one; got "
             f"{len(true)} and {len(predicted)}."
         )
-    n_classes = len(true.classes)
-    keys = [sets.document_ids * np.int64(n_classes) + sets.class_ids for sets in (true, predicted)]
-    common = np.intersect1d(keys[0], keys[1], assume_unique=True)
-    by_document = np.bincount(common // max(n_classes, 1), minlength=len(true))
-    by_class = np.bincount(common % max(n_classes, 1), minlength=n_classes)
-    occurs = true.class_sizes + predicted.class_sizes
-    class_f1 = 2.0 * by_class[occurs > 0] / occurs[occurs > 0]
-    return _SetCounts(true.sizes, predicted.sizes, by_document, class_f1)
+    n_classes = np.int64(len(true.classes))
+    keys = [sets.document_ids * n_classes + sets.class_ids for sets in (true, predicted)]
+    return SetComparison(
+        true,
+        predicted,
+        np.isin(keys[0], keys[1], assume_unique=True),
+        np.isin(keys[1], keys[0], assume_unique=True),
+    )
 
 
 @dataclass(frozen=True)
@@ -237,7 +263,7 @@ def label_frequency_report(
     correct = np.bincount(ids[ranked.hits[:, :k]], minlength=n_classes)
     counts = _Counts(truth.class_sizes, predicted, correct)
     bands = ((NEVER_SEEN, 0, 0), *FREQUENCY_BANDS)
-    return [_report_band(name, _inside(sizes, low, high), counts) for name, low, high in bands]
+    return [_report_band(name, is_in_band(sizes, low, high), counts) for name, low, high in bands]
 
 
 @dataclass(frozen=True, eq=False)
@@ -249,7 +275,7 @@ class _Counts:
     correct: Integers
 
 
-def _inside(sizes: Integers, smallest: int, largest: int | None) -> NDArray[np.bool_]:
+def is_in_band(sizes: Integers, smallest: int, largest: int | None) -> NDArray[np.bool_]:
     """Return which classes are in a band."""
     inside: NDArray[np.bool_] = sizes >= smallest
     return inside if largest is None else inside & (sizes <= largest)

@@ -31,28 +31,24 @@ def explain(snapshot: Snapshot, text: str, label: Any, n_terms: int) -> dict[str
     model = snapshot.model
     [found] = model.explain([text], None if label is None else [label], n_terms)
     spans = find_terms(model.vocabulary_, text, map(str, found.terms))
-    runner_up = None if found.against is None else _as_json(snapshot, found.against, spans)
+    runner_up = None if found.against is None else _describe(snapshot, found.against, spans)
     return {
         "version": snapshot.version,
-        "explanation": _as_json(snapshot, found, spans),
+        "explanation": _describe(snapshot, found, spans),
         "runner_up": runner_up,
     }
 
 
-def _as_json(snapshot: Snapshot, entry: Explanation, spans: dict[str, Any]) -> dict[str, Any]:
+def _describe(snapshot: Snapshot, entry: Explanation, spans: dict[str, Any]) -> dict[str, Any]:
     """Return an explanation as it is sent."""
-    label = entry.label.item() if hasattr(entry.label, "item") else entry.label
+    parts = entry.as_dict()
     return {
-        **describe_label(snapshot, label),
-        "score": entry.score,
-        "features": dict(entry.features),
+        **parts,
+        **describe_label(snapshot, parts["label"]),
         "feature_lines": entry.feature_lines(),
         "terms": [
             {"term": term, "contribution": value, "spans": spans[str(term)]}
             for term, value in entry.terms.items()
         ],
         "term_lines": entry.term_lines(),
-        "common": dict(entry.common),
-        "rest": entry.rest,
-        "constant": entry.constant,
     }

@@ -6,7 +6,6 @@ none of them is the class, and the labels; fewer or none where a precision is as
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,6 +56,28 @@ class Prediction:
         n_sure = int(np.count_nonzero(threshold.keeps(top)))  # candidates fall in probability
         return self.labels[:n_sure]
 
+    def as_dict(self, k: int, threshold: Threshold | None) -> dict[str, Any]:
+        """Return the prediction as it is sent.
+
+        Parameters
+        ----------
+        k : int
+            How many candidates are sent.
+        threshold : Threshold or None
+            Labels below it are left out.
+        """
+        key = "probability" if self.snapshot.has_probabilities else "score"
+        labels = self.predicted if threshold is None else self.sure_labels(threshold)
+        return {
+            "labels": labels,
+            "abstained": not labels and (threshold is not None or not self.values),
+            "classes": [
+                describe_label(self.snapshot, label) | {key: value}
+                for label, value in zip(self.labels[:k], self.values[:k], strict=True)
+            ],
+            "none": self.none,
+        }
+
 
 def predict(snapshot: Snapshot, texts: list[str]) -> list[Prediction]:
     """Return all candidates of each text."""
@@ -90,34 +111,6 @@ def _none_probabilities(snapshot: Snapshot, top: TopK) -> NDArray[Any]:
     return np.full(len(top.scores), None)
 
 
-def as_json(prediction: Prediction, k: int, threshold: Threshold | None) -> dict[str, Any]:
-    """Return a prediction as it is sent.
-
-    Parameters
-    ----------
-    prediction : Prediction
-        With all candidates.
-    k : int
-        How many candidates are sent.
-    threshold : Threshold or None
-        Labels below it are left out.
-    """
-    snapshot, values = prediction.snapshot, prediction.values
-    key = "probability" if snapshot.has_probabilities else "score"
-    labels = prediction.predicted
-    if threshold is not None:
-        labels = prediction.sure_labels(threshold)
-    return {
-        "labels": labels,
-        "abstained": not labels and (threshold is not None or not values),
-        "classes": [
-            describe_label(snapshot, label) | {key: value}
-            for label, value in zip(prediction.labels[:k], values[:k], strict=True)
-        ],
-        "none": prediction.none,
-    }
-
-
 def describe_label(snapshot: Snapshot, label: Any) -> dict[str, Any]:
     """Return a label, with the text of the class where it has one."""
     text = snapshot.texts.get(label)
@@ -132,14 +125,3 @@ def find_threshold(
         return None
     threshold: Threshold = snapshot.model.threshold_for(precision, each=each)
     return threshold
-
-
-def threshold_as_json(threshold: Threshold) -> dict[str, Any]:
-    """Return a threshold as it is sent; null stands for what cannot be reached."""
-    finite = math.isfinite(threshold.threshold)
-    return {
-        "threshold": threshold.threshold if finite else None,
-        "expected_precision": threshold.expected_precision if finite else None,
-        "coverage": threshold.coverage,
-        "n_documents": threshold.n_documents,
-    }

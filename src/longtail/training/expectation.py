@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from longtail import metrics
 from longtail._constants import EXPECTED, FREQUENCY_BANDS
 from longtail._labels import LabelSets
-from longtail.metrics.label_set_evaluation import BAND_DEPTH, LEAST_PROBABILITY
+from longtail.metrics.evaluation import BAND_DEPTH, LEAST_PROBABILITY
 from longtail.metrics.rankings import RankedSets
 from longtail.sparse import Floats, Integers
 from longtail.training.calibration import (

@@ -18,7 +18,7 @@ from longtail.serve.context import Service, answer, get_service
 from longtail.serve.documents import as_texts
 from longtail.serve.guard import STREAMED
 from longtail.serve.highlights import new_words
-from longtail.serve.predictions import Prediction, as_json, find_threshold, threshold_as_json
+from longtail.serve.predictions import Prediction, find_threshold
 from longtail.serve.problems import RESPONSES, Problem, describe_invalid, encode_json
 from longtail.serve.schemas import (
     MOST_CHARACTERS,
@@ -79,13 +79,13 @@ async def predict(
     predictions = await service.batcher.submit(texts)
     snapshot = predictions[0].snapshot
     sure = find_threshold(snapshot, asked.precision, asked.each)
-    results = [as_json(prediction, asked.k, sure) for prediction in predictions]
+    results = [prediction.as_dict(asked.k, sure) for prediction in predictions]
     if asked.new_words:
         vocabulary = snapshot.model.vocabulary_
         unknown = await service.reading.run(new_words, vocabulary, texts)
         for result, some in zip(results, unknown, strict=True):
             result["new_words"] = some
-    body = None if sure is None else threshold_as_json(sure)
+    body = None if sure is None else sure.as_dict()
     return answer({"version": snapshot.version, "threshold": body, "results": results})
 
 
@@ -119,7 +119,7 @@ async def threshold(
     found = await service.reading.run(find_threshold, snapshot, precision, each)
     if found is None:
         raise Problem(422, "This model has no probabilities.")
-    return answer({"version": snapshot.version, **threshold_as_json(found)})
+    return answer({"version": snapshot.version, **found.as_dict()})
 
 
 class _LinesResponse(Response):
@@ -192,7 +192,7 @@ async def _answer_batch(
         else:
             prediction = next(predictions)
             sure = find_threshold(prediction.snapshot, *wanted)
-            body = as_json(prediction, k, sure) | {"version": prediction.snapshot.version}
+            body = prediction.as_dict(k, sure) | {"version": prediction.snapshot.version}
         lines.append(encode_json(body))
     return b"\n".join([*lines, b""])
 

@@ -1,0 +1,145 @@
+"""The options of `fit` that set a parameter of an estimator, each in one row.
+
+A test compares the rows with the estimators' signatures. They are not read from there because
+`longtail --help` must not import the estimators.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from inspect import Parameter
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+TEXT_PANEL = "How text is read"
+
+
+@dataclass(frozen=True)
+class EstimatorOption:
+    """An option and the parameter that it sets, which keeps its default where none is given.
+
+    Attributes
+    ----------
+    parameter : str
+        The name of the parameter.
+    kind : type
+        What is given.
+    help : str
+        What the option does.
+    flags : str
+        The option; the parameter's name where left out.
+    convert : callable
+        What is given -> the value of the parameter.
+    settings : mapping
+        Further arguments of `typer.Option`.
+    """
+
+    parameter: str
+    kind: Any
+    help: str
+    flags: str = ""
+    convert: Callable[[Any], Any] = lambda given: given
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def all_flags(self) -> str:
+        """The option, as it is given: --a, or --a/--not-a."""
+        return self.flags or "--" + self.parameter.replace("_", "-")
+
+    def as_parameter(self, panel: str | None) -> Parameter:
+        """Return the parameter of a command that takes the option."""
+        option = typer.Option(
+            self.all_flags, help=self.help, rich_help_panel=panel, **self.settings
+        )
+        kind: Any = self.kind | None
+        annotation = Annotated[kind, option]
+        return Parameter(
+            self.parameter, Parameter.KEYWORD_ONLY, default=None, annotation=annotation
+        )
+
+
+def _read_stop_words(given: str) -> Any:
+    """Return the words of a file; a list that the vectorizer has is called by its name."""
+    return given if given == "english" else Path(given).read_text(encoding="utf-8").split()
+
+
+VECTORIZER_OPTIONS = (
+    EstimatorOption(
+        "ngram_range",
+        int,
+        "2: pairs of words are terms too; 1: words only.",
+        "--ngrams",
+        lambda longest: (1, longest),
+    ),
+    EstimatorOption(
+        "char_ngram_range",
+        tuple[int, int],
+        "Shortest and longest piece of a word, such as 3 5.",
+        "--char-ngrams",
+    ),
+    EstimatorOption("min_df", int, "Leave out words in fewer documents."),
+    EstimatorOption("max_df", float, "Leave out terms in a larger share of documents."),
+    EstimatorOption("max_features", int, "Keep the most frequent terms."),
+    EstimatorOption("ngram_min_df", int, "The same for pairs and n-grams."),
+    EstimatorOption("ngram_weight", float, "What a pair counts, a word counts 1."),
+    EstimatorOption("stem", bool, "Remove English plural endings.", "--stem/--no-stem"),
+    EstimatorOption("lowercase", bool, "A is a, or not.", "--lowercase/--keep-case"),
+    EstimatorOption("strip_accents", bool, "é is not e.", "--keep-accents", lambda _: None),
+    EstimatorOption(
+        "stop_words",
+        str,
+        "Words to leave out: those of a file, or those that English has.",
+        convert=_read_stop_words,
+        settings={"metavar": "FILE|english"},
+    ),
+    EstimatorOption("token_pattern", str, "Regular expression that finds words."),
+    EstimatorOption(
+        "split_unspaced",
+        bool,
+        "Chinese, Japanese, Thai, ...: character bigrams.",
+        "--split-unspaced/--keep-unspaced",
+    ),
+)
+
+TEXT_OPTIONS = (
+    EstimatorOption(
+        "remember_documents",
+        bool,
+        "Keep a hash of each document, so that forget refuses documents that were never added.",
+        "--remember-documents",
+    ),
+)
+
+CLASSIFIER_OPTIONS = (
+    EstimatorOption("C", float, "How closely residuals follow the documents; default 1."),
+    EstimatorOption("candidates", int, "Classes ranked for each document.", settings={"min": 1}),
+    EstimatorOption(
+        "calibrate",
+        bool,
+        "Hold documents out for probabilities, thresholds and what to expect.",
+        "--calibrate/--no-calibrate",
+    ),
+    EstimatorOption(
+        "time_budget",
+        float,
+        "Seconds for learning; calibration, then residuals are left out to keep it.",
+    ),
+    EstimatorOption(
+        "memory",
+        int,
+        "Documents of each class that the model keeps, for refine to learn from.",
+        settings={"min": 0},
+    ),
+)
+
+
+def convert_given(options: tuple[EstimatorOption, ...], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters that were given a value, by name."""
+    return {
+        option.parameter: option.convert(given[option.parameter])
+        for option in options
+        if given.get(option.parameter) is not None
+    }
