@@ -122,7 +122,7 @@ def fit(
         bool,
         typer.Option(
             "--remember-documents",
-            help="Keep a hash of each document, so that forget refuses strangers.",
+            help="Keep a hash of each document, so that forget refuses documents that were never added.",
             **_TEXT,
         ),
     ] = False,
