@@ -122,7 +122,7 @@ def fit(
         bool,
         typer.Option(
             "--remember-documents",
-            help="Keep a hash of each document, so that forget refuses documents that were never added.",
+            help="Keep a hash of each document, so that forget refuses what was never added.",
             **_TEXT,
         ),
     ] = False,
