@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo serve browser neighbours test fuzz kills cluster lint house type docs bench dist reproducible release-check image-check format clean
+.PHONY: demo serve browser neighbours test test-rest test-all fuzz kills cluster lint house type docs bench dist reproducible release-check image-check format clean
 
 demo: $(VENV)/cli ## learn 12,582 classes from text, explain, teach and undo
 	$(BIN)/longtail demo
@@ -15,8 +15,13 @@ serve: $(VENV)/cli ## the WordNet model with its page, at http://127.0.0.1:8080/
 browser: ## Chromium, for the tests of the page; needs root where it is missing
 	@command -v chromium >/dev/null || { [ "$$(id -u)" != 0 ] || { apt-get update -qq && apt-get install -y -qq chromium; }; }
 
-test: $(VENV)/dev browser ## every test
-	$(BIN)/python -m pytest --numprocesses auto --dist worksteal
+test: $(VENV)/dev ## the tests to run before every commit; six minutes on two cores
+	$(BIN)/python -m pytest --numprocesses auto --dist loadscope -m "not slow" tests
+
+test-rest: $(VENV)/dev browser ## what `make test` leaves out, and properties with all their examples
+	$(BIN)/python -m pytest --numprocesses auto --dist worksteal -m "slow or hypothesis" --hypothesis-profile full
+
+test-all: test test-rest ## every test
 
 neighbours: $(VENV)/dev ## tests with Annif and MLflow themselves, in environments of their own
 	[ -d $(VENV)-annif ] || { $(PYTHON) -m venv $(VENV)-annif && $(VENV)-annif/bin/pip install -q annif; }

@@ -8,9 +8,25 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from hypothesis import HealthCheck, settings
 
 from longtail._labels import LabelSets
+from longtail.store.checks import check_contents, check_rules, check_structure, check_utf8
+from longtail.store.schema import STATISTICS, TEXT
 from longtail.training.negatives import MinedPairs
+from longtail.training.residuals import batch_log_odds, solve_residuals
+
+# `make test` tries a few examples of each property, `make test-all` all of them. Kernels compile on
+# first use, which no deadline survives.
+_SHARE_OF_QUICK = 4
+for _profile, _n_examples in (("quick", 100 // _SHARE_OF_QUICK), ("full", 100)):
+    settings.register_profile(
+        _profile,
+        max_examples=_n_examples,
+        deadline=None,
+        suppress_health_check=[HealthCheck.too_slow],
+    )
+settings.load_profile("quick")
 
 SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
@@ -42,6 +58,16 @@ def problem() -> Problem:
     return make_problem()
 
 
+def examples(n_examples: int) -> settings:
+    """Return the settings of a property whose examples cost more, or less, than those of others.
+
+    `n_examples` are tried in the profile `full`, a quarter of them in the profile `quick`.
+    """
+    if settings.get_current_profile_name() != "full":
+        n_examples = max(5, n_examples // _SHARE_OF_QUICK)
+    return settings(max_examples=n_examples)
+
+
 def load_shared(name: str) -> tuple[sp.csr_array, np.ndarray, sp.csr_array, np.ndarray]:
     """Load one of the shared sets, or skip the test where they are absent."""
     path = SHARED_DATA / name / "counts.npz"
@@ -65,7 +91,41 @@ def assert_same_predictions(one, other, X, k=4):
 def mined_rows(classes):
     """Rows of classes, the label in column 0, as the pairs that residuals are learned from."""
     classes = np.asarray(classes)
-    return MinedPairs.of_rows(classes, int(classes.max(initial=0)) + 1)
+    labels = LabelSets.single(classes[:, 0], np.arange(int(classes.max(initial=0)) + 1))
+    return MinedPairs(labels, classes.shape[1] - 1, classes.ravel())
+
+
+def fit_residuals(documents, mined, scores_of, n_classes, cost, *, n_jobs=None, **masks):
+    """Residuals of pairs whose scores are known, a slice of the documents at a time."""
+    log_odds = batch_log_odds(mined, scores_of, n_jobs)
+    return solve_residuals(documents, mined, log_odds, n_classes, cost, n_jobs=n_jobs, **masks)
+
+
+def check_arrays(specs, arrays):
+    """Check arrays as those of a file are."""
+    sizes = check_structure(specs, arrays)
+    for spec in sorted(specs, key=lambda spec: not spec.offsets):
+        check_contents(spec, arrays, sizes)
+
+
+def check_statistics(statistics):
+    """Check statistics as those of a file are."""
+    parts = {"statistics": statistics, "corpus": statistics.corpus}
+    arrays = {}
+    for spec in STATISTICS:
+        part, _, name = spec.name.partition("/")
+        arrays[spec.name] = getattr(parts[part], name)
+    check_arrays(STATISTICS, arrays)
+    names = ("length", "mean_class_length")
+    check_rules(arrays, {f"corpus/{name}": getattr(statistics.corpus, name) for name in names})
+
+
+def check_vocabulary(vocabulary):
+    """Check a vocabulary as that of a file is; its tables refuse a term that is there twice."""
+    specs = [spec for spec in TEXT if spec.name.startswith("vocabulary/")]
+    check_arrays(specs, {spec.name: getattr(vocabulary, spec.name[11:]) for spec in specs})
+    check_utf8("vocabulary", vocabulary.utf8, vocabulary.offsets, "strict")
+    _ = vocabulary.tables
 
 
 def single_labels(y, n_classes=None):

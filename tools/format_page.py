@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from longtail.store.checks import RULES, describe
-from longtail.store.format_1 import list_old_names
 from longtail.store.schema import (
     CLASS_TEXTS,
     DOUBLE_SAMPLING,
@@ -51,8 +50,6 @@ def format_tables() -> str:
         for spec in specs
     ]
     lines += ["", "#### Rules between them", "", *(f"- {rule.statement}" for rule in RULES)]
-    lines += ["", "#### Names in format 1", "", "| format 1 | format 2 |", "|---|---|"]
-    lines += [f"| `{old}` | `{new}` |" for old, new in list_old_names()]
     return "\n".join(lines) + "\n"
 
 

@@ -9,7 +9,7 @@ import longtail_bench.baselines
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from longtail_bench.baselines import (
     BM25,
@@ -31,7 +31,7 @@ from sklearn.naive_bayes import ComplementNB, MultinomialNB
 from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from tests.conftest import make_problem
+from tests.conftest import examples, make_problem
 
 SIMPLE = [
     BM25(),
@@ -124,7 +124,7 @@ def test_names_are_loaded_on_demand():
 # --- each against its definition ----------------------------------------------------------------
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(st.integers(0, 10_000), st.integers(1, 7))
 def test_postings_rank_as_a_dense_product(seed, k):
     rng = np.random.default_rng(seed)

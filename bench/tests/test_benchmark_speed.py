@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from benchmark_data import write_counts
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from longtail_bench import searching, speed
 from longtail_bench.growth import fit_exponents, run_growth
@@ -19,7 +19,7 @@ from longtail_bench.synthetic import draw_class_sizes, draw_counts, zipf
 
 from longtail._progress import StageReporter
 from longtail.sparse import CountMatrix
-from tests.conftest import make_problem
+from tests.conftest import examples, make_problem
 
 N_CLASSES = 200
 
@@ -182,7 +182,7 @@ def test_a_wrong_search_is_noticed(classifier, data, monkeypatch):
         searching.compare_with_brute_force(search, 1)
 
 
-@settings(max_examples=10, deadline=None)
+@examples(10)
 @given(st.integers(0, 1000))
 def test_reads_are_counted(seed):
     problem = make_problem(seed, n_documents=40, n_classes=9, n_terms=30)

@@ -5,7 +5,7 @@ from itertools import pairwise, permutations
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from longtail_bench._kernels import fastxml as kernels
 from longtail_bench._kernels.separator import Columns, Stopping, fit_separator
@@ -42,7 +42,6 @@ def discounted(gains, order):
     return sum(gains[c] / np.log2(2 + place) for place, c in enumerate(order))
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=6))
 def test_the_ranking_step_gives_the_highest_dcg(counts):
     gains = np.array(counts, float)
@@ -80,7 +79,6 @@ def alternate(classes, class_gains, sides):
         sides = moved
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, 5), st.integers(0, 1)), min_size=2, max_size=30),
     st.sampled_from([[1.0] * 6, [1.0, 1.5, 2.0, 3.0, 5.0, 8.0]]),

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from longtail_bench._kernels import pdsparse as kernels
 from longtail_bench._kernels.sum_tables import Products, read_sum
@@ -13,7 +13,7 @@ from longtail_bench.baselines.pdsparse import DualProblem, PDSparse, default_ter
 from scipy.optimize import minimize
 from sklearn.base import clone
 
-from tests.conftest import make_problem
+from tests.conftest import examples, make_problem
 
 
 def start(seed=0, n_documents=40, n_classes=5, n_terms=12, l1=0.05, C=1.0):
@@ -43,7 +43,7 @@ def primal_objective(W, X, y, l1, C):
     return 0.5 * (W**2).sum() + l1 * np.abs(W).sum() + C * margins.max(axis=1).sum()
 
 
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(st.integers(0, 10**6), st.integers(1, 5), st.sampled_from([0.1, 1.0, 10.0]))
 def test_a_block_is_solved_exactly(seed, n_others, ceiling):
     rng = np.random.default_rng(seed)

@@ -19,7 +19,14 @@ from numpy.typing import ArrayLike, NDArray
 from longtail._caching import cached_property
 from longtail._columns import as_labels, is_missing, join_labels, show_label
 from longtail._constants import LABEL_FORMS, MAX_COLUMNS
-from longtail.sparse import Floats, Integers, check_sparse, gather_rows, offsets_from_lengths
+from longtail.sparse import (
+    Floats,
+    Integers,
+    RowTable,
+    check_sparse,
+    offsets_from_lengths,
+    stack_rows,
+)
 
 Multilabel = bool | Literal["auto"]
 
@@ -53,7 +60,7 @@ class LabelForm:
 
 
 @dataclass(frozen=True, eq=False)
-class LabelSets:
+class LabelSets(RowTable):
     """The label set of each document, as ids of sorted classes.
 
     Attributes
@@ -77,6 +84,8 @@ class LabelSets:
     >>> sets.indptr.tolist(), sets.class_ids.tolist(), sets.classes.tolist()
     ([0, 2, 2, 3], [0, 1, 1], ['a', 'b'])
     """
+
+    ENTRIES = ("class_ids", "weights", "costs")
 
     indptr: Integers
     class_ids: Integers
@@ -127,18 +136,7 @@ class LabelSets:
         """The label of each pair."""
         return np.asarray(self.classes[self.class_ids])
 
-    def gather(self, documents: Integers) -> LabelSets:
-        """Return the sets of the given documents, in their order; the classes stay."""
-        indptr, entries = gather_rows(self.indptr, documents)
-        return self._select(indptr, entries)
-
-    def slice_documents(self, documents: slice) -> LabelSets:
-        """Return the sets of documents that follow each other; the classes stay."""
-        first, last, _ = documents.indices(self.n_documents)
-        indptr = self.indptr[first : last + 1]
-        return self._select(indptr - indptr[0], slice(indptr[0], indptr[-1]))
-
-    def _select(self, indptr: Integers, pairs: Integers | slice | NDArray[np.bool_]) -> LabelSets:
+    def _select(self, indptr: Integers, pairs: NDArray[np.bool_]) -> LabelSets:
         """Return some pairs, which the offsets distribute to documents."""
         return replace(
             self,
@@ -285,16 +283,7 @@ def join_sets(chunks: Sequence[Labels]) -> Labels:
             "of another number of columns, in others. Use one form."
         )
     classes = np.unique(join_labels([labels.classes for labels in sets]))
-    return stack_sets([labels.with_classes(classes) for labels in sets])
-
-
-def stack_sets(parts: Sequence[LabelSets]) -> LabelSets:
-    """Put the label sets of documents of the same classes under each other."""
-    if len(parts) == 1:
-        return parts[0]
-    sizes = np.concatenate([labels.sizes for labels in parts])
-    class_ids = np.concatenate([labels.class_ids for labels in parts])
-    return replace(parts[0], indptr=offsets_from_lengths(sizes), class_ids=class_ids)
+    return stack_rows([labels.with_classes(classes) for labels in sets])
 
 
 def find_sets(y: Labels, classes: NDArray[Any]) -> LabelSets:

@@ -51,7 +51,7 @@ def parallel_for(
     n_threads = _count_threads(n_jobs)
     if n_threads > 1:
         n_blocks = max(n_blocks, n_threads * BLOCKS_PER_THREAD)
-    bounds = _balance(indptr, n_blocks)
+    bounds = _balance(indptr, n_blocks) if n_blocks > 1 else [0, n_rows]
     blocks = [(first, last) for first, last in pairwise(bounds) if first < last]
     if n_threads == 1:
         for block in blocks:

@@ -21,7 +21,6 @@ from longtail.scoring.weighting import Profile, WeightedDocuments
 from longtail.sparse import Floats, Integers
 from longtail.statistics.classes import ClassStatistics
 from longtail.statistics.corpus import Corpus
-from longtail.statistics.editing import gather_classes
 from longtail.training.long_tail import LongTailState
 
 NAME = "name"  # the last feature of an explanation where classes have names: what its name adds
@@ -53,7 +52,7 @@ def find_common_terms(
     """Return which terms most classes share: function words, and what all documents speak of."""
     segments = [(1, statistics)]
     if delta is not None:
-        dead = gather_classes(statistics, np.flatnonzero(delta.tombstones))
+        dead = statistics.gather(np.flatnonzero(delta.tombstones))
         segments += [(-1, dead), (1, delta.statistics)]
     n_classes, frequencies = 0, np.zeros(len(terms), np.int64)
     for sign, segment in segments:
@@ -115,7 +114,7 @@ def _split_in_segment(
     class_rows = np.ascontiguousarray(class_rows, np.int64)
     # The norms of all classes would take longer than everything else.
     distinct, asked = np.unique(class_rows, return_inverse=True)
-    of_few = replace(profile, statistics=gather_classes(profile.statistics, distinct))
+    of_few = replace(profile, statistics=profile.statistics.gather(distinct))
     features = score_features(
         documents,
         np.arange(n_documents),

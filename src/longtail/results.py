@@ -236,6 +236,8 @@ class Health:
         Whether `refine()` would learn from these.
     advice : tuple of str
         What to do, most urgent first; empty where all is well.
+    commands : tuple of str
+        The same for those who use the command line or the page.
     """
 
     n_documents: int
@@ -251,9 +253,10 @@ class Health:
     n_kept: int
     will_learn: bool
     advice: tuple[str, ...] = ()
+    commands: tuple[str, ...] = ()
 
-    def rows(self) -> list[tuple[str, str]]:
-        """Return the lines of the table."""
+    def rows(self, *, commands: bool = False) -> list[tuple[str, str]]:
+        """Return the lines of the table; advice in words of Python or of the command line."""
 
         def share(value: float) -> str:
             return "-" if math.isnan(value) else f"{value:.1%}"
@@ -271,7 +274,7 @@ class Health:
             ),
             (f"below the threshold of 90 % precision {of_outcomes}", share(self.abstention)),
             (f"{counted} kept to learn from", f"{self.n_kept:,}"),
-            *(("advice", sentence) for sentence in self.advice),
+            *(("advice", sentence) for sentence in (self.commands if commands else self.advice)),
         ]
 
     def __str__(self) -> str:

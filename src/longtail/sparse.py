@@ -1,16 +1,17 @@
-"""CountMatrix: documents as rows of counts, in the form that everything after them reads.
+"""Tables of rows: gathered, sliced, spliced and stacked in one place; and documents as such.
 
-In: a sparse or dense matrix of counts. Out: its CSR parts with sorted terms, checked, in 32 bits
-where these hold every count exactly.
+`RowTable` is what every CSR-like table of the package is: documents, label sets, sums and weights
+of classes. `CountMatrix` brings a sparse or dense matrix of counts into that form: sorted terms,
+checked, in 32 bits where these hold every count exactly.
 """
 
 from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -21,19 +22,146 @@ from longtail._kernels.types import Counts
 
 SMALLEST_COUNT = 2.0**-FRACTION_BITS  # anything less is taken as zero
 LARGEST_NARROW_COUNT = 1 << 24  # up to here float32 holds every whole number
+ENTRIES_PER_RUN = 40  # that take as long to copy one by one as a run by itself
 BLOCK_ENTRIES = 1 << 17  # looked at together where that takes a copy: 1 MB
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 
+class RowTable:
+    """Rows of entries: arrays with a value per entry, and arrays with a value per row.
+
+    A subclass is a frozen dataclass whose `indptr` says where each row begins; it names its arrays
+    in `ENTRIES` and `ROWS`. An array that is None stays None.
+    """
+
+    ENTRIES: ClassVar[tuple[str, ...]] = ()
+    ROWS: ClassVar[tuple[str, ...]] = ()
+    indptr: Integers
+
+    def gather(self, rows: Integers) -> Self:
+        """Return the given rows, in their order; -1 is a row without entries."""
+        return splice_rows([self], rows)
+
+    def slice(self, rows: slice) -> Self:
+        """Return rows that follow each other; their entries are not copied."""
+        first, last, _ = rows.indices(len(self.indptr) - 1)
+        start, end = self.indptr[first], self.indptr[last]
+        arrays = {name: array[start:end] for name, array in self._arrays(self.ENTRIES)}
+        arrays |= {name: array[first:last] for name, array in self._arrays(self.ROWS)}
+        return self._replace(indptr=self.indptr[first : last + 1] - start, **arrays)
+
+    def _arrays(self, names: tuple[str, ...]) -> Iterator[tuple[str, NDArray[Any]]]:
+        """Iterate over the arrays that are there."""
+        found = ((name, getattr(self, name)) for name in names)
+        return ((name, array) for name, array in found if array is not None)
+
+    def _replace(self, **arrays: NDArray[Any]) -> Self:
+        table: Any = self
+        replaced: Self = replace(table, **arrays)
+        return replaced
+
+
+Table = TypeVar("Table", bound=RowTable)
+
+
+def splice_rows(tables: Sequence[Table], *sources: Integers, **known: NDArray[Any]) -> Table:
+    """Return rows of several tables, put together as one.
+
+    Parameters
+    ----------
+    tables : sequence of RowTable
+        The last one gives what belongs to no row.
+    *sources : ndarrays of shape (n_rows,)
+        For each table, which of its rows stands where; -1 for none of them. Where several tables
+        have a row, that of the last one counts; where none has, the row has no entries.
+    **known : ndarrays
+        Arrays that are already put together.
+    """
+    runs = _Runs.of([table.indptr for table in tables], sources)
+    last, arrays = tables[-1], dict(known)
+    for name, _ in last._arrays(last.ENTRIES):
+        if name not in known:
+            arrays[name] = runs.copy([getattr(table, name) for table in tables])
+    for name, array in last._arrays(last.ROWS):
+        of_rows = np.zeros(len(sources[0]), array.dtype)
+        for table, rows in zip(tables, sources, strict=True):
+            of_rows[rows >= 0] = getattr(table, name)[rows[rows >= 0]]
+        arrays[name] = of_rows
+    return last._replace(indptr=runs.indptr, **arrays)
+
+
+def stack_rows(tables: Sequence[Table]) -> Table:
+    """Return the rows of tables, one table after the other."""
+    first, lengths = tables[0], [np.diff(table.indptr) for table in tables]
+    arrays = {
+        name: np.concatenate([getattr(t, name)[t.indptr[0] : t.indptr[-1]] for t in tables])
+        for name, _ in first._arrays(first.ENTRIES)
+    }
+    arrays |= {
+        name: np.concatenate([getattr(table, name) for table in tables])
+        for name, _ in first._arrays(first.ROWS)
+    }
+    return first._replace(indptr=offsets_from_lengths(np.concatenate(lengths)), **arrays)
+
+
+class _Runs(NamedTuple):
+    """Entries to copy, in runs of rows that follow each other in one table.
+
+    Copying runs costs what their entries cost in memory; copying entry by entry costs ten times
+    it, but a run itself costs as much as `ENTRIES_PER_RUN` entries.
+    """
+
+    indptr: Integers
+    tables: Integers
+    starts: Integers
+    ends: Integers
+
+    @classmethod
+    def of(cls, indptrs: Sequence[Integers], sources: Sequence[Integers]) -> _Runs:
+        """Plan the copying."""
+        n_rows = len(sources[0])
+        sizes, starts, tables = (np.zeros(n_rows, np.int64) for _ in range(3))
+        for table, (indptr, rows) in enumerate(zip(indptrs, sources, strict=True)):
+            here = rows >= 0
+            tables[here] = table
+            starts[here] = indptr[rows[here]]
+            sizes[here] = indptr[rows[here] + 1] - starts[here]
+        ends = starts + sizes
+        filled = np.flatnonzero(sizes)  # empty rows end no run
+        tables, starts, ends = tables[filled], starts[filled], ends[filled]
+        is_first = np.ones(len(filled), np.bool_)
+        is_first[1:] = (tables[1:] != tables[:-1]) | (starts[1:] != ends[:-1])
+        is_last = np.append(is_first[1:], True)[: len(filled)]
+        indptr = offsets_from_lengths(sizes)
+        return cls(indptr, tables[is_first], starts[is_first], ends[is_last])
+
+    def copy(self, arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
+        """Return the entries of an array of each table; a single run is a view."""
+        if not len(self.starts):
+            return arrays[0][:0]
+        if len(self.starts) == 1:
+            array: NDArray[Any] = arrays[int(self.tables[0])]
+            return array[self.starts[0] : self.ends[0]]
+        if len(arrays) == 1 and len(self.starts) * ENTRIES_PER_RUN > self.indptr[-1]:
+            lengths = self.ends - self.starts
+            first = self.starts - offsets_from_lengths(lengths)[:-1]
+            entries = np.repeat(first, lengths) + np.arange(self.indptr[-1])
+            return np.asarray(arrays[0][entries])
+        runs = zip(self.tables.tolist(), self.starts.tolist(), self.ends.tolist(), strict=True)
+        return np.concatenate([arrays[table][start:end] for table, start, end in runs])
+
+
 @dataclass(frozen=True)
-class CountMatrix:
+class CountMatrix(RowTable):
     """CSR parts of a count matrix as the kernels want them: sorted indices, no zeros.
 
     `indptr` (n_documents + 1,) int64, `indices` (nnz,) int32 (int64 beyond 2^31 terms), `data`
     (nnz,) float32 where all counts are whole numbers that it holds exactly, else float64.
     """
+
+    ENTRIES = ("indices", "data")
 
     indptr: Integers
     indices: NDArray[Any]
@@ -55,25 +183,6 @@ class CountMatrix:
         """A bound on how many terms a document has: each has a term once."""
         return min(len(self.indices), self.n_terms)
 
-    def entries(self, documents: Integers) -> Integers:
-        """Return where the entries of the given documents stand, document by document."""
-        lengths = np.diff(self.indptr)[documents]
-        starts = offsets_from_lengths(lengths)
-        entries = np.repeat(self.indptr[documents] - starts[:-1], lengths)
-        entries += np.arange(starts[-1])
-        return entries
-
-    def gather(self, documents: Integers, entries: Integers | None = None) -> CountMatrix:
-        """Return the given documents, in their order; `entries` are theirs, where known."""
-        entries = self.entries(documents) if entries is None else entries
-        indptr = offsets_from_lengths(np.diff(self.indptr)[documents])
-        return CountMatrix(indptr, self.indices[entries], self.data[entries], self.n_terms)
-
-    def slice_documents(self, documents: slice) -> CountMatrix:
-        """Return documents that follow each other, without copying them."""
-        first, last, _ = documents.indices(self.n_documents)
-        return CountMatrix(self.indptr[first : last + 1], self.indices, self.data, self.n_terms)
-
     def to_csr(self) -> sp.csr_array[Any]:
         """Return the counts as scipy has them, without copying."""
         shape = self.n_documents, self.n_terms
@@ -88,10 +197,6 @@ class CountMatrix:
         ValueError
             If a count is negative, NaN or infinite, or the matrix is damaged.
         """
-        if isinstance(X, sp.csr_array | sp.csr_matrix) and X.shape[0] == 1:
-            row = _read_one_row(X)
-            if row is not None:
-                return row
         check_sparse(X)
         matrix: Any = X
         if not isinstance(X, sp.csr_array | sp.csr_matrix):
@@ -127,26 +232,6 @@ class CountMatrix:
         return cls(indptr, narrow, _narrow(data, largest), n_terms)
 
 
-def _read_one_row(X: Any) -> CountMatrix | None:
-    """Return a document that is sound as it is, quickly; None where a closer look is needed."""
-    indptr, indices, data = X.indptr, X.indices, X.data
-    if len(indptr) != 2 or indptr[0] != 0 or not 0 < indptr[1] == len(indices) == len(data):
-        return None
-    n_terms = int(X.shape[1])
-    ascends = np.count_nonzero(indices[1:] > indices[:-1]) == len(indices) - 1
-    if not (ascends and indices[0] >= 0 and indices[-1] < n_terms):
-        return None
-    smallest, largest = _check_counts(data)
-    if smallest < SMALLEST_COUNT:
-        return None
-    return CountMatrix(
-        indptr.astype(np.int64, copy=False),
-        indices.astype(index_dtype(n_terms), copy=False),
-        _narrow(data, largest),
-        n_terms,
-    )
-
-
 def check_sparse(X: Any, name: str = "X") -> None:
     """Refuse a scipy matrix whose parts do not fit each other: what scipy itself does not check.
 
@@ -178,11 +263,13 @@ def check_sparse(X: Any, name: str = "X") -> None:
     else:
         return
     for indices, size in bounds:
-        if len(indices) and not 0 <= indices.min() <= indices.max() < size:
+        if not len(indices):
+            continue
+        first, last = np.minimum.reduce(indices), np.maximum.reduce(indices)
+        if not 0 <= first <= last < size:
             raise ValueError(
                 f"{name} is a damaged {layout} matrix of shape {X.shape}: its indices reach from "
-                f"{indices.min()} to {indices.max()}, outside 0 to {size - 1}. "
-                "Rebuild the matrix."
+                f"{first} to {last}, outside 0 to {size - 1}. Rebuild the matrix."
             )
 
 
@@ -190,13 +277,11 @@ def _are_offsets(indptr: NDArray[Any], n_rows: int, n_entries: int) -> bool:
     """Return whether offsets cut entries into rows; differences of wrapped ones would overflow."""
     if len(indptr) != n_rows + 1 or indptr[0] != 0 or indptr[-1] > n_entries:
         return False
-    return bool(indptr[1] >= 0 if n_rows == 1 else np.all(indptr[1:] >= indptr[:-1]))
+    return bool((indptr[1:] >= indptr[:-1]).all())
 
 
 def _has_sorted_rows(indptr: NDArray[Any], indices: NDArray[Any]) -> bool:
     """Return whether indices ascend within each row; the flag of a matrix may be out of date."""
-    if len(indptr) == 2 and indptr[1] <= BLOCK_ENTRIES:  # one document must be quick
-        return bool((indices[1 : indptr[1]] > indices[: max(indptr[1] - 1, 0)]).all())
     for start in range(0, int(indptr[-1]) - 1, BLOCK_ENTRIES):
         block = indices[start : min(start + BLOCK_ENTRIES + 1, int(indptr[-1]))]
         falls = np.flatnonzero(block[1:] <= block[:-1]) + (start + 1)
@@ -287,27 +372,6 @@ def gather_rows(indptr: Integers, sources: Integers) -> tuple[Integers, Integers
     if len(sources) >= n_rows and np.array_equal(sources[sources >= 0], np.arange(n_rows)):
         return starts, slice(None)  # all rows in their order: no entry moves
     return starts, np.repeat(indptr[sources] - starts[:-1], sizes) + np.arange(starts[-1])
-
-
-def check_csr(
-    indptr: Integers, indices: NDArray[Any], values: NDArray[Any], n_rows: int, n_columns: int
-) -> None:
-    """Check that CSR parts fit each other and their shape.
-
-    Raises
-    ------
-    ValueError
-        If they do not.
-    """
-    sound = (
-        len(indptr) == n_rows + 1
-        and indptr[0] == 0
-        and np.all(indptr[1:] >= indptr[:-1])
-        and indptr[-1] == len(indices) == len(values)
-        and (not len(indices) or 0 <= indices.min() <= indices.max() < n_columns)
-    )
-    if not sound:
-        raise ValueError("an index does not fit its classes and terms.")
 
 
 def _check_counts(data: NDArray[Any]) -> tuple[float, float]:

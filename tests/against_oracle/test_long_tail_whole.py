@@ -327,6 +327,30 @@ CASES = {
 }
 
 
+# Those that `make test` runs: together they show all that any case shows.
+QUICK = frozenset(
+    [
+        "crowded 10",
+        "crowded 4",
+        "label sets 1",
+        "label sets, few random negatives",
+        "many classes 32",
+        "names",
+        "names of many classes",
+        "names, most without documents",
+        "nothing to learn from",
+        "seed 5",
+        "small settings",
+        "two classes",
+    ]
+)
+
+
+def test_the_quick_cases_show_what_all_show():
+    shows = {name: CASES[name]().shows for name in CASES}
+    assert frozenset().union(*(shows[name] for name in QUICK)) == frozenset().union(*shows.values())
+
+
 @dataclass(frozen=True)
 class Fitted:
     """The same fit twice."""
@@ -347,7 +371,13 @@ class Fitted:
         return np.vstack([self.case.X, others])
 
 
-@pytest.fixture(scope="module", params=list(CASES))
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(name, marks=() if name in QUICK else pytest.mark.slow, id=name)
+        for name in CASES
+    ],
+)
 def fitted(request):
     case = CASES[request.param]()
     with pytest.MonkeyPatch.context() as patch:

@@ -28,7 +28,7 @@ from longtail.statistics.classes import ClassStatistics
 from longtail.training import residuals as refinement
 from longtail.training.listwise import fit_term_weights, listwise_objective
 from tests import oracle_score as oracle
-from tests.conftest import make_problem, mined_rows, single_labels
+from tests.conftest import fit_residuals, make_problem, mined_rows, single_labels
 
 SEEDS = range(3)
 KINDS = ["integer", "fraction"]
@@ -406,7 +406,7 @@ def smallest_objective(documents, signs, offsets, cost, n_terms):
 @pytest.mark.parametrize("seed", SEEDS)
 def test_class_weights_reach_the_optimum(seed, cost):
     problem, documents, classes, scores = hard_negatives(seed)
-    weights = refinement.fit_residuals(documents, mined_rows(classes), scores.__getitem__, 6, cost)
+    weights = fit_residuals(documents, mined_rows(classes), scores.__getitem__, 6, cost)
     weighted = [oracle.weigh(x, [1.0] * 12) for x in oracle.to_documents(problem.X)]
     for c in range(6):
         xs, signs, offsets = pairs_of(c, weighted, classes, scores)
@@ -423,9 +423,7 @@ def test_class_weights_reach_the_optimum_at_a_large_cost_and_wide_scores():
     for seed in SEEDS:
         problem, documents, classes, scores = hard_negatives(seed)
         scores *= 10
-        weights = refinement.fit_residuals(
-            documents, mined_rows(classes), scores.__getitem__, 6, 30.0
-        )
+        weights = fit_residuals(documents, mined_rows(classes), scores.__getitem__, 6, 30.0)
         weighted = [oracle.weigh(x, [1.0] * 12) for x in oracle.to_documents(problem.X)]
         for c in range(6):
             pairs = pairs_of(c, weighted, classes, scores)
@@ -439,7 +437,7 @@ def test_the_default_stop_is_near_the_optimum(seed, monkeypatch):
     monkeypatch.setattr(refinement, "SMALLEST_WEIGHT", 1e-300)
     monkeypatch.setattr(refinement, "LOWEST_LOG_ODDS", -np.inf)
     problem, documents, classes, scores = hard_negatives(seed)
-    weights = refinement.fit_residuals(documents, mined_rows(classes), scores.__getitem__, 6, 1.0)
+    weights = fit_residuals(documents, mined_rows(classes), scores.__getitem__, 6, 1.0)
     weighted = [oracle.weigh(x, [1.0] * 12) for x in oracle.to_documents(problem.X)]
     for c in range(6):
         xs, signs, offsets = pairs_of(c, weighted, classes, scores)
@@ -455,9 +453,7 @@ def test_one_class_without_offsets_is_liblinears_logistic_regression(seed, cost)
     problem, documents, _, _ = hard_negatives(seed)
     y = (problem.y > 1).astype(int)
     classes = np.column_stack([y, 1 - y])  # of two classes, each document has both
-    weights = refinement.fit_residuals(
-        documents, mined_rows(classes), np.zeros((60, 2)).__getitem__, 2, cost
-    )
+    weights = fit_residuals(documents, mined_rows(classes), np.zeros((60, 2)).__getitem__, 2, cost)
     weighted = [oracle.weigh(x, [1.0] * 12) for x in oracle.to_documents(problem.X)]
     dense = np.array([[x.get(t, 0.0) for t in range(12)] for x in weighted])
     for c in range(2):
@@ -482,7 +478,7 @@ def test_one_class_without_offsets_is_liblinears_logistic_regression(seed, cost)
 def test_pairs_below_the_lowest_offset_are_passed_over(monkeypatch):
     monkeypatch.setattr(refinement, "LOWEST_LOG_ODDS", -2.0)
     problem, documents, classes, scores = hard_negatives(5)
-    weights = refinement.fit_residuals(documents, mined_rows(classes), scores.__getitem__, 6, 1.0)
+    weights = fit_residuals(documents, mined_rows(classes), scores.__getitem__, 6, 1.0)
     weighted = [oracle.weigh(x, [1.0] * 12) for x in oracle.to_documents(problem.X)]
     n_passed_over, n_own_below = 0, 0
     for c in range(6):

@@ -86,6 +86,7 @@ def test_a_misspelt_command_is_not_taken_for_one_that_changes_a_model(typed, mea
     assert meant in said
 
 
+@pytest.mark.slow
 def test_demo():
     report = json.loads(run("demo", "--json").stdout)
     assert report["accuracy"] > 0.46
@@ -100,6 +101,7 @@ def test_demo():
     assert correction["undone"] == correction["before"]
 
 
+@pytest.mark.slow
 def test_paper_preset(lshtc_files):
     train, test = lshtc_files
     report = json.loads(
@@ -127,6 +129,7 @@ def data_folder(tmp_path):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_compare(data_folder):
     out = data_folder / "rows.jsonl"
     arguments = ("bench", "compare", "--folder", data_folder, "--out", out)
@@ -138,6 +141,7 @@ def test_compare(data_folder):
     assert "nonsense" in unknown.stderr
 
 
+@pytest.mark.slow
 def test_ablation(data_folder):
     table = run("bench", "ablation", "--folder", data_folder, "--seeds", "0").stdout
     assert "without residuals" in table
@@ -147,12 +151,14 @@ def test_ablation(data_folder):
     assert "absent" in absent.stderr
 
 
+@pytest.mark.slow
 def test_calibration(data_folder):
     table = run("bench", "calibration", "--folder", data_folder, "--seeds", "0").stdout
     assert "calibration error" in table
     assert "small" in table
 
 
+@pytest.mark.slow
 def test_theory(tmp_path):
     figure = tmp_path / "theory.png"
     report = json.loads(run("bench", "theory", "--quick", "--figure", figure, "--json").stdout)
@@ -160,6 +166,7 @@ def test_theory(tmp_path):
     assert figure.stat().st_size > 10_000
 
 
+@pytest.mark.slow
 def test_mistakes_are_one_line(lshtc_files, tmp_path):
     train, test = lshtc_files
     unknown = run("bench", "paper", "lshtc9", "--train", train, "--test", test, code=1)

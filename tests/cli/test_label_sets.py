@@ -254,6 +254,7 @@ def test_class_texts_come_in_every_format(files, tmp_path):
     assert longtail.load(tmp_path / "model").class_texts_["class 1"] == "w1 x0"
     message = fails("fit", *files.source, "-o", tmp_path / "model", *given)
     assert "there is no column 'text'" in message or "there is no column 'label'" in message
+    assert ". --class-texts takes a table" in message
     assert "--class-texts-label" in message
     (tmp_path / "three.tsv").write_text("id\tlabel\tname\n1\tclass 1\tw1x0\n")
     given = ("--class-texts", tmp_path / "three.tsv", "-o", tmp_path / "model")

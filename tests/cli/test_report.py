@@ -13,6 +13,7 @@ import pytest
 from tests.cli.test_models import run
 
 pytest.importorskip("matplotlib")
+pytestmark = pytest.mark.slow  # in a browser
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
 if CHROMIUM is None and not os.environ.get("LONGTAIL_REQUIRE_BROWSER"):

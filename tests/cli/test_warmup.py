@@ -9,7 +9,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import longtail
+
+pytestmark = pytest.mark.slow  # each compiles all kernels
 
 # What a user does in the first week, in a process of its own; prints the kernels that it compiled.
 FIRST_WEEK = """

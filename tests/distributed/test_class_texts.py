@@ -125,6 +125,7 @@ def test_counts(kind, n_parts, tmp_path):
     assert np.all(np.abs(plain.self_check_.name_weights - [17.0, -2.0, 1.5]) > 1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", list(MAKES))
 def test_a_process_pool(kind, tmp_path):
     whole, make_part = MAKES[kind]

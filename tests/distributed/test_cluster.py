@@ -57,6 +57,7 @@ def fit(partitions, scratch, client, **settings):
     )
 
 
+@pytest.mark.slow
 def test_a_worker_killed_while_mining_and_one_that_joins_late(plain, tmp_path):
     with Cluster(tmp_path) as cluster:
         cluster.add_worker()

@@ -47,6 +47,7 @@ def test_fit_and_predict(folder):
         assert [row[name] for row in parts] == [row[name] for row in whole]
 
 
+@pytest.mark.slow
 def test_class_texts(folder):
     """Names of a file, and classes that are known by them alone, through a pool of processes."""
     data.write_tables(folder, "parquet", 3)

@@ -265,6 +265,8 @@ def test_what_is_no_partition(tmp_path):
         fit([3], tmp_path)
     with pytest.raises(PartitionError, match=r"partition 0 .* must return \(X, y\)"):
         fit([lambda: 3], tmp_path)
+    with pytest.raises(PartitionError, match=r"got 3 items.* weights are for fit in memory"):
+        fit([lambda: ([[1, 2]], ["a"], [0.5])], tmp_path)
     with pytest.raises(PartitionError, match="learns from counts, not texts"):
         fit([lambda: (["a text"], ["a"])], tmp_path)
     with pytest.raises(PartitionError, match="smallest is -1"):

@@ -94,6 +94,7 @@ def paper():
     return set()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", MACHINES.values(), ids=MACHINES)
 def test_any_blas_and_processor(settings, folder, in_here, paper):
     kept = {name: value for name, value in os.environ.items() if not name.startswith("OPENBLAS")}
@@ -113,6 +114,7 @@ def test_any_blas_and_processor(settings, folder, in_here, paper):
     assert ticks_of_other_threads == "0"
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")

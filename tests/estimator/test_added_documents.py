@@ -4,13 +4,14 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from longtail import ModelFileError, Teacher, TextClassifier, load
 from longtail.estimators._added_documents import AddedDocuments
 from longtail.store import open_model, write_model
 from longtail.text import TextVectorizer
+from tests.conftest import examples
 
 TEXTS = ["a brown bear", "bears eat honey", "the red fox", "a fox runs", "the grey wolf", "a wolf"]
 LABELS = ["bear", "bear", "fox", "fox", "wolf", "wolf"]
@@ -82,7 +83,6 @@ def test_the_register_follows_the_classes(tmp_path):
 @given(
     st.sets(st.text("abc", max_size=3), min_size=1), st.sets(st.text("abc", max_size=5)), st.data()
 )
-@settings(deadline=None)
 def test_new_classes_move_the_others(before, after, data):
     """Whatever the labels, they are followed to where they are by name."""
     before, after = np.array(sorted(before)), np.array(sorted(before | after))
@@ -99,7 +99,7 @@ documents = st.tuples(texts, st.sampled_from(["bear", "fox", "wolf"]))
 
 
 @given(st.lists(st.lists(documents, min_size=1, max_size=3), max_size=4), st.booleans(), st.data())
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_any_order_of_teaching_and_forgetting(batches, remember, data):
     """What is left is what was fitted: forget all that was taught, in any order."""
     model = fit(remember_documents=remember)
@@ -148,17 +148,6 @@ def test_the_register_is_in_the_file(tmp_path, remember):
     assert model.remember_documents is remember
     assert len(model._state.added.class_ids) == (7 if remember else 1)
     model.forget(["a brown bear", "a brown bear sits"], ["bear", "bear"])
-
-
-def test_a_file_of_before_has_no_register(tmp_path):
-    fit().partial_fit(["an owl hoots"], ["owl"]).save(tmp_path / "model")
-    file = open_model(tmp_path / "model")
-    arrays = {name: a for name, a in file.arrays.items() if not name.startswith("added/")}
-    del file.parameters["values"]["added/complete"]
-    write_model(tmp_path / "old", file.kind, file.parameters, arrays)
-    model = load(tmp_path / "old").partial_fit(["a hoot"], ["owl"])
-    model.forget(["an owl hoots", "a brown bear", "a hoot"], ["owl", "bear", "owl"])
-    assert_same_sums(model, fit().forget(["a brown bear"], ["bear"]))
 
 
 @pytest.mark.parametrize(

@@ -128,6 +128,7 @@ def test_a_model_of_another_kind_is_refused(problem, tmp_path):
         longtail.load(tmp_path / "other")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "accuracy", "macro_f1"),
     [("cve-product", 0.755, 0.60), ("wordnet-hypernym", 0.41, 0.26)],

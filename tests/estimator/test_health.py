@@ -47,6 +47,12 @@ def test_teaching_shows_until_it_is_refined(problem):
         "call refine()",
         "call refine(X, y) with documents, or fit again",
     ]
+    assert [sentence.split(":")[0] for sentence in health.commands[:2]] == [
+        "run longtail refine",
+        "fit again, with the documents taught",
+    ]
+    assert len(health.commands) == len(health.advice)
+    assert not any("(" in value for name, value in health.rows(commands=True) if name == "advice")
     refined = model.refine().health()
     assert refined.n_unrefined == 0
     assert refined.n_stale == 20  # needs documents

@@ -303,6 +303,7 @@ def test_saved_model_keeps_probabilities_and_thresholds(large, fitted, tmp_path)
 # ---- real data: ahead of every peer of the same counts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "accuracy", "macro_f1"),
     [("cve-product", 0.832, 0.661), ("wordnet-hypernym", 0.445, 0.268)],

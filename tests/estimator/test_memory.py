@@ -31,6 +31,7 @@ def size_of(X):
     return X.data.nbytes + X.indices.nbytes + X.indptr.nbytes
 
 
+@pytest.mark.slow
 def test_peak_of_fit_is_three_times_the_input_and_the_model(tmp_path):
     LongTailClassifier(random_state=0).fit(*make_documents(500, 50))  # what is loaded once
     X, y = make_documents(20_000, 500)
@@ -78,9 +79,8 @@ def test_narrow_counts_sum_to_the_same_bits():
 def test_documents_that_follow_each_other_are_not_copied():
     X, _ = make_documents(100, 20)
     rows = CountMatrix.from_matrix(X)
-    part, taken = rows.slice_documents(slice(30, 50)), rows.gather(np.arange(30, 50))
+    part, taken = rows.slice(slice(30, 50)), rows.gather(np.arange(30, 50))
     assert part.n_documents == 20
-    assert part.indices is rows.indices
-    entries = slice(part.indptr[0], part.indptr[-1])
-    assert np.array_equal(part.indices[entries], taken.indices)
-    assert np.array_equal(part.indptr - part.indptr[0], taken.indptr)
+    assert np.shares_memory(part.indices, rows.indices)
+    assert np.array_equal(part.indices, taken.indices)
+    assert np.array_equal(part.indptr, taken.indptr)

@@ -1,16 +1,12 @@
-"""One document is ranked as it is in a batch, by kernels that are called without numba's look."""
+"""One document is ranked as it is in a batch, whatever it is given as."""
 
 from __future__ import annotations
 
-import pickle
-
-import numba
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from longtail import LongTailClassifier, TextClassifier, load
-from longtail._kernels.calling import DirectCalls
+from longtail import LongTailClassifier, TextClassifier
 from tests.conftest import make_problem
 
 
@@ -19,9 +15,13 @@ def problem():
     return make_problem(5, n_documents=300)
 
 
-@pytest.fixture(scope="module")
-def fitted(problem):
-    return LongTailClassifier(random_state=0, candidates=4).fit(problem.X, problem.y)
+@pytest.fixture(scope="module", params=["fitted", "taught"])
+def classifier(request, problem):
+    fitted = LongTailClassifier(random_state=0, candidates=4).fit(problem.X, problem.y)
+    if request.param == "taught":  # a new class, and a known one
+        fitted.partial_fit(problem.X[:4], [999, 999, problem.y[2], problem.y[2]])
+        assert fitted.state_.delta is not None
+    return fitted
 
 
 def variants(X):
@@ -47,59 +47,37 @@ def variants(X):
     yield sp.csr_array(row.shape)
 
 
-@pytest.fixture
-def checked_calls(monkeypatch):
-    """Compare the types of every direct call with those that it was compiled for."""
-    seen, call = {}, DirectCalls.call
-
-    def compare(self, kernel, key, *arguments):
-        types = tuple(numba.typeof(argument) for argument in arguments)
-        assert seen.setdefault((id(self), id(kernel), key), types) == types
-        return call(self, kernel, key, *arguments)
-
-    monkeypatch.setattr(DirectCalls, "call", compare)
-    return seen
-
-
-def test_one_document_is_ranked_as_in_a_batch(problem, fitted, checked_calls):
-    for i in range(0, 60, 7):
-        for row in variants(problem.X[[i]]):
-            both = sp.vstack([sp.csr_array(row)] * 2, format="csr")
-            for k in (1, 3, 9):
-                alone, batch = fitted.predict_topk(row, k), fitted.predict_topk(both, k)
-                assert np.array_equal(alone.classes[0], batch.classes[0])
-                assert np.array_equal(alone.scores[0], batch.scores[0])
-    assert len(checked_calls) >= 5
-
-
-def test_a_copy_or_a_file_finds_its_kernels_anew(problem, fitted, checked_calls, tmp_path):
-    row = problem.X[[0]]
-    expected = fitted.predict_topk(row, 3)
-    fitted.save(tmp_path / "model.longtail")
-    copies = [pickle.loads(pickle.dumps(fitted)), load(tmp_path / "model.longtail")]
-    for model in copies:
-        found = model.predict_topk(row, 3)
-        assert np.array_equal(found.classes, expected.classes)
-        assert np.array_equal(found.scores, expected.scores)
-    fitted.predict(row)
-    assert not pickle.loads(pickle.dumps(fitted._state.direct_calls))._entries
-
-
-def test_ties_beyond_the_shortlist_and_taught_classes_take_the_long_way(problem):
-    X = np.tile(np.eye(2), (60, 1))
-    same = LongTailClassifier(random_state=0, candidates=1).fit(X, np.arange(120))
-    assert same.predict(X[:1]).tolist() == same.predict(X[:2]).tolist()[:1]
-    taught = LongTailClassifier(random_state=0).fit(problem.X, problem.y)
-    taught.partial_fit(problem.X[:1], [999])
-    alone, batch = taught.predict_topk(problem.X[:1], 3), taught.predict_topk(problem.X[:2], 3)
+def assert_first_is(batch, alone):
     assert np.array_equal(alone.classes[0], batch.classes[0])
     assert np.array_equal(alone.scores[0], batch.scores[0])
 
 
-def test_one_text_is_ranked_as_in_a_batch(checked_calls):
+def test_one_document_is_ranked_as_in_a_batch(problem, classifier):
+    for i in range(0, 60, 7):
+        for row in variants(problem.X[[i]]):
+            both = sp.vstack([sp.csr_array(row)] * 2, format="csr")
+            for k in (1, 3, 9):
+                assert_first_is(classifier.predict_topk(both, k), classifier.predict_topk(row, k))
+            assert_first_is(classifier.predict_proba_topk(both), classifier.predict_proba_topk(row))
+
+
+def test_one_document_is_ranked_as_in_a_large_batch(problem, classifier):
+    """Few pairs are scored pair by pair, many class by class."""
+    many = np.tile(problem.X, (20, 1))
+    batch = classifier.predict_topk(many, 4)
+    for i in range(0, 300, 29):
+        assert_first_is(batch[i:], classifier.predict_topk(problem.X[[i]], 4))
+
+
+def test_ties_beyond_the_shortlist():
+    X = np.tile(np.eye(2), (60, 1))
+    same = LongTailClassifier(random_state=0, candidates=1).fit(X, np.arange(120))
+    assert same.predict(X[:1]).tolist() == same.predict(X[:2]).tolist()[:1]
+
+
+def test_one_text_is_ranked_as_in_a_batch():
     texts = [f"made up text {i % 12} of number {i % 7} and {i % 12 * 5}" for i in range(120)]
     classifier = TextClassifier(random_state=0).fit(texts, [f"class {i % 12}" for i in range(120)])
     for text in (*texts[:5], "", "unknown words alone", "text"):
         alone, batch = classifier.predict_topk([text], 3), classifier.predict_topk([text] * 2, 3)
-        assert np.array_equal(alone.classes[0], batch.classes[0])
-        assert np.array_equal(alone.scores[0], batch.scores[0])
+        assert_first_is(batch, alone)

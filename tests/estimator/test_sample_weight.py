@@ -16,7 +16,7 @@ from longtail.scoring.weighting import Profile, estimate_collection_model, weigh
 from longtail.sparse import CountMatrix
 from longtail.statistics.classes import ClassStatistics
 from longtail.store.container import open_model, write_model
-from tests.conftest import make_problem
+from tests.conftest import check_statistics, make_problem
 
 BOTH = pytest.mark.parametrize("Classifier", [LongTailClassifier, DoubleSamplingClassifier])
 SETS = [["a"], ["b", "a"], ["c"], ["c", "b"]]
@@ -53,7 +53,7 @@ def test_fractions_count_in_the_sums(Classifier, problem):
     assert statistics.class_sizes.tolist() == sizes.tolist()
     assert statistics.document_frequencies.tolist() == frequencies.tolist()
     assert statistics.n_documents == weights.sum()
-    statistics.validate()
+    check_statistics(statistics)
 
 
 @BOTH

@@ -8,7 +8,7 @@ import threading
 import numpy as np
 import pytest
 
-from longtail import DoubleSamplingClassifier, LongTailClassifier, Teacher, TextClassifier, load
+from longtail import LongTailClassifier, Teacher, TextClassifier, load
 from longtail.exceptions import ModelFileError
 from longtail.store import open_model, write_model
 from longtail.store.container import read_checksum
@@ -17,12 +17,12 @@ from longtail.store.journal import Journal, journal_path, read_journal
 from longtail.store.snapshots import snapshot_path
 from longtail.teaching import opening, snapshots
 from longtail.teaching.versions import Follower
-from tests.estimator.test_teaching import LABELS, NEW, PROBLEM, assert_same_model
+from tests.estimator.test_teaching import ESTIMATORS, LABELS, NEW, PROBLEM, assert_same_model
 
 ALL = ["model", "model.journal", "model.snapshot"]
 
 
-@pytest.fixture(scope="module", params=[LongTailClassifier, DoubleSamplingClassifier])
+@pytest.fixture(scope="module", params=ESTIMATORS)
 def fitted(request, tmp_path_factory):
     path = tmp_path_factory.mktemp("fitted") / "model"
     request.param(random_state=0).fit(PROBLEM.X, LABELS).save(path)

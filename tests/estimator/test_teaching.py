@@ -1,13 +1,10 @@
 """Teaching a saved model: the model in memory, the file and its log always agree."""
 
 import errno
-import hashlib
-import json
 import os
 import shutil
 import sqlite3
 import threading
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -31,9 +28,14 @@ from tests.conftest import assert_same_predictions, make_problem
 PROBLEM = make_problem(n_documents=80, n_classes=8)
 LABELS = np.array([f"class {c}" for c in PROBLEM.y])
 NEW = make_problem(seed=5, n_documents=12, n_classes=3).X
+# A journal is the same for both; `make test` leaves the paper's to `make test-all`.
+ESTIMATORS = [
+    LongTailClassifier,
+    pytest.param(DoubleSamplingClassifier, marks=pytest.mark.slow),
+]
 
 
-@pytest.fixture(scope="module", params=[LongTailClassifier, DoubleSamplingClassifier])
+@pytest.fixture(scope="module", params=ESTIMATORS)
 def fitted(request, tmp_path_factory):
     path = tmp_path_factory.mktemp("fitted") / "model.longtail"
     request.param(random_state=0).fit(PROBLEM.X, LABELS).save(path)
@@ -712,93 +714,6 @@ def test_erasing_says_when_another_process_still_reads(path):
     reader.close()
     assert teacher.model.statistics_.n_documents == 81
     assert_reopens(teacher, path)
-
-
-# The text log of earlier versions
-
-
-def write_old_log(path, *records, model=None, first=5):
-    """A log as earlier versions wrote it."""
-    previous, lines = "", []
-    header = {"format_number": 1, "model": model or read_checksum(path), "first": first}
-    for record in [header, *records]:
-        text = json.dumps(record)
-        previous = hashlib.sha256((previous + text).encode()).hexdigest()
-        lines.append(f"{previous} {text}\n")
-    Path(f"{path}.changes").write_text("".join(lines))
-
-
-def old_record(number, action, **content):
-    return {"number": number, "time": "2026-11-01", "by": "ann", "action": action, **content}
-
-
-OLD = [
-    old_record(5, "rename", old="class 1", new="zebra"),
-    old_record(6, "compact", into="ab" * 32),  # it was stopped before it replaced the file
-    old_record(7, "remove", label="class 2"),
-    old_record(8, "undo", changes=[7]),
-]
-
-
-def test_an_old_log_is_converted(path):
-    write_old_log(path, *OLD)
-    assert "zebra" in load(path).classes_
-    assert Path(f"{path}.changes").exists()  # loading writes nothing
-    assert not journal_path(path).exists()
-    teacher = Teacher(path)
-    assert teacher.teach(NEW[:1], ["new"]) == 9
-    assert not Path(f"{path}.changes").exists()
-    assert [(c.number, c.action, c.time, c.in_effect) for c in teacher.changes()[:3]] == [
-        (5, "rename", "2026-11-01", True),
-        (7, "remove", "2026-11-01", False),
-        (8, "undo", "2026-11-01", True),
-    ]
-    assert {"zebra", "class 2", "new"} <= set(load(path).classes_)
-    assert_reopens(teacher, path)
-    teacher.undo(numbers=[8])
-    assert "class 2" not in load(path).classes_
-
-
-def test_an_old_log_that_a_compaction_had_folded(path):
-    folded = old_record(6, "compact", into=read_checksum(path))
-    write_old_log(path, OLD[0], folded, model="cd" * 32)
-    before = load(path)
-    assert "class 1" in before.classes_
-    teacher = Teacher(path)
-    assert teacher.changes() == []
-    assert teacher.teach(NEW[:1], ["new"]) == 7
-    assert_reopens(teacher, path)
-
-
-def test_an_old_log_that_is_left_beside_its_journal(path):
-    """Whoever converted it was stopped before it was removed."""
-    write_old_log(path, *OLD)
-    log = Path(f"{path}.changes").read_bytes()
-    Teacher(path).teach(NEW[:1], ["new"])
-    Path(f"{path}.changes").write_bytes(log)
-    assert "new" in load(path).classes_
-    teacher = Teacher(path)
-    teacher.teach(NEW[1:2], ["more"])
-    assert not Path(f"{path}.changes").exists()
-    assert [change.number for change in teacher.changes()] == [5, 7, 8, 9, 10]
-
-
-def test_an_old_log_beside_a_journal_that_does_not_know_it(path):
-    Teacher(path).teach(NEW[:1], ["new"])
-    write_old_log(path, *OLD)
-    for call in (load, Teacher):
-        with pytest.raises(ModelFileError, match="each has changes that the other lacks"):
-            call(path)
-
-
-def test_saving_over_a_model_with_an_old_log(path):
-    write_old_log(path, *OLD)
-    model = load(path)
-    with pytest.raises(ModelFileError, match=r"holds 3 changes"):
-        model.save(path)
-    model.save(path, discard_changes=True)
-    assert_same_model(load(path), model)
-    assert Teacher(path).teach(NEW[:1], ["new"]) == 9
 
 
 # Models of texts

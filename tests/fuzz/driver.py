@@ -51,10 +51,10 @@ def run_cases(mode: str, first: str, second: int, last: int | None = None) -> Re
 
     Parameters
     ----------
-    mode : {"random", "suite", "systematic", "files"}
-        Numbers `second` to `last` of random cases; part `first` of the suite's share of the
-        systematic ones; all of those of seed `first`; the files in folder `first`; from `second`
-        on.
+    mode : {"random", "sample", "suite", "systematic", "files"}
+        Numbers `second` to `last` of random cases; one mutation of every array and value; part
+        `first` of the suite's share of the systematic ones; all of those of seed `first`; the files
+        in folder `first`; from `second` on.
     first : str
         Name of a seed or a folder, or number of a part.
     second, last : int

@@ -11,17 +11,15 @@ import numpy as np
 
 from longtail._constants import EXPECTED, FIGURES, LABEL_FORMS, N_LEARNED, RESIDUALS, SCORERS
 from longtail._kernels.sizes import N_BENDS, N_SCORE_FEATURES
-from longtail.store import open_model, pack_texts, write_model
-from longtail.store.format_1 import split_text_parameters
+from longtail.store import FORMAT_NUMBER, open_model, pack_texts, write_model
 from tests.fuzz.mutations import Array
 
 GOLDEN = Path(__file__).parents[1] / "persistence" / "golden"
-PREFIXES = ("format_1_first", "format_1", "format_2")
 ESTIMATORS = ("long_tail", "double_sampling", "text_long_tail", "text_double_sampling")
 # Texts with names of classes, columns, documents that are kept, and today's vectorizer.
-NAMED = "format_2_text_named"
-SETS = "format_2_label_sets"  # counts with the columns of a dense matrix as classes
-SEEDS = (*(f"{prefix}_{name}" for prefix in PREFIXES for name in ESTIMATORS), NAMED, SETS)
+NAMED = "text_named"
+SETS = "label_sets"  # counts with the columns of a dense matrix as classes
+SEEDS = (*ESTIMATORS, NAMED, SETS)
 # Parts that the golden files lack; the test suite runs every mutation of them.
 MORE_PARTS = {
     NAMED: ("names", "class_texts", "memory", "values/columns", "estimators",
@@ -36,8 +34,10 @@ CALIBRATOR = {
     "other_log_odds": np.array([-3.0, -1.0]),
     "other_probabilities": np.array([0.0, 0.4]),
     "held_out_log_odds": np.array([3.0, 2.0, 1.0, 1.0, -1.0]),
-    "held_out": np.array([True, True, True, False, False]),
+    "held_out_correct": np.array([True, True, True, False, False]),
     "unknown_log_odds": np.array([2.0, 0.5, -1.0]),
+    "pair_probabilities": np.zeros(0),
+    "pair_correct": np.zeros(0, np.bool_),
 }
 
 
@@ -46,7 +46,6 @@ class Content:
     """What a file is made of."""
 
     kind: str
-    format_number: int
     parameters: dict[str, Any]
     arrays: dict[str, Array]
 
@@ -54,27 +53,27 @@ class Content:
         """Write it, with right checksums."""
         arrays = {name: np.asarray(array) for name, array in self.arrays.items()}
         path.unlink(missing_ok=True)
-        write_model(path, self.kind, self.parameters, arrays, format_number=self.format_number)
+        write_model(path, self.kind, self.parameters, arrays)
 
 
 @cache
 def read_seed(name: str) -> Content:
     """Return the content of a golden file, with a calibrator that has knots, and what it lacks."""
-    golden = {NAMED: "format_2_text_long_tail", SETS: "format_2_long_tail"}.get(name, name)
-    file = open_model(GOLDEN / f"{golden}.longtail")
+    golden = {NAMED: "text_long_tail", SETS: "long_tail"}.get(name, name)
+    file = open_model(GOLDEN / f"format_{FORMAT_NUMBER}_{golden}.longtail")
     arrays = {key: np.array(array) for key, array in file.arrays.items()}
     for key in arrays:
         part, _, attribute = key.partition("/")
         if part == "calibrator":
-            arrays[key] = CALIBRATOR.get(attribute, CALIBRATOR["held_out"])
-    seed = Content(file.kind, file.format_number, file.parameters, arrays)
+            arrays[key] = CALIBRATOR[attribute]
+    seed = Content(file.kind, file.parameters, arrays)
     return {NAMED: _with_names, SETS: _with_sets}.get(name, lambda seed: seed)(seed)
 
 
 def copy_seed(name: str) -> Content:
     """Return a copy of a seed that may be changed."""
     seed = read_seed(name)
-    return Content(seed.kind, seed.format_number, seed.parameters, dict(seed.arrays))
+    return Content(seed.kind, seed.parameters, dict(seed.arrays))
 
 
 def _with_names(seed: Content) -> Content:
@@ -94,12 +93,13 @@ def _with_names(seed: Content) -> Content:
         "names/weights": np.full(len(indices), 0.7, np.float32),
         "names/named": named,
         "check/name_weights": np.array([14.0, -0.6, 1.5]),
-        "calibrator/unknown_log_odds": CALIBRATOR["unknown_log_odds"],
         **_keep_documents(arrays),
     }
-    estimators = split_text_parameters(header["estimators"])
-    estimators["LongTailClassifier"] |= {"memory": 2, "class_weight": "balanced"}
-    estimators["TextVectorizer"] |= {"stop_words": ["the"], "char_ngram_range": [3, 4]}
+    more = {
+        "LongTailClassifier": {"memory": 2, "class_weight": "balanced"},
+        "TextVectorizer": {"stop_words": ["the"], "char_ngram_range": [3, 4]},
+    }
+    estimators = {k: given | more.get(k, {}) for k, given in header["estimators"].items()}
     values = header["values"] | {
         "columns/text": ["title", "body"],
         "columns/label": ["class"],
@@ -112,10 +112,11 @@ def _with_names(seed: Content) -> Content:
         "label_form/form": LABEL_FORMS.index("lists"),
         "label_form/n_columns": 0,
         "n_fitted_documents": 12,
+        "candidate_factor": 1,
         "memory/per_class": 2,
         "memory/n_changed": 3,
     }
-    return Content(seed.kind, 2, {"estimators": estimators, "values": values}, kept)
+    return Content(seed.kind, {"estimators": estimators, "values": values}, kept)
 
 
 def _keep_documents(arrays: dict[str, Array]) -> dict[str, Array]:
@@ -134,7 +135,6 @@ def _with_sets(seed: Content) -> Content:
     """Make the classes columns of a matrix, with marginals and a whole self-check."""
     random, header = np.random.default_rng(0), seed.parameters
     arrays = seed.arrays | {
-        "calibrator/unknown_log_odds": CALIBRATOR["unknown_log_odds"],
         "calibrator/pair_probabilities": np.array([0.9, 0.6, 0.6, 0.1]),
         "calibrator/pair_correct": np.array([True, False, True, False]),
         "check/scorer_figures": random.random((len(SCORERS), len(FIGURES))),
@@ -160,8 +160,9 @@ def _with_sets(seed: Content) -> Content:
         "label_form/form": LABEL_FORMS.index("dense indicator"),
         "label_form/n_columns": 30,
         "n_fitted_documents": 12,
+        "candidate_factor": 1,
         "check/scorer": 3,
         "check/residuals": 2,
         "check/postings_per_class": 4,
     }
-    return Content(seed.kind, 2, {"estimators": estimators, "values": values}, arrays)
+    return Content(seed.kind, {"estimators": estimators, "values": values}, arrays)

@@ -80,6 +80,8 @@ def select_cases(mode: str, arguments: list[str]) -> Iterator[cases.Case]:
             yield cases.random_case(number)
     elif mode == "suite":
         yield from islice(cases.suite_part(int(arguments[0])), int(arguments[1]), None)
+    elif mode == "sample":
+        yield from islice(cases.sample_cases(), int(arguments[1]), None)
     else:
         found = cases.file_cases if mode == "files" else cases.systematic_cases
         yield from islice(found(arguments[0]), int(arguments[1]), None)

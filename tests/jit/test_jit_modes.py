@@ -11,7 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.fuzz.driver import CACHE
 from tests.jit.exercise import exercise
+
+pytestmark = pytest.mark.slow  # Python in place of kernels, or kernels compiled once more
 
 ROOT = Path(__file__).parents[2]
 
@@ -47,9 +50,9 @@ def test_without_the_compiler(compiled):
     assert_same(found, compiled, rtol=1e-4, atol=1e-4)
 
 
-def test_bounds_are_kept(compiled, tmp_path):
-    # Code with checks is no other to numba's cache, so that it needs one of its own.
-    found = run(["-m", "tests.jit.exercise"], NUMBA_BOUNDSCHECK="1", NUMBA_CACHE_DIR=str(tmp_path))
+def test_bounds_are_kept(compiled):
+    # Code with checks is no other to numba's cache, so that it needs one of its own: the fuzzer's.
+    found = run(["-m", "tests.jit.exercise"], NUMBA_BOUNDSCHECK="1", NUMBA_CACHE_DIR=str(CACHE))
     assert_same(json.loads(found), compiled, rtol=0, atol=0)
 
 
@@ -61,4 +64,5 @@ def test_stages_against_the_oracle_without_the_compiler():
 
 def test_text_against_the_oracle_without_the_compiler():
     tests = ["tests/property/test_text.py", "-k", "oracle or extended"]
+    tests += ["--hypothesis-profile", "full"]
     run(["-m", "pytest", "-q", "-p", "no:cacheprovider", *tests], NUMBA_DISABLE_JIT="1")

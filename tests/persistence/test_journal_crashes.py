@@ -4,7 +4,6 @@
 """
 
 import errno
-import json
 import os
 import random
 import shutil
@@ -24,20 +23,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy.sparse import csr_array
 
 import longtail
 from longtail import LongTailClassifier, ModelFileError, Teacher, load
 from longtail.store import journal_database
 from longtail.store import snapshots as stored_snapshots
-from longtail.store.changes import pack_counts
 from longtail.store.container import read_checksum
 from longtail.store.journal import Journal, journal_path, read_journal
-from longtail.store.old_journal import read_old_log
 from longtail.store.snapshots import snapshot_path
 from longtail.teaching import snapshots
 from tests.conftest import assert_same_predictions, make_problem
-from tests.estimator.test_teaching import old_record, write_old_log
 
 resource = pytest.importorskip("resource")
 
@@ -105,17 +100,6 @@ def assert_same_model(one, other):
     assert sizes_of(one) == sizes_of(other)
     assert one.statistics_ == other.statistics_
     assert_same_predictions(one, other, PROBLEM.X)
-
-
-def test_golden_log():
-    """A text log as the first version wrote it: every later one must read it."""
-    golden = Path(__file__).parent / "golden" / "changes_1.changes"
-    log = read_old_log(golden)
-    assert log.model == "0123456789abcdef" * 4
-    found = [[c.number, c.time, c.by, c.action, c.content] for c in log.changes]
-    recorded = json.loads((golden.parent / "changes_1.json").read_text())
-    assert found == [record for record in recorded if record[3] != "compact"]
-    assert log.next_number == recorded[-1][0] + 1
 
 
 def test_the_checksum_tells_model_files_apart(path, tmp_path):
@@ -301,32 +285,6 @@ def test_a_kill_while_saving_over_changes(path, moment):
     assert Teacher(path).teach(NEW[4:5], ["d"]) == 3
 
 
-CONVERSION = {
-    "before the database is built": ("before", journal_database, "install_schema", 1),
-    "before the rename": ("before", os, "replace", 1),
-    "before the log is removed": ("after", os, "replace", 1),
-}
-
-
-def convert_until(say, path, moment):
-    stop(*CONVERSION[moment], say)
-    Teacher(path).teach(NEW[4:5], ["c"])
-
-
-@pytest.mark.parametrize("moment", CONVERSION)
-def test_a_kill_while_converting(path, moment):
-    documents = pack_counts(csr_array(NEW[:2].astype(float)))
-    write_old_log(path, old_record(5, "teach", documents=documents, labels=["a", "b"]))
-    expected = load(path)
-    kill_at(moment, path, convert_until)
-    assert_same_model(load(path), expected)
-    teacher = Teacher(path)
-    assert teacher.undo() == 6
-    assert "a" not in teacher.model.classes_
-    assert_same_model(load(path), teacher.model)
-    assert not Path(f"{path}.changes").exists()
-
-
 # Killed while a snapshot is written: the thread that writes it stops there
 
 SNAPSHOT = {
@@ -492,27 +450,12 @@ def follow(lines, state):
     return state, begun
 
 
-def to_old_log(path, state):
-    """Put what was taught since the last fold into a log of an earlier version."""
-    contents = read_journal(journal_path(path))
-    if contents is None or any(change.action != "teach" for change in contents.changes):
-        return
-    if contents.header.model != read_checksum(path):
-        return
-    records = [old_record(change.number, "teach", **change.content) for change in contents.changes]
-    for name in (journal_path(path), *journal_database.companions(journal_path(path))):
-        name.unlink(missing_ok=True)
-    first = records[0]["number"] if records else contents.header.next_number
-    write_old_log(path, *records, first=first)
-
-
+@pytest.mark.slow
 def test_kills_at_any_moment(path, fitted):
     """Nothing acknowledged is lost, no number used twice, undo exact after every kill."""
     rng = random.Random(0)
     state = Expected()
     for kill in range(N_KILLS):
-        if kill % 5 == 4:
-            to_old_log(path, state)
         child = Child(work, path, rng.random())
         assert child.output.readline() == "ready\n"
         time.sleep(rng.random() ** 2 * 0.6)
@@ -730,7 +673,9 @@ class Interruption:
         return None
 
 
-@pytest.mark.parametrize("action", ["teach", "undo", "refresh", "compact"])
+@pytest.mark.parametrize(
+    "action", ["teach", "undo", "refresh", pytest.param("compact", marks=pytest.mark.slow)]
+)
 def test_an_interrupt_anywhere_leaves_no_transaction_open(path, action):
     teacher = Teacher(path)
     teacher.teach(NEW[:1], ["first"])

@@ -124,7 +124,7 @@ def test_everything_comes_back(saved, verify):
     assert model.path == saved
     assert model.kind == "centroids"
     assert model.parameters == PARAMETERS
-    assert model.format_number == persistence.FORMAT_NUMBER == 2
+    assert model.format_number == persistence.FORMAT_NUMBER == 1
     assert model.library_version == manifest._library_version()
     assert_same_arrays(model.arrays, ARRAYS)
 
@@ -193,19 +193,17 @@ def test_same_input_gives_same_bytes_whatever_the_order(saved, tmp_path):
     assert again.read_bytes() == saved.read_bytes()
 
 
-@pytest.mark.parametrize("number", [1, 2])
-def test_golden_file_of_each_format_opens_forever(number):
-    model = open_model(GOLDEN / f"format_{number}.longtail")
-    assert (model.kind, model.library_version, model.format_number) == ("golden", "0.1.0", number)
+def test_golden_file_opens_forever():
+    model = open_model(GOLDEN / "format_1.longtail")
+    assert (model.kind, model.library_version, model.format_number) == ("golden", "0.1.0", 1)
     assert model.parameters == PARAMETERS
     assert_same_arrays(model.arrays, ARRAYS)
 
 
-@pytest.mark.parametrize("number", [1, 2])
-def test_golden_file_is_what_is_written_today(path, monkeypatch, number):
+def test_golden_file_is_what_is_written_today(path, monkeypatch):
     monkeypatch.setattr(manifest, "_library_version", lambda: "0.1.0")
-    write_model(path, "golden", PARAMETERS, ARRAYS, format_number=number)
-    golden = GOLDEN / f"format_{number}.longtail"
+    write_model(path, "golden", PARAMETERS, ARRAYS)
+    golden = GOLDEN / "format_1.longtail"
     assert path.read_bytes() == golden.read_bytes()
     assert golden.stat().st_size < 20_000
 
@@ -213,7 +211,7 @@ def test_golden_file_is_what_is_written_today(path, monkeypatch, number):
 def test_layout_is_as_documented(saved):
     content = saved.read_bytes()
     magic, number, zero, length, file_length, digest = HEADER.unpack(content[:64])
-    assert (magic, number, zero, file_length) == (MAGIC, 2, 0, len(content))
+    assert (magic, number, zero, file_length) == (MAGIC, 1, 0, len(content))
     assert hashlib.sha256(content[:32] + content[64 : 64 + length]).digest() == digest
     start = -(-(64 + length) // 64) * 64
     for item in json.loads(content[64 : 64 + length])["arrays"]:
@@ -275,8 +273,6 @@ def test_other_arguments_are_refused(path):
         write_model(path, "", {}, {})
     with pytest.raises(ValueError, match=r"An array's name must be .*got 'ä'"):
         write_model(path, "k", {}, {"ä": np.ones(1)})
-    with pytest.raises(ValueError, match=r"format_number must be one of .*; got 3"):
-        write_model(path, "k", {}, {}, format_number=3)
     with pytest.raises(TypeError, match="name of a parameter must be a string; got 1"):
         write_model(path, "k", {1: 2}, {})
     with pytest.raises(ValueError, match="Put large parameters into arrays"):
@@ -362,8 +358,8 @@ def test_other_files_are_no_models(path, content):
 
 
 def test_a_newer_format_asks_to_upgrade(path):
-    problem = problem_of(path, signed(manifest_of(format_number=3), number=3))
-    assert "has format 3; this version of longtail reads up to 2. Upgrade longtail" in problem
+    problem = problem_of(path, signed(manifest_of(format_number=2), number=2))
+    assert "has format 2; this version of longtail reads up to 1. Upgrade longtail" in problem
 
 
 def test_format_0_never_existed(path):

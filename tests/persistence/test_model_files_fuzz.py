@@ -6,22 +6,19 @@ import struct
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from longtail.exceptions import ModelFileError
 from longtail.store.container import open_model, write_model
 from longtail.store.texts import pack_texts
+from tests.conftest import examples
 
 HEADER = struct.Struct("<8sIIQQ32s")
 MAGIC = b"\x89LTM\r\n\x1a\n"
 
-fuzz = settings(
-    max_examples=200,
-    deadline=None,  # no test needs a clock
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
+fuzz = examples(200)
 
 INTEGERS = st.integers(-(2**65), 2**65) | st.sampled_from(
     [0, 1, 16, 64, 2**31, 2**32, 2**62, 2**63]

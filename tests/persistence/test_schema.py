@@ -57,10 +57,9 @@ def test_every_array_value_and_parameter_is_fuzzed():
     for seed in SEEDS:
         content = read_seed(seed)
         fuzzed |= content.arrays.keys()
-        if content.format_number == 2:
-            fuzzed |= content.parameters["values"].keys()
-            for kind, given in content.parameters["estimators"].items():
-                fuzzed |= {f"{kind}.{name}" for name in given}
+        fuzzed |= content.parameters["values"].keys()
+        for kind, given in content.parameters["estimators"].items():
+            fuzzed |= {f"{kind}.{name}" for name in given}
     assert known - fuzzed == set()
 
 
@@ -131,7 +130,7 @@ def with_labels(arrays, texts, name="classes.text"):
     ],
 )
 def test_wrong_labels_are_refused(texts, message, tmp_path):
-    file = open_model(GOLDEN / "format_2_long_tail.longtail")
+    file = open_model(GOLDEN / "format_1_long_tail.longtail")
     write_model(tmp_path / "bad", file.kind, file.parameters, with_labels(file.arrays, texts))
     with pytest.raises(ModelFileError, match=message):
         longtail.load(tmp_path / "bad")
@@ -150,7 +149,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before, classes.dtype
 @pytest.mark.skipif(sys.platform != "linux", reason="ru_maxrss is in kB on Linux")
 def test_one_long_label_does_not_make_all_of_them_long(tmp_path):
     """As fixed-width strings these labels would take 24 x 4 x 10 MB."""
-    plain = GOLDEN / "format_2_long_tail.longtail"
+    plain = GOLDEN / "format_1_long_tail.longtail"
     file = open_model(plain)
     texts = [f"{i:02}" for i in range(23)] + ["z" * 10_000_000]
     write_model(tmp_path / "m", file.kind, file.parameters, with_labels(file.arrays, texts))
@@ -186,7 +185,7 @@ def test_what_cannot_be_loaded_cannot_be_saved(tmp_path):
     ],
 )
 def test_sums_that_would_overflow_are_refused(tmp_path, where, refused):
-    file = open_model(GOLDEN / "format_2_long_tail.longtail")
+    file = open_model(GOLDEN / "format_1_long_tail.longtail")
     indptr, indices = file.arrays["statistics/indptr"], file.arrays["statistics/indices"]
     rows = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
     other = {

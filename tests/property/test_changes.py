@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from longtail import LongTailClassifier, ModelFileError, Teacher, load
@@ -18,6 +18,7 @@ from longtail.store import write_model
 from longtail.store.changes import mark_undone
 from longtail.store.container import read_checksum
 from longtail.store.journal import Journal, journal_path, read_journal
+from tests.conftest import examples
 
 labels = st.one_of(st.text(max_size=5), st.integers(-(2**60), 2**60), st.booleans())
 documents = st.lists(st.tuples(st.text(max_size=8), labels), max_size=4).map(
@@ -48,7 +49,7 @@ def write(folder, content):
 
 
 @given(logs)
-@settings(max_examples=30, deadline=None)
+@examples(30)
 def test_any_records_come_back(content):
     with tempfile.TemporaryDirectory() as folder:
         _, contents = write(folder, content)
@@ -56,7 +57,7 @@ def test_any_records_come_back(content):
 
 
 @given(logs, st.data())
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_any_flipped_bit_is_noticed_or_harmless(content, data):
     with tempfile.TemporaryDirectory() as folder:
         path, expected = write(folder, content)
@@ -71,7 +72,7 @@ def test_any_flipped_bit_is_noticed_or_harmless(content, data):
 
 
 @given(st.data())
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_any_flipped_bit_of_a_record_is_noticed(data):
     with tempfile.TemporaryDirectory() as folder:
         path, _ = write(folder, [(("rename", {"old": "aardvark", "new": "zebra"}), "somebody")])
@@ -85,7 +86,7 @@ def test_any_flipped_bit_of_a_record_is_noticed(data):
 
 
 @given(logs, st.data())
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_any_overwritten_bytes_give_the_journal_or_the_one_error(content, data):
     with tempfile.TemporaryDirectory() as folder:
         path, expected = write(folder, content)
@@ -249,7 +250,7 @@ def perform(teacher, oracle, path, step):
 
 
 @given(steps)
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_teaching_is_summing(fitted, steps):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(shutil.copy(fitted, Path(folder) / "model"))

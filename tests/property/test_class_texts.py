@@ -7,16 +7,17 @@ import warnings
 from pathlib import Path
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import longtail
 from longtail import LongTailClassifier, TextClassifier
 from longtail.exceptions import UncalibratedWarning
+from tests.conftest import examples
 from tests.property.test_core import data_sets
 from tests.property.test_label_sets import draw_sets, ranked
 
-few = settings(max_examples=15)  # a fit takes 10 to 50 ms
+few = examples(15)  # a fit takes 10 to 50 ms
 
 WORDS = ("bear", "bears", "bearish", "fox", "foxes", "owl", "Ohr", "öhrchen", "熊猫")
 texts = st.lists(st.sampled_from(WORDS), max_size=4).map(" ".join)

@@ -7,7 +7,7 @@ import contextlib
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import longtail
@@ -21,12 +21,7 @@ from longtail.retrieval.index import build_index
 from longtail.retrieval.search import search
 from longtail.sparse import CountMatrix
 from longtail.statistics.classes import ClassStatistics
-
-# Kernels compile on first use, which no deadline survives.
-settings.register_profile(
-    "longtail", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow]
-)
-settings.load_profile("longtail")
+from tests.conftest import check_statistics, examples
 
 
 @st.composite
@@ -70,7 +65,7 @@ def test_statistics_of_label_sets_are_those_of_replicated_rows(data, choices):
         X[rows], labels.class_ids, n_classes, sublinear=True, n_jobs=2
     )
     assert whole == replicated
-    whole.validate()
+    check_statistics(whole)
     # Any pair can be taken away by itself.
     pair = choices.draw(st.integers(0, len(rows) - 1))
     one = ClassStatistics.from_counts(
@@ -99,7 +94,7 @@ def test_statistics_are_order_free(data, choices, sublinear):
     )
     assert (a + b) + c == a + (b + c) == c + b + a == whole
     assert whole - b == a + c
-    whole.validate()
+    check_statistics(whole)
 
 
 @given(data_sets(), st.integers(1, 8), st.integers(0, 2**32 - 1))
@@ -191,7 +186,7 @@ def test_teaching_and_forgetting_is_exact(data, choices):
         st.lists(st.integers(-2, n_classes + 2), min_size=len(rows), max_size=len(rows))
     )
     classifier.partial_fit(X[rows], labels)
-    classifier.statistics_.validate()
+    check_statistics(classifier.statistics_)
     classifier.forget(X[rows], labels)
     after = classifier.predict_topk(X, n_classes)
     assert classifier.statistics_ == statistics
@@ -199,7 +194,7 @@ def test_teaching_and_forgetting_is_exact(data, choices):
     assert np.array_equal(before.scores, after.scores)
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(data_sets())
 def test_saving_keeps_every_bit(tmp_path_factory, data):
     X, y, n_classes = data

@@ -5,10 +5,11 @@ from collections import defaultdict
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from longtail.datasets import DataFormatError, read_extreme, read_lshtc, read_svmlight, streams
+from tests.conftest import examples
 
 LABEL = re.compile(r"([-+]?[0-9]+)(?:\.0*)?")
 COUNT = re.compile(r"[-+]?(?=\.?[0-9])([0-9]*\.?[0-9]*)(?:[eE][-+]?[0-9]+)?")
@@ -214,7 +215,7 @@ def path(tmp_path_factory):
 
 @pytest.mark.parametrize("name", READERS)
 @given(data=st.data())
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(150)
 def test_valid_files(path, name, data):
     text = data.draw(files(name))
     READERS[name][1](text)  # refuses none of them
@@ -223,14 +224,14 @@ def test_valid_files(path, name, data):
 
 @pytest.mark.parametrize("name", READERS)
 @given(data=st.data())
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(300)
 def test_changed_files(path, name, data):
     text = data.draw(changed_files(name))
     assert_same(path, text, name, data.draw(st.sampled_from([8, 1 << 22])))
 
 
 @given(value=st.floats(0, 2**53), digits=st.integers(1, 25))
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_numbers_equal_python_floats(path, value, digits):
     texts = [repr(value), f"{value:.{digits}g}", f"{value:.{digits}f}", f"{value:.{digits}e}"]
     texts = [text for text in texts if float(text) <= 2**53]

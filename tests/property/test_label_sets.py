@@ -5,15 +5,16 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from longtail import LongTailClassifier
 from longtail.exceptions import UncalibratedWarning
+from tests.conftest import examples
 from tests.property.test_core import data_sets
 
 # A fit takes 10 to 50 ms: fewer examples than for kernels, of data that is as odd.
-few = settings(max_examples=12)
+few = examples(12)
 
 
 def fit(X, y, **options):

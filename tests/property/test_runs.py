@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from longtail import LongTailClassifier, TextClassifier
@@ -17,6 +17,7 @@ from longtail.teaching.runs import split_runs
 from longtail.text import extend_vocabulary
 from longtail.text.entering import enter_in_turn
 from longtail.training import long_tail_editing, ordered_editing
+from tests.conftest import examples
 
 # Of the fit; of its words but not of it; with words that come later; the same words again.
 FITTED = [(f"bear {word} honey", "bear") for word in ("eats", "wants", "has")]
@@ -125,7 +126,7 @@ def capacity(n_classes):
         module.DELTA_CAPACITY = before
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @example([("teach", [("newt eats", "fox")]), ("forget again", 0)], "plain", 256)
 @example([("forget again", 0), ("teach", [("owl hoots", "owl")])], "plain", 1)  # comes back
 @example([("forget", [("gills", "owl")]), ("teach", [("gills", "owl")])], "plain", 256)  # too early
@@ -150,7 +151,7 @@ def test_together_is_one_by_one(content, kind, n_classes):
         assert np.array_equal(values, theirs[name]), name
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(steps, st.sampled_from([1, 256]))
 def test_counts_together_are_counts_one_by_one(content, n_classes):
     texts = MODELS["plain"]
@@ -176,7 +177,7 @@ def test_counts_together_are_counts_one_by_one(content, n_classes):
 
 
 @given(st.lists(st.tuples(st.lists(st.sampled_from(TEXTS), min_size=1), st.booleans())))
-@settings(max_examples=50, deadline=None)
+@examples(50)
 def test_terms_enter_in_turn(changes):
     before = vocabulary = MODELS["plain"].vocabulary_
     rows = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from longtail.retrieval.index import build_index
@@ -14,12 +14,10 @@ from longtail.scoring.linear import build_scorer, score_pairs
 from longtail.scoring.weighting import Profile, estimate_collection_model, weight_documents
 from longtail.sparse import CountMatrix
 from longtail.statistics.classes import ClassStatistics
-from longtail.training.residuals import fit_residuals
-from tests.conftest import mined_rows, single_labels
+from tests.conftest import examples, fit_residuals, mined_rows, single_labels
 
 WEIGHTS = np.array([3.0, 0.7, 0.2, -0.4, 1.5, 0.9])
-# Kernels compile on first use, which no deadline survives.
-quick = settings(deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow])
+quick = examples(50)
 
 
 @st.composite

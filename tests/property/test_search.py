@@ -8,23 +8,22 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from longtail._kernels import search as kernels
 from longtail._kernels.jit import kernel
 from longtail.retrieval import search as candidates
-from longtail.retrieval.delta import search_segments
 from longtail.retrieval.index import build_index
 from longtail.retrieval.pruning import QueryPruning
-from longtail.retrieval.search import search
+from longtail.retrieval.search import Segment, search, search_segments
 from longtail.scoring import linear as scoring
 from longtail.scoring.linear import ClassResiduals, LinearScorer, score_pairs
 from longtail.scoring.weighting import WeightedDocuments
 from longtail.sparse import CountMatrix
-from tests.conftest import single_labels
+from tests.conftest import examples, single_labels
 
-quick = settings(max_examples=60, deadline=None)
+quick = examples(60)
 
 
 @st.composite
@@ -130,7 +129,6 @@ def test_the_search_equals_brute_force_bit_for_bit(problem, q, exclude, n_jobs):
     own = np.arange(documents.rows.n_documents) % n_classes if exclude and n_classes > 1 else None
     q = min(q, n_classes - (own is not None))
     index = build_index(score, n_terms, n_jobs)
-    index.validate(n_terms)
     labels = None if own is None else single_labels(own)
     classes, scores = search(documents, score, index, q, labels=labels, n_jobs=n_jobs)
     expected = brute_force(documents, score, q, own)
@@ -204,9 +202,10 @@ def test_one_pass_over_the_pairs_equals_three(problem, q, k, pairs_per_class, n_
     index, rare = build_index(score, n_terms), QueryPruning(rng.integers(0, 9, n_terms), 20)
     few = rare.prune(documents, np.arange(documents.rows.n_documents))
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(scoring, "MIN_SPREAD_PAIRS", 0)
         patch.setattr(scoring, "PAIRS_PER_CLASS", pairs_per_class)
         found, scores = search_segments(
-            documents, few, (score, residuals, index), None, q, min(k, q), n_jobs
+            documents, few, [Segment(score, residuals.as_scorer, index)], q, min(k, q), n_jobs
         )
     expected, _ = brute_force(few, score, q)
     corrected = score_pairs(documents, expected, score)
@@ -214,6 +213,31 @@ def test_one_pass_over_the_pairs_equals_three(problem, q, k, pairs_per_class, n_
     order = np.lexsort((expected, -corrected))[:, : min(k, q)]
     assert np.array_equal(found, np.take_along_axis(expected, order, axis=1))
     assert np.array_equal(scores, np.take_along_axis(corrected, order, axis=1))
+
+
+@quick
+@given(searches(), st.sampled_from([1, 3, 20]), st.booleans(), st.integers(1, 2))
+def test_two_segments_equal_one(problem, q, ties, n_jobs):
+    """Whichever segment a class is in: the same bits, and ties go to the lower class id."""
+    documents, score, n_terms = problem
+    n_classes = len(score.biases)
+    if ties:
+        score = score.gather(np.zeros(n_classes, np.int64))
+    q = min(q, n_classes)
+    none = ClassResiduals.none(n_classes).as_scorer
+    index = build_index(score, n_terms)
+    moved = np.flatnonzero(np.random.default_rng(q).random(n_classes) < 0.5)
+    main_ids = np.arange(n_classes)
+    main_ids[moved] = -1
+    segments = [Segment(score, none, replace(index, tombstones=moved), main_ids)]
+    if len(moved):
+        few = score.gather(moved)
+        few_index = build_index(few, n_terms, n_of_all=n_classes)
+        segments.append(Segment(few, none.gather(moved), few_index, moved))
+    expected = search_segments(documents, documents, [Segment(score, none, index)], q, q, n_jobs)
+    found = search_segments(documents, documents, segments, q, q, n_jobs)
+    assert np.array_equal(found[0], expected[0])
+    assert np.array_equal(found[1], expected[1])
 
 
 @pytest.mark.parametrize("room", [1, 64, 1 << 20])

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from longtail import Teacher, load
@@ -15,6 +15,7 @@ from longtail.store import open_model
 from longtail.store.journal import journal_path
 from longtail.store.snapshots import snapshot_path
 from longtail.teaching import snapshots
+from tests.conftest import examples
 from tests.property.test_runs import FITTED, MODELS, TEXTS, capacity
 
 texts = st.sampled_from(TEXTS)
@@ -109,7 +110,7 @@ def copy_without_snapshot(path, folder):
     return Path(shutil.copy(path, folder / "model"))
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @example([("teach", [("newt eats", "a newt")]), ("snapshot",)], [("undo", 1)], "plain", 256, 99)
 @example(
     [("teach", [("newt", "axo")]), ("snapshot",)], [("forget", [("newt", "axo")])], "plain", 1, 99

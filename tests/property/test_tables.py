@@ -8,7 +8,7 @@ import json
 import tempfile
 from pathlib import Path
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from longtail.datasets import DataFormatError
@@ -28,7 +28,6 @@ def read(content, name, **options):
     return found, [line for chunk in chunks for line in chunk.lines]
 
 
-@settings(deadline=None)
 @given(rows, st.sampled_from(["\n", "\r\n"]), st.sampled_from([",", ";", "\t"]))
 def test_csv_round_trip(rows, end, delimiter):
     buffer = io.StringIO(newline="")
@@ -43,7 +42,6 @@ def test_csv_round_trip(rows, end, delimiter):
     assert lines == starts
 
 
-@settings(deadline=None)
 @given(rows, st.booleans())
 def test_json_lines_round_trip(rows, ascii_only):
     lines = [
@@ -55,7 +53,6 @@ def test_json_lines_round_trip(rows, ascii_only):
     assert numbers == list(range(1, len(rows) + 1))
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=200), st.sampled_from(["t.csv", "t.tsv", "t.jsonl"]))
 def test_any_bytes_are_read_or_refused(content, name):
     """Whatever a file holds, rows are read or passed over; nothing else is raised."""

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from longtail.text import (
@@ -20,12 +20,7 @@ from longtail.text import (
 )
 from longtail.text.tokenizer import normalise
 from tests import oracle_text
-
-# Kernels compile on first use, which no deadline survives.
-settings.register_profile(
-    "longtail", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow]
-)
-settings.load_profile("longtail")
+from tests.conftest import check_vocabulary, examples
 
 # Few letters, so that words come again; marks, digits, ligatures, edges of UTF-8 and of Unicode.
 LETTERS = (
@@ -96,7 +91,7 @@ def test_counts_are_the_oracle_s(texts, options, min_df, ngram_min_df):
         return frequencies[term] >= ngram_min_df and all(map(kept, term.split(" ")))
 
     found, X = count(texts, options, min_df=min_df, ngram_min_df=ngram_min_df)
-    found.validate()
+    check_vocabulary(found)
     assert found.terms == sorted(filter(kept, frequencies), key=str.encode)
     assert dict(found) == {term: i for i, term in enumerate(found.terms)}
     assert all(term in found for term in frequencies if kept(term))
@@ -121,7 +116,7 @@ def test_order_chunks_and_threads_do_not_matter(texts, options, choices):
     assert_same((whole[0], whole[1][order]), (shuffled, X))
 
 
-@settings(max_examples=15)  # threads start anew for each
+@examples(15)  # threads start anew for each
 @given(TEXTS, OPTIONS)
 def test_threads_do_not_matter(texts, options):
     one, three = (count(texts, options, n_jobs=n) for n in (None, 3))
@@ -134,7 +129,7 @@ def test_threads_do_not_matter(texts, options):
 def test_an_extended_vocabulary_keeps_ids_and_knows_every_term(old, new, options):
     first, _ = count(old, options, min_df=2, ngram_min_df=2)
     grown = extend_vocabulary(first, new)
-    grown.validate()
+    check_vocabulary(grown)
     known = set(first.terms)
     added = set(oracle_text.document_frequencies(oracle(new, options))) - known
     assert grown.terms == first.terms + sorted(added, key=str.encode)

@@ -3,11 +3,12 @@
 import math
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from longtail.paper import theory
 from longtail.paper.theory import FractionalCover, SampleSizes, sampling_constants
+from tests.conftest import examples
 
 
 @st.composite
@@ -30,7 +31,7 @@ def nested_graphs(draw):
     return (n_vertices, edges), (len(kept), chosen)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(nested_graphs())
 def test_lemma_1_chromatic_number_is_monotone(pair):
     outer, inner = pair
@@ -38,7 +39,7 @@ def test_lemma_1_chromatic_number_is_monotone(pair):
     assert theory.fractional_chromatic_number(*inner) <= outer_number + 1e-9
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(graphs())
 def test_chromatic_number_is_at_least_vertices_over_largest_independent_set(graph):
     n_vertices, edges = graph
@@ -47,7 +48,7 @@ def test_chromatic_number_is_at_least_vertices_over_largest_independent_set(grap
     assert n_vertices / largest - 1e-9 <= number <= n_vertices + 1e-9
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(graphs())
 def test_single_vertices_always_cover(graph):
     n_vertices, edges = graph
@@ -58,7 +59,7 @@ def test_single_vertices_always_cover(graph):
 documents_of_pairs = st.lists(st.integers(0, 5), min_size=1, max_size=18)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(documents_of_pairs)
 def test_document_cover_is_exact_proper_and_minimal(documents):
     graph = theory.dependency_graph(documents)
@@ -68,7 +69,7 @@ def test_document_cover_is_exact_proper_and_minimal(documents):
     assert math.isclose(cover.weight, number, abs_tol=1e-9)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(st.integers(2, 6), st.lists(st.integers(0, 100), min_size=1, max_size=8))
 def test_transformation_pairs_the_true_class_with_every_other(n_classes, numbers):
     y = np.array(numbers) % n_classes
@@ -88,7 +89,7 @@ sizes_and_retention = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(sizes_and_retention)
 def test_constants_are_ordered(classes):
     class_sizes, retention = zip(*classes, strict=True)
@@ -109,7 +110,7 @@ def test_constants_are_ordered(classes):
     assert kept.proved.fast <= kept.beta
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(sizes_and_retention, st.floats(0.001, 0.999), st.integers(1, 9), st.floats(0.0, 1.0))
 def test_more_of_anything_lowers_the_bound(classes, delta, adversaries, risk):
     class_sizes, retention = np.array((classes * 6)[:11]).T  # eleven classes, for κ up to 10

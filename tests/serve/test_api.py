@@ -18,6 +18,7 @@ import pytest
 from starlette.testclient import TestClient
 
 import longtail
+from longtail import TextClassifier
 from longtail.serve.access import Caller
 from longtail.serve.app import create_app
 from longtail.serve.audit import MOST_REFUSALS, AuditTrail
@@ -28,7 +29,7 @@ from longtail.serve.monitoring import Monitor
 from longtail.serve.predictions import predict
 from longtail.serve.served_model import Snapshot
 from longtail.serve.settings import Limits, Settings
-from tests.serve.conftest import BEARER, READ, TOKENS, make_documents, version_of
+from tests.serve.conftest import BEARER, CLASSES, READ, TOKENS, make_documents, version_of
 
 TEXT = "a large animal eats honey in its den"
 
@@ -649,7 +650,7 @@ def test_quality_and_thresholds_are_those_of_the_model(
             assert point["coverage"] == pytest.approx(found["coverage"], abs=0.05)
     health = model.health()
     assert quality["health"]["n_documents"] == health.n_documents
-    assert quality["health"]["advice"] == list(health.advice)
+    assert quality["health"]["advice"] == list(health.commands)
     check = model.classifier_.self_check_.summary()
     figures = {figure["measure"]: figure for figure in quality["figures"]}
     names = ["accuracy", "top_20"] if kind == "one label" else ["mean_f1", "P@5", "nDCG@5"]
@@ -801,3 +802,20 @@ def test_the_reference_of_the_api_comes_from_here(client: TestClient) -> None:
     assert "script-src 'self';" in policy
     assert "connect-src 'self'" in policy
     assert problem(client.get("/docs/nothing.js"), 404)["detail"] == "There is no such file."
+
+
+def test_documents_of_fractional_weight_give_fractional_sizes(tmp_path: Path) -> None:
+    texts, labels = make_documents(4)
+    path = tmp_path / "weighted.longtail"
+    weights = np.where(np.array(labels) == "wolf", 0.375, 1.0)
+    TextClassifier(random_state=0).fit(texts, labels, sample_weight=weights).save(path)
+    app = create_app(path, Settings(tokens=TOKENS))
+    with TestClient(app, "http://127.0.0.1", raise_server_exceptions=False) as client:
+        listed = client.get("/v1/classes", params={"limit": 50}).json()["classes"]
+        sizes = {entry["label"]: entry["size"] for entry in listed}
+        details = client.get(f"/v1/classes/{encode_id('wolf')}").json()
+        found = client.get("/v1/classes", params={"query": "wolf"}).json()["classes"]
+        model = client.get("/v1/model").json()
+    assert sizes == dict.fromkeys(CLASSES, 4) | {"wolf": 1.5}
+    assert details["size"] == found[0]["size"] == 1.5
+    assert model["n_documents"] == round(4 * 11 + 1.5)

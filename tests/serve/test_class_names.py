@@ -7,10 +7,11 @@ import sys
 from typing import Any
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from longtail.serve.class_names import ClassNames, compare, fold
+from tests.conftest import examples
 
 NAMES = st.text("abc é", min_size=1, max_size=6).filter(lambda name: bool(name.strip()))
 CLASSES = st.dictionaries(NAMES, st.none() | NAMES, min_size=1, max_size=12)
@@ -21,7 +22,7 @@ def make(described: dict[str, str | None], before: ClassNames | None = None) -> 
     return ClassNames.index(np.unique(list(described)), texts, before)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(CLASSES, CLASSES, CLASSES, NAMES)
 def test_changes_are_found_as_if_all_was_indexed_anew(
     first: dict[str, str | None], second: dict[str, str | None], third: dict[str, str | None],
@@ -37,7 +38,7 @@ def test_a_text_that_stays_after_a_change_is_found_by_its_new_words_alone() -> N
     assert names.search("first", 9) == []
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(CLASSES, NAMES)
 def test_every_name_with_a_prefix_is_found_exact_ones_first(
     described: dict[str, str | None], query: str
@@ -58,7 +59,7 @@ def test_a_word_of_a_name_goes_before_names_that_are_only_alike() -> None:
     assert names.search("onerror", 3)[0] == ("x onerror=alert", "fuzzy")
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(
     st.text("ab\0é\U0001f43b", min_size=1, max_size=90),
     st.lists(st.text("ab\0é\U0001f43b", max_size=90), max_size=5),

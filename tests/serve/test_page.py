@@ -16,6 +16,7 @@ from tests.serve.conftest import Running
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 AXE = Path(__file__).parent / "axe" / "axe.min.js"
+pytestmark = pytest.mark.slow
 HOSTILE = "<img src=x onerror=alert(1)> \u202egnorw"
 
 if CHROMIUM is None and not os.environ.get("LONGTAIL_REQUIRE_BROWSER"):

@@ -14,6 +14,7 @@ from schemathesis import checks
 
 from tests.serve.conftest import BEARER, Running
 
+pytestmark = pytest.mark.slow
 _CHECKS = (
     checks.not_a_server_error,
     checks.status_code_conformance,

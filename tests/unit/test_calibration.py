@@ -182,6 +182,21 @@ def test_each_prediction_is_that_probable_among_unknown_classes(unknown):
     assert kept.mean() == pytest.approx(found.coverage, abs=0.02)
 
 
+def test_where_each_is_probable_enough_so_is_the_average():
+    # 36 of 41 with the assumed error: 0.88, which is less than half a standard error above 0.86.
+    probable = np.repeat([0.9, 0.1], [40, 500])
+    correct = np.zeros(540, bool)
+    correct[:36] = True
+    calibrator = replace(
+        easy_calibrator(False), held_out_log_odds=probable, held_out_correct=correct
+    )
+    each = find_threshold(calibrator, 0.86, each=True)
+    assert (each.threshold, each.n_documents) == (0.86, 40)
+    average = find_threshold(calibrator, 0.86)
+    assert average.n_documents == 40
+    assert average.threshold <= each.threshold
+
+
 def test_a_few_certain_predictions_promise_nothing():
     for n_certain in (8, 30):
         certain = np.repeat([1.0, 0.1], [n_certain, 500])

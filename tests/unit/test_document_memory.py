@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from longtail.sparse import CountMatrix
 from longtail.training.memory import DocumentMemory
+from tests.conftest import examples
 
 CLASSES = np.array(["a", "b", "c", "d"])
 DOCUMENTS = [
@@ -61,7 +62,7 @@ def apply_plainly(changes, per_class):
     return kept
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(CHANGES, st.integers(1, 3), st.integers(0, 8), st.booleans())
 def test_what_is_kept_is_what_a_list_for_each_class_keeps(changes, per_class, settled, split):
     memory = empty(per_class)

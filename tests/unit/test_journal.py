@@ -304,7 +304,7 @@ def test_a_changed_record_is_noticed(model, statement):
         (["UPDATE header SET start_row = NULL"], "damaged header"),
         (["UPDATE header SET pending = 'x'"], "damaged header"),
         (["DELETE FROM header"], "has 0 headers"),
-        (["INSERT INTO header SELECT 2, model, pending, converted, next_number, start_row, start, "
+        (["INSERT INTO header SELECT 2, model, pending, next_number, start_row, start, "
           "end_row, last, seal FROM header"], "has 2 headers"),
     ],
 )  # fmt: skip
@@ -660,7 +660,7 @@ def test_what_nobody_changed_is_refused_at_once(tmp_path, monkeypatch):
     assert n_read == 1
 
 
-@pytest.mark.parametrize("ending", [".journal", ".journal-wal", ".changes"])
+@pytest.mark.parametrize("ending", [".journal", ".journal-wal"])
 def test_a_pipe_beside_a_model_is_refused_without_waiting(tmp_path, ending):
     model = tmp_path / "m"
     write_model(model, "test", {}, {"a": np.arange(3)})

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import f1_score
 
@@ -15,6 +15,7 @@ from longtail import metrics
 from longtail._labels import LabelSets
 from longtail.metrics.rankings import NO_CLASS, OTHER_CLASS
 from longtail.results import TopK
+from tests.conftest import examples
 
 # napkinXC 0.7.2 on `draw(3, least=1)`: napkinxc.metrics.NAME(sets, rankings, k=5), places 1 to 5;
 # inverse propensities by Jain_et_al_inverse_propensity of the training sets drawn with them.
@@ -112,7 +113,7 @@ def measure(ranked, propensity, k):
     }
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.integers(0, 10_000), st.integers(1, 6), st.booleans())
 def test_rankings_equal_loops(seed, k, masked):
     truth, ranking, _ = draw(seed, n_documents=int(seed % 9) + 1)
@@ -159,7 +160,7 @@ def test_unknown_labels_and_missing_candidates():
     assert metrics.r_precision([["a"], ["b"]], [["b", "a"], ["b", "a"]]) == 0.5
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(st.integers(0, 10_000))
 def test_sets_equal_scikit_learn(seed):
     rng = np.random.default_rng(seed)
@@ -210,7 +211,7 @@ def test_bands():
     assert sum(band.n_labels for band in bands.values()) == 5
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(st.integers(0, 10_000))
 def test_curve_equals_loops(seed):
     rng = np.random.default_rng(seed)

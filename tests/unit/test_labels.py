@@ -76,7 +76,7 @@ def test_plain_labels_stay_labels_unless_told() -> None:
 def test_parts_of_sets() -> None:
     sets = check(read_label_sets(LISTS))
     assert sets.gather(np.array([3, 1, 0])).to_lists() == [["b", "c"], [], ["a", "b"]]
-    assert sets.slice_documents(slice(1, 3)).to_lists() == [[], ["b"]]
+    assert sets.slice(slice(1, 3)).to_lists() == [[], ["b"]]
     assert sets.sizes.tolist() == [2, 0, 1, 2]
     assert sets.class_sizes.tolist() == [1, 3, 1]
     assert sets.has_several

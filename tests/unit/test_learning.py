@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.svm import LinearSVC
 
@@ -19,7 +19,7 @@ from longtail.paper.sampling import draw_pairs
 from longtail.sparse import CountMatrix
 from longtail.statistics.classes import ClassStatistics
 from tests import oracle
-from tests.conftest import make_problem
+from tests.conftest import examples, make_problem
 
 
 def draw_differences(seed, n_pairs=300, n_features=4):
@@ -116,7 +116,7 @@ def test_gradient_and_hessian_are_those_of_finite_differences(seed):
         np.testing.assert_allclose(here.hessian[j, lower], bend[lower], rtol=1e-5, atol=1e-5)
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(
     st.lists(st.lists(st.floats(-9, 9, width=16), min_size=3, max_size=3), min_size=1, max_size=12),
     st.sampled_from([1e-6, 0.01, 1.0, 1e6]),

@@ -13,9 +13,8 @@ from longtail.scoring.linear import ClassResiduals, score_pairs
 from longtail.scoring.weighting import weight_documents
 from longtail.sparse import CountMatrix
 from longtail.training import residuals as refinement
-from longtail.training.residuals import fit_residuals
 from tests import oracle_score as oracle
-from tests.conftest import make_problem, mined_rows
+from tests.conftest import fit_residuals, make_problem, mined_rows
 
 
 def hard_negatives(seed=0, width=4, n_classes=7):
@@ -246,7 +245,7 @@ def test_weights_as_a_score():
 
 @pytest.mark.parametrize("sources", [[0, 1, 2, 3], [-1, 0, 1, -1, -1, 2, 3], [3, 1, -1], [-1], []])
 def test_gather_classes(sources):
-    taken = make_weights(ROWS, CONSTANTS).gather_classes(np.array(sources, np.int64))
+    taken = make_weights(ROWS, CONSTANTS).gather(np.array(sources, np.int64))
     assert as_dicts(taken) == [ROWS[c] if c >= 0 else {} for c in sources]
     assert taken.biases.tolist() == [CONSTANTS[c] if c >= 0 else 0 for c in sources]
 

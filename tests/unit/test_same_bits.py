@@ -14,7 +14,7 @@ import pytest
 import longtail
 
 SOURCE = Path(longtail.__file__).parent
-MAY = ("theory", "metrics", "plotting.py")
+MAY = ("paper/theory", "paper/measures.py", "metrics", "plotting.py")
 # Of numpy or as a method; convolve and correlate are inner products as well.
 NAMES = {
     *("dot", "vdot", "vecdot", "inner", "matmul", "matvec", "einsum", "tensordot", "linalg"),

@@ -253,6 +253,7 @@ def test_scoring_by_class_or_by_document_gives_the_same_bits(monkeypatch, n_jobs
     score = build_scorer(profile, WEIGHTS)
     classes = rng.integers(0, 5, (60, 4))
     results = []
+    monkeypatch.setattr(scoring, "MIN_SPREAD_PAIRS", 0)
     for pairs_per_class in (0, 10**9):
         monkeypatch.setattr(scoring, "PAIRS_PER_CLASS", pairs_per_class)
         results.append(scoring.score_pairs(documents, classes, score, n_jobs))
@@ -271,6 +272,7 @@ def test_reading_a_row_or_searching_it_gives_the_same_bits(monkeypatch):
     classes = np.where(rng.random((60, 4)) < 0.1, -1, rng.integers(0, 5, (60, 4)))
     monkeypatch.setattr(scoring, "SMALLEST_TABLE", 2)  # so that terms meet taken slots
     results = []
+    monkeypatch.setattr(scoring, "MIN_SPREAD_PAIRS", 0)
     for pairs_per_class in (0, 10**9):
         monkeypatch.setattr(scoring, "PAIRS_PER_CLASS", pairs_per_class)
         results.append(scoring.score_pairs(documents, classes, score))

@@ -50,7 +50,7 @@ def test_cuts_depend_on_seed_and_row_alone():
     first = (
         truncate_documents(counts, seed=1).counts.to_csr().toarray().reshape(len(SHARES), 30, 40)
     )
-    few = truncate_documents(counts.slice_documents(slice(10)), seed=1).counts.to_csr().toarray()
+    few = truncate_documents(counts.slice(slice(10)), seed=1).counts.to_csr().toarray()
     assert np.array_equal(few.reshape(len(SHARES), 10, 40), first[:, :10])
     assert not np.array_equal(first, truncate_documents(counts, seed=2).counts.to_csr().toarray())
 

@@ -6,7 +6,7 @@ brute force, which must find the same classes with the same bits.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -112,14 +112,15 @@ def count_reads(asked: Search) -> dict[str, float]:
     rows = documents.rows
     n_classes, n_scored = len(index.biases), 0
 
-    def rank(ids: Integers, shortlist: NDArray[Any]) -> tuple[NDArray[Any], Floats]:
+    def rank(ids: Integers, shortlists: Sequence[NDArray[Any]]) -> tuple[NDArray[Any], Floats]:
         nonlocal n_scored
+        [shortlist] = shortlists
         n_scored += int(np.count_nonzero(shortlist >= 0))
         scores = score_pairs(documents, shortlist, asked.scorer, 1, document_ids=ids)
         return rank_topk(shortlist, scores, asked.n_candidates, 1)
 
     queries = make_queries(np.arange(rows.n_documents))
-    search_batches(documents, index, queries, asked.n_candidates, rank, 1)
+    search_batches(documents, [index], queries, asked.n_candidates, rank, 1)
     n_dense = np.diff(offsets_from_lengths(index.dense_row_ids[rows.indices] >= 0)[rows.indptr])
     frequencies = np.bincount(asked.scorer.indices, minlength=rows.n_terms)
     totals = {

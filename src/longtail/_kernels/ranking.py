@@ -62,8 +62,8 @@ def rank_topk(classes, scores, block, top):
 def rerank(classes, pair_scores, block, scratch, top):
     """Fill the best classes of each row by rescored score among the candidates, the best by score.
 
-    -1 is no class, with a score of -inf. Classes ascend, so their columns break ties like they do.
-    The scratch is as long as there are candidates.
+    -1 is no class, with a score of -inf. The scratch is as long as there are candidates; its keys
+    are a class and its column, so that ties go to the lower class.
     """
     scores, rescored = pair_scores
     for i in range(block.first, block.last):
@@ -72,14 +72,14 @@ def rerank(classes, pair_scores, block, scratch, top):
             if classes[i, column] >= 0:
                 n_candidates = keep_best(
                     scores[i, column],
-                    np.int32(column),  # as class ids are: one version of keep_best
+                    np.int64(classes[i, column]) << 32 | column,
                     n_candidates,
                     scratch.scores,
-                    scratch.columns,
+                    scratch.keys,
                 )
         size = np.int64(0)
         for n in range(n_candidates):
-            column = scratch.columns[n]
+            column = scratch.keys[n] & 0xFFFFFFFF
             size = keep_best(
                 rescored[i, column], classes[i, column], size, top.scores[i], top.classes[i]
             )

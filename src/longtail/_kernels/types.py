@@ -301,9 +301,9 @@ class Shortlist(NamedTuple):
 
 
 class RankScratch(NamedTuple):
-    """Columns and scores of the candidates of one document."""
+    """Classes with their columns, and scores, of the candidates of one document."""
 
-    columns: Array
+    keys: Array
     scores: Array
 
 

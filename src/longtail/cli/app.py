@@ -8,7 +8,7 @@ These are imported when a command runs, so that `longtail --help` answers at onc
 `evaluate` how good a model is on labelled documents
 `predict`  the classes of new documents
 `explain`  why a document gets its class
-`teach`    change a model; `forget` is there too
+`teach`    teach and forget documents
 `edit`     rename, merge and remove classes, refine, undo, compact
 `serve`    a model as a service, with a page
 `info`     what is in a model

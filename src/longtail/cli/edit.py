@@ -26,11 +26,11 @@ def rename(
 ) -> None:
     """Give a class another name."""
 
-    def change(teacher: Any) -> tuple[str, Any]:
+    def change(teacher: Any) -> tuple[str, int]:
         old, renamed = known_label(teacher.model, label), as_label(teacher.model, new)
         return f"{old} is now called {renamed}.", teacher.rename_class(old, renamed, by=by)
 
-    _edit(model, change, as_json, quiet)
+    change_model(model, change, as_json, quiet)
 
 
 def merge(
@@ -43,11 +43,11 @@ def merge(
 ) -> None:
     """Move all documents of a class to another one."""
 
-    def change(teacher: Any) -> tuple[str, Any]:
+    def change(teacher: Any) -> tuple[str, int]:
         source, target = known_label(teacher.model, label), known_label(teacher.model, into)
         return f"{source} is now part of {target}.", teacher.merge_classes(source, target, by=by)
 
-    _edit(model, change, as_json, quiet)
+    change_model(model, change, as_json, quiet)
 
 
 def remove(
@@ -59,16 +59,16 @@ def remove(
 ) -> None:
     """Forget a class with all its documents."""
 
-    def change(teacher: Any) -> tuple[str, Any]:
+    def change(teacher: Any) -> tuple[str, int]:
         found = known_label(teacher.model, label)
         return f"{found} is removed.", teacher.remove_class(found, by=by)
 
-    _edit(model, change, as_json, quiet)
+    change_model(model, change, as_json, quiet)
 
 
 def refine(model: ModelPath, by: By = None, as_json: AsJson = False, quiet: Quiet = False) -> None:
     """Bring document frequencies and what else all classes share up to date."""
-    _edit(
+    change_model(
         model, lambda teacher: ("The model is up to date.", teacher.refine(by=by)), as_json, quiet
     )
 
@@ -81,7 +81,7 @@ def undo(
     quiet: Quiet = False,
 ) -> None:
     """Take back the last changes that are in effect."""
-    _edit(
+    change_model(
         model,
         lambda teacher: (f"{count(n_changes, 'change')} undone.", teacher.undo(n_changes, by=by)),
         as_json,
@@ -91,19 +91,28 @@ def undo(
 
 def compact(model: ModelPath, as_json: AsJson = False, quiet: Quiet = False) -> None:
     """Fold the journal into the model file; nothing before it can be undone then."""
-    _edit(model, lambda teacher: ("The journal is folded in.", teacher.compact()), as_json, quiet)
+    change_model(
+        model, lambda teacher: ("The journal is folded in.", teacher.compact()), as_json, quiet
+    )
 
 
-def _edit(path: Path, change: Callable[[Any], tuple[str, Any]], as_json: bool, quiet: bool) -> None:
-    """Open a model, change it, and say what was done and what it holds now."""
+def change_model(
+    path: Path, change: Callable[[Any], tuple[str, int | None]], as_json: bool, quiet: bool
+) -> None:
+    """Open a model, change it, and say what was done and what it holds now.
+
+    `change` returns what it did and the number of the change; None where the journal has none.
+    """
     with clear_errors():
         from longtail.teaching import Teacher
 
         check_model(path)
         teacher = Teacher(path)
-        sentence, _ = change(teacher)
+        sentence, change_number = change(teacher)
         sizes = model_sizes(teacher.model, fitted=False)
         if as_json:
-            print_json({"done": sentence, **sizes})
+            changes = [] if change_number is None else [change_number]
+            print_json({"done": sentence, "changes": changes, **sizes})
         elif not quiet:
-            say(f"{sentence} The model has {describe_sizes(sizes)}.")
+            start = "" if change_number is None else f"Change {change_number}: "
+            say(f"{start}{sentence} The model has {describe_sizes(sizes)}.")

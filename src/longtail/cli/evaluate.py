@@ -58,6 +58,7 @@ from longtail.cli.show import (
     progress,
     say,
 )
+from longtail.exceptions import DataFormatError
 
 if TYPE_CHECKING:
     from longtail.metrics import PairedDifference
@@ -168,7 +169,13 @@ def evaluate(
         comparison, measures = None, dict[str, Any]()
         if other is not None and compare is not None:
             plain = replace(asked, n_mistakes=0)
-            other_result = _evaluate(other, match_source(told, other, quiet), plain, quiet)
+            try:
+                other_result = _evaluate(other, match_source(told, other, quiet), plain, quiet)
+            except DataFormatError as error:
+                raise ValueError(
+                    f"{error}. --compare: {compare} was fitted on other columns, or on text in "
+                    "another form. Give --text and --label for both models."
+                ) from None
             measures = _compare(result, other_result)
             verdict = describe_difference(next(iter(measures.values())), "document")
             comparison = Section(

@@ -9,7 +9,15 @@ from math import isnan
 from typing import TYPE_CHECKING, Any
 
 from longtail._words import count
-from longtail.cli.findings import Findings, Section, describe_worst, share, shares, spread
+from longtail.cli.findings import (
+    Findings,
+    Section,
+    calibration_section,
+    describe_worst,
+    share,
+    shares,
+    spread,
+)
 
 if TYPE_CHECKING:
     from longtail.metrics.evaluation import Certainty, Evaluation
@@ -91,20 +99,7 @@ def _sections(result: Evaluation) -> Iterator[Section]:
         "frequency",
     )
     if certainty is not None:
-        yield Section(
-            "Calibration: probabilities and how often they were correct",
-            ("probability", "documents", "on average", "correct", "95 % interval"),
-            [
-                (
-                    f"{group.lowest:.1f} to {group.highest:.1f}",
-                    f"{group.n_documents:,}",
-                    share(group.mean_probability),
-                    *shares(group.accuracy, group.n_documents),
-                )
-                for group in certainty.bins
-            ],
-            "calibration",
-        )
+        yield calibration_section(certainty.bins, "probabilities", "documents")
 
 
 def _choices(certainty: Certainty, n_documents: int) -> Section:

@@ -9,7 +9,15 @@ from math import isnan
 from typing import TYPE_CHECKING, Any
 
 from longtail._words import count
-from longtail.cli.findings import Findings, Section, describe_worst, share, shares, spread
+from longtail.cli.findings import (
+    Findings,
+    Section,
+    calibration_section,
+    describe_worst,
+    share,
+    shares,
+    spread,
+)
 
 if TYPE_CHECKING:
     from longtail.metrics.label_set_evaluation import LabelCertainty, LabelSetEvaluation
@@ -81,20 +89,7 @@ def _sections(result: LabelSetEvaluation) -> Iterator[Section]:
         "frequency",
     )
     if certainty is not None:
-        yield Section(
-            "Calibration: probabilities of labels and how often they were correct",
-            ("probability", "labels", "on average", "correct", "95 % interval"),
-            [
-                (
-                    f"{group.lowest:.1f} to {group.highest:.1f}",
-                    f"{group.n_documents:,}",
-                    share(group.mean_probability),
-                    *shares(group.accuracy, group.n_documents),
-                )
-                for group in certainty.bins
-            ],
-            "calibration",
-        )
+        yield calibration_section(certainty.bins, "probabilities of labels", "labels")
 
 
 def _choices(certainty: LabelCertainty) -> Section:

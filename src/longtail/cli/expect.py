@@ -88,7 +88,8 @@ def expectation_sentence(found: dict[str, Any]) -> str:
         f"{name} {rows[name][0]}" + (f" ({rows[name][1]})" if rows[name][1] else "")
         for name in names
     ]
-    return f"Expected by documents held out in fit: {'; '.join(shown)}."
+    of_known = " on known classes" if "accuracy" in found else ""
+    return f"Expected{of_known} by documents held out in fit: {'; '.join(shown)}."
 
 
 def _written(name: str, value: float, bounds: Any) -> tuple[str, str]:

@@ -14,6 +14,7 @@ from longtail._words import count
 
 if TYPE_CHECKING:
     from longtail.metrics import ClassResult, PairedDifference
+    from longtail.metrics.calibration import ReliabilityBin
     from longtail.metrics.mistakes import Mistake
 
 _N_WORST = 3  # classes that the headline names the share of
@@ -99,6 +100,24 @@ def shares(value: float, n: int) -> tuple[str, str]:
     from longtail.metrics import wilson_interval
 
     return (share(value), spread(wilson_interval(value, n))) if value == value else ("-", "-")
+
+
+def calibration_section(bins: Iterable[ReliabilityBin], what: str, counted: str) -> Section:
+    """Return how often probabilities were correct, group by group."""
+    return Section(
+        f"Calibration: {what} and how often they were correct",
+        ("probability", counted, "on average", "correct", "95 % interval"),
+        [
+            (
+                f"{group.lowest:.1f} to {group.highest:.1f}",
+                f"{group.n_documents:,}",
+                share(group.mean_probability),
+                *shares(group.accuracy, group.n_documents),
+            )
+            for group in bins
+        ],
+        "calibration",
+    )
 
 
 def describe_difference(found: PairedDifference, noun: str) -> str:

@@ -329,7 +329,7 @@ def _read_class_texts(path: Path, label: str | None, text: list[str] | None) -> 
                 texts[name] = named
     except DataFormatError as error:
         raise ValueError(
-            f"{error} --class-texts takes a table with the columns label and text, or those that "
+            f"{error}. --class-texts takes a table with the columns label and text, or those that "
             "--class-texts-label and --class-texts-text name; without header: label, tab, text."
         ) from None
     return texts

@@ -46,10 +46,14 @@ def info(
             print_json({**facts, **({"log": log} if changes else {}), **_as_json(health_report)})
             return
         expected = facts.pop("expected")
-        print_table(str(model), ("what", "value"), [(k, _written(v)) for k, v in facts.items()])
+        print_table(
+            str(model),
+            ("what", "value"),
+            [(name.replace("_", " "), _written(value)) for name, value in facts.items()],
+        )
         print_expectations(expected)
         if health_report is not None:
-            print_table("In use", ("measure", "value"), health_report.rows())
+            print_table("In use", ("measure", "value"), health_report.rows(commands=True))
         if log:
             print_table(
                 "Changes since the model was saved, oldest first",
@@ -157,7 +161,7 @@ def _expected(path: Path, contents: Any) -> dict[str, Any]:
         return {}
     error = values.get("calibrator/calibration_error", math.nan)
     if math.isnan(error) and len(arrays["calibrator/top_log_odds"]):
-        # Not in the file of a model that was recalibrated, nor in those of earlier versions.
+        # Not in the file: it is estimated when it is asked for.
         error = load_model(path).calibration_error_
     return expected_measures(arrays["check/expected"], error)
 
@@ -170,12 +174,14 @@ def _as_row(change: Any) -> dict[str, Any]:
         "remove": "{label}",
         "describe": "{label}: {text}",
         "refine": "what all classes share",
-        "undo": "changes {changes}",
     }
     if change.labels:
         names = list(dict.fromkeys(map(str, change.labels)))
         more = f" and {count(len(names) - 3, 'more class')}" if len(names) > 3 else ""
         summary = f"{count(len(change.labels), 'document')} of {', '.join(names[:3])}{more}"
+    elif change.action == "undo":
+        undone = change.content["changes"]
+        summary = f"change{'s' if len(undone) > 1 else ''} {', '.join(map(str, undone))}"
     else:
         summary = summaries[change.action].format(**change.content)
     return {
@@ -194,4 +200,6 @@ def _written(value: Any) -> str:
         return ", ".join(f"{name}={entry}" for name, entry in value.items())
     if isinstance(value, list):
         return ", ".join(map(str, value))
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     return f"{value:,}" if isinstance(value, int) else str(value)

@@ -77,14 +77,16 @@ def serve(
             read_only=read_only,
             audit=audit,
         )
-        if not quiet:
-            print_note(f"loading {model}")
+
+        def say_loading() -> None:
+            if not quiet:
+                print_note(f"loading {model}")
 
         def say_ready(_: str, bound: int) -> None:
             for line in _describe(settings, bound, printed):
                 print_note(line)
 
-        run_server(model, settings, say_ready, access_log=access_log)
+        run_server(model, settings, say_ready, say_loading, access_log=access_log)
 
 
 def _choose_tokens(

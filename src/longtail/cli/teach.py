@@ -1,4 +1,4 @@
-"""`longtail teach` and `longtail forget`: change a model, with effect at once."""
+"""`longtail teach` and `longtail forget`: add documents to a model and take them out."""
 
 from __future__ import annotations
 
@@ -10,13 +10,12 @@ from typing import Annotated, Any
 import typer
 
 from longtail._words import count
+from longtail.cli.edit import change_model
 from longtail.cli.inputs import (
     Source,
     as_label,
     as_model_labels,
-    check_model,
     gives_label_sets,
-    known_label,
     match_source,
     n_terms_of,
     one_document,
@@ -34,13 +33,13 @@ from longtail.cli.options import (
     TextColumns,
     reads_table,
 )
-from longtail.cli.show import clear_errors, describe_sizes, model_sizes, print_json, progress, say
+from longtail.cli.show import progress
 from longtail.exceptions import DataFormatError, DocumentError
 
 _Content = Annotated[
-    str | None,
+    str,
     typer.Argument(
-        metavar="[TEXT|FILE]",
+        metavar="TEXT|FILE",
         help="With --class the text of one document, otherwise a table; - is standard input.",
     ),
 ]
@@ -49,22 +48,8 @@ _Content = Annotated[
 @reads_table
 def teach(
     model: ModelPath,
-    content: _Content = None,
+    content: _Content,
     label: ClassNames = None,
-    rename: Annotated[
-        tuple[str, str] | None,
-        typer.Option("--rename", metavar="OLD NEW", help="Give a class another name."),
-    ] = None,
-    merge: Annotated[
-        tuple[str, str] | None,
-        typer.Option("--merge", metavar="CLASS INTO", help="Move a class's documents to another."),
-    ] = None,
-    remove: Annotated[
-        str | None, typer.Option("--remove", metavar="CLASS", help="Forget a class altogether.")
-    ] = None,
-    undo: Annotated[
-        int | None, typer.Option("--undo", metavar="N", min=1, help="Take the last N changes back.")
-    ] = None,
     by: By = None,
     text: TextColumns = None,
     label_column: LabelColumns = None,
@@ -73,26 +58,16 @@ def teach(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Add documents to a model, of known or new classes, or change its classes.
+    """Add documents to a model, of known or new classes.
 
-    Every change takes effect at once, is kept in a journal beside the model, and can be undone.
+    They take effect at once, are kept in a journal beside the model, and can be undone.
     """
-    with clear_errors():
-        given = [content, rename, merge, remove, undo]
-        if sum(value is not None for value in given) != 1:
-            raise ValueError(
-                "give one of: a text with --class, a table with --text and --label, --rename OLD "
-                "NEW, --merge CLASS INTO, --remove CLASS, --undo N."
-            )
-        teacher = _open(model)
-        if content is None:
-            sentence, change_number = _change_classes(teacher, rename, merge, remove, undo, by)
-        else:
-            source = Source(content, text, label_column, layout)
-            sentence, change_number = _change_documents(
-                teacher, teacher.teach, "taught", source, label, by, quiet
-            )
-        _report(teacher, sentence, change_number, as_json, quiet)
+    source = Source(content, text, label_column, layout)
+
+    def change(teacher: Any) -> tuple[str, int]:
+        return _change_documents(teacher, teacher.teach, "taught", source, label, by, quiet)
+
+    change_model(model, change, as_json, quiet)
 
 
 @reads_table
@@ -120,43 +95,13 @@ def forget(
     Give them as they were fitted or taught; all of them are forgotten or none. A class with none
     left disappears.
     """
-    with clear_errors():
-        source = Source(content or "-", text, label_column, layout)
-        teacher = _open(model)
-        sentence, change_number = _change_documents(
-            teacher, partial(teacher.forget, erase=erase), "forgotten", source, label, by, quiet
-        )
-        _report(teacher, sentence, change_number, as_json, quiet)
+    source = Source(content, text, label_column, layout)
 
+    def change(teacher: Any) -> tuple[str, int]:
+        forget = partial(teacher.forget, erase=erase)
+        return _change_documents(teacher, forget, "forgotten", source, label, by, quiet)
 
-def _open(path: Path) -> Any:
-    """Open a model for changes."""
-    from longtail.teaching import Teacher
-
-    check_model(path)
-    return Teacher(path)
-
-
-def _change_classes(
-    teacher: Any,
-    rename: tuple[str, str] | None,
-    merge: tuple[str, str] | None,
-    remove: str | None,
-    undo: int | None,
-    by: str | None,
-) -> tuple[str, int]:
-    """Rename, merge, remove or undo; return what was done and the number of the change."""
-    model = teacher.model
-    if rename is not None:
-        old, new = known_label(model, rename[0]), as_label(model, rename[1])
-        return f"{old} is now called {new}.", teacher.rename_class(old, new, by=by)
-    if merge is not None:
-        source, into = known_label(model, merge[0]), known_label(model, merge[1])
-        return f"{source} is now part of {into}.", teacher.merge_classes(source, into, by=by)
-    if remove is not None:
-        label = known_label(model, remove)
-        return f"{label} is removed.", teacher.remove_class(label, by=by)
-    return f"{count(undo or 0, 'change')} undone.", teacher.undo(undo, by=by)
+    change_model(model, change, as_json, quiet)
 
 
 def _change_documents(
@@ -232,12 +177,3 @@ def _labels(model: Any, source: Source, read: list[Any]) -> list[Any]:
             except ValueError as error:
                 raise DataFormatError(source.name, str(error), line) from None
     return labels
-
-
-def _report(teacher: Any, sentence: str, change_number: int, as_json: bool, quiet: bool) -> None:
-    """Say what was done and what the model holds now."""
-    sizes = model_sizes(teacher.model, fitted=False)
-    if as_json:
-        print_json({"done": sentence, "changes": [change_number], **sizes})
-    elif not quiet:
-        say(f"Change {change_number}: {sentence} The model has {describe_sizes(sizes)}.")

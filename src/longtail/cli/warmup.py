@@ -162,13 +162,13 @@ def _use(classifier: Any, documents: Any, labels: Any, folder: Path) -> None:
     path = folder / type(classifier).__name__
     classifier.save(path)
     for model in (classifier, load(path)):
-        model.predict_topk(documents[:20], 3)
+        model.predict_topk(documents[:200], 3)
         if hasattr(model, "predict_proba_topk"):
-            model.predict_proba_topk(documents[:20], 3)
+            model.predict_proba_topk(documents[:200], 3)
         model.predict(documents[:1])
         model.explain(documents[:2])
         model.partial_fit(documents[:2], labels[:2])
-        model.predict_topk(documents[:20], 3)
+        model.predict_topk(documents[:200], 3)
         model.explain(documents[:2])
         model.forget(documents[:2], labels[:2])
         model.predict_topk(documents[:2], 3)

@@ -277,7 +277,10 @@ def _findings(seen: _Seen) -> Iterator[Finding]:
         "Every class has one document: is this column the label? Its values look like ids."
         if len(alone) == len(seen.sizes)
         else "They can be predicted. Fit holds none of their documents out: what it expects of "
-        "them comes from classes that are left with one document.",
+        "them comes from classes that are left with one document. "
+        f"About {len(alone) / sum(seen.sizes.values()):.0%} of the labels of new documents will be "
+        "of classes that are not here (Good-Turing), if they are like these; where documents have "
+        "one label, --unknown of predict and evaluate takes that into account.",
     )
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from itertools import chain
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,10 +12,10 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from longtail.datasets.limits import DEFAULT_LIMITS, Limits
-from longtail.datasets.readers import is_header, read_header, split_first_line
+from longtail.datasets.readers import check_promise, open_rows
 from longtail.datasets.records import BadRow
-from longtail.datasets.rows import Rows, Rules, parse_block
-from longtail.datasets.streams import check_lines, line_blocks, source_name
+from longtail.datasets.rows import Rows, Rules
+from longtail.datasets.streams import source_name
 from longtail.exceptions import DataFormatError
 
 
@@ -102,24 +101,12 @@ def read_count_chunks(
     """
     first = 0 if zero_based or format != "svmlight" else 1
     last = limits.terms + first - 1 if n_terms is None else 2**31 - 2
-    blocks = line_blocks(path, limits=limits)
-    n_bytes = n_lines = n_documents = 0
     rules = Rules(
         svmlight=format == "svmlight",
         first_term=first,
         last_term=last,
         fewest_labels=1 if labelled and format != "xmc" else 0,
     )
-    if format != "svmlight":
-        line, blocks = split_first_line(blocks)
-        if format == "xmc":
-            n_promised, n_columns, n_labels = read_header(path, line, limits)
-            rules = replace(rules, last_term=n_columns - 1, first_label=0, last_label=n_labels - 1)
-            rules = replace(rules, n_documents=n_promised)
-        if format == "xmc" or is_header(line):
-            n_bytes, n_lines = len(line), 1
-        else:
-            blocks = chain([line + next(blocks, b"")], blocks)
 
     def report(line: int, reason: str, content: bytes) -> None:
         if first == 1 and "out of range; allowed are 1" in reason:
@@ -128,18 +115,15 @@ def read_count_chunks(
             raise DataFormatError(source_name(path), reason, line)
         on_bad_row(BadRow.shortened(line, reason, content[:400].decode("utf-8", "replace")))
 
-    for block in blocks:
-        check_lines(path, block, n_lines, limits)
-        rows = parse_block(block, n_lines, n_documents, rules, report)
+    rules, blocks = open_rows(path, format, rules, limits, report)
+    n_documents = 0
+    for rows, n_bytes in blocks:
         n_documents += len(rows.lines)
-        n_bytes += len(block)
-        n_lines += block.count(b"\n")
         chunk = _make_chunk(rows, first, labelled, n_terms, n_bytes)
         if chunk.lines:
             yield chunk if not labelled or not replicate else _replicate(chunk)
-    if rules.n_documents is not None and n_documents < rules.n_documents and on_bad_row is None:
-        reason = f"the header promises {rules.n_documents} documents, the file has {n_documents}"
-        raise DataFormatError(source_name(path), f"{reason}; it may be cut short", 1)
+    if on_bad_row is None:
+        check_promise(path, rules, n_documents)
 
 
 def _make_chunk(

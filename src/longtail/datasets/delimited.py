@@ -1,4 +1,4 @@
-"""CSV and TSV -> the fields of each row, with its line; a bad quote costs its line alone."""
+"""CSV and TSV -> the fields of each row, with its line."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import csv
 import io
 import os
 from collections.abc import Iterator
-from itertools import chain
 
 from longtail.datasets.columns import BadRowCall
 from longtail.datasets.limits import Limits
@@ -48,11 +47,6 @@ class Lines:
             self.n_lines += 1
             yield self.n_lines, line
 
-    def push_back(self, line: str) -> None:
-        """Hand out a line again."""
-        self._lines = chain([line], self._lines)
-        self.n_lines -= 1
-
     def _read(self, path: str | os.PathLike[str], encoding: str, limits: Limits) -> Iterator[str]:
         """Yield the lines of the file; a byte that is no UTF-8 becomes a surrogate."""
         for block in line_blocks(path, encoding, limits):
@@ -64,7 +58,10 @@ class Lines:
 def quoted_rows(
     lines: Lines, delimiter: str, bad_row: BadRowCall
 ) -> Iterator[tuple[int, list[str]]]:
-    """Yield the fields of rows in which quotes protect delimiters and newlines."""
+    """Yield the fields of rows in which quotes protect delimiters and newlines.
+
+    A quote that is never closed takes all lines with it up to the limit 'row' or the end.
+    """
     if csv.field_size_limit() < lines.longest:
         csv.field_size_limit(lines.longest)
     reader = csv.reader(lines, delimiter=delimiter, strict=True)
@@ -78,33 +75,12 @@ def quoted_rows(
             reason = _explain_csv(str(error))
             if "field larger" in str(error) and len(lines.row) == 1:  # no quote has joined lines
                 reason = f"the line is longer than {lines.longest:,} characters (limit 'row')"
+            if len(lines.row) > 1:
+                reason += f" (lines {line} to {lines.n_lines} are left out)"
             bad_row(line, reason, (lines.row or [""])[0])
-            yield from _swallowed_rows(lines, line, delimiter, bad_row)
             continue
         if fields:
             yield line, fields
-
-
-def _swallowed_rows(
-    lines: Lines, line: int, delimiter: str, bad_row: BadRowCall
-) -> Iterator[tuple[int, list[str]]]:
-    """Yield the rows that a quote too many on a line has swallowed: only its own line is lost.
-
-    A row that begins among them and is still open at the end of its line meets the same end, so
-    each line is read alone. The last one may open a sound row and is handed out again. No line is
-    read more than three times, whatever the file holds.
-    """
-    swallowed = lines.row[1:]
-    if swallowed:
-        lines.push_back(swallowed.pop())
-    for line_number, content in enumerate(swallowed, line + 1):
-        try:
-            fields = next(csv.reader([content], delimiter=delimiter, strict=True))
-        except csv.Error as error:
-            bad_row(line_number, _explain_csv(str(error)), content)
-            continue
-        if fields:
-            yield line_number, fields
 
 
 def _explain_csv(problem: str) -> str:

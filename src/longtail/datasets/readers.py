@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import chain
 from typing import Any, Literal, NoReturn
 
@@ -19,7 +20,7 @@ from scipy.sparse import csr_array
 from longtail.datasets.limits import DEFAULT_LIMITS, Limits
 from longtail.datasets.records import LabelledCounts
 from longtail.datasets.rows import Rows, Rules, parse_block
-from longtail.datasets.streams import check_lines, line_blocks
+from longtail.datasets.streams import check_lines, line_blocks, source_name
 from longtail.exceptions import DataFormatError
 
 Unlabelled = Literal["error", "skip", "keep"]
@@ -81,7 +82,7 @@ def read_svmlight(
     # With "auto" the last term of a one-based file must still be let through.
     last = most_terms - 1 if zero_based is True else most_terms
     rules = _make_rules(unlabelled, replicate, svmlight=True, first_term=first, last_term=last)
-    rows = _read_file(path, line_blocks(path, limits=limits), 0, rules, limits)
+    _, rows = _read_file(path, "svmlight", rules, limits)
     if zero_based == "auto":
         first = 0 if rows.lowest_term == 0 else 1
         if rows.highest_term >= most_terms + first:
@@ -137,11 +138,7 @@ def read_lshtc(
     ([32, 545], [0, 0], [[0.0, 1.0, 2.0], [0.0, 1.0, 2.0]])
     """
     rules = _make_rules(unlabelled, replicate, last_term=_count_columns(n_terms, limits) - 1)
-    line, blocks = split_first_line(line_blocks(path, limits=limits))
-    if is_header(line):
-        rows = _read_file(path, blocks, 1, rules, limits)
-    else:
-        rows = _read_file(path, chain([line], blocks), 0, rules, limits)
+    _, rows = _read_file(path, "lshtc", rules, limits)
     return _assemble(rows, 0, n_terms, replicate, unlabelled)
 
 
@@ -189,53 +186,81 @@ def read_extreme(
     >>> counts.y.tolist(), counts.X.toarray().tolist(), counts.n_unlabelled
     ([0, 4], [[1.0, 0.0, 0.5], [1.0, 0.0, 0.5]], 1)
     """
-    line, blocks = split_first_line(line_blocks(path, limits=limits))
-    n_documents, n_terms, n_labels = read_header(path, line, limits)
-    rules = _make_rules(
-        unlabelled,
-        replicate,
-        last_term=n_terms - 1,
-        first_label=0,
-        last_label=n_labels - 1,
-        n_documents=n_documents,
-    )
-    rows = _read_file(path, blocks, 1, rules, limits)
-    if rows.label_counts.size < n_documents:
-        reason = (
-            f"the header promises {n_documents} documents, the file has {rows.label_counts.size}; "
-            "it may be cut short"
-        )
-        raise DataFormatError(path, reason, line=1)
-    return _assemble(rows, 0, n_terms, replicate, unlabelled)
+    rules, rows = _read_file(path, "xmc", _make_rules(unlabelled, replicate), limits)
+    return _assemble(rows, 0, rules.last_term + 1, replicate, unlabelled)
+
+
+def open_rows(
+    path: str | os.PathLike[str],
+    format: str,
+    rules: Rules,
+    limits: Limits,
+    on_fault: Callable[[int, str, bytes], None],
+) -> tuple[Rules, Iterator[tuple[Rows, int]]]:
+    """Open a file of counts, and read its header where it has one.
+
+    Returns the rules with the sizes that the header of an XMC file gives, and an iterator over the
+    documents of each block with the bytes read so far. `on_fault` is called with line, reason and
+    content of each line that cannot be read.
+    """
+    blocks = line_blocks(path, limits=limits)
+    n_bytes = n_lines = 0
+    if format != "svmlight":
+        line, blocks = _split_first_line(blocks)
+        if format == "xmc":
+            n_documents, n_terms, n_labels = _read_header(path, line, limits)
+            rules = replace(
+                rules,
+                last_term=n_terms - 1,
+                first_label=0,
+                last_label=n_labels - 1,
+                n_documents=n_documents,
+            )
+        if format == "xmc" or _is_header(line):
+            n_bytes, n_lines = len(line), 1
+        else:
+            blocks = chain([line + next(blocks, b"")], blocks)
+
+    def parse(n_bytes: int, n_lines: int) -> Iterator[tuple[Rows, int]]:
+        n_documents = 0
+        for block in blocks:
+            check_lines(path, block, n_lines, limits)
+            rows = parse_block(block, n_lines, n_documents, rules, on_fault)
+            n_documents += len(rows.lines)
+            n_bytes += len(block)
+            n_lines += block.count(b"\n")
+            yield rows, n_bytes
+
+    return rules, parse(n_bytes, n_lines)
+
+
+def check_promise(path: str | os.PathLike[str], rules: Rules, n_documents: int) -> None:
+    """Refuse a file that has fewer documents than its header promises."""
+    if rules.n_documents is not None and n_documents < rules.n_documents:
+        reason = f"the header promises {rules.n_documents} documents, the file has {n_documents}"
+        raise DataFormatError(source_name(path), f"{reason}; it may be cut short", 1)
 
 
 def _read_file(
-    path: str | os.PathLike[str],
-    blocks: Iterator[bytes],
-    n_lines: int,
-    rules: Rules,
-    limits: Limits,
-) -> Rows:
-    """Parse all blocks after the first `n_lines` lines; the first line that cannot be read ends it.
+    path: str | os.PathLike[str], format: str, rules: Rules, limits: Limits
+) -> tuple[Rules, Rows]:
+    """Return the rules with what a header says, and all documents.
 
     Raises
     ------
     DataFormatError
-        At that line, or if there is no document.
+        At the first line that cannot be read, or if documents are missing.
     """
 
     def refuse(line: int, reason: str, _content: bytes) -> NoReturn:
         raise DataFormatError(path, reason, line)
 
-    found: list[Rows] = []
-    n_documents = 0
-    for block in blocks:
-        check_lines(path, block, n_lines, limits)
-        found.append(parse_block(block, n_lines, n_documents, rules, refuse))
-        n_documents += len(found[-1].lines)
-        n_lines += block.count(b"\n")
+    rules, blocks = open_rows(path, format, rules, limits, refuse)
+    found = [rows for rows, _ in blocks]
+    n_documents = sum(len(rows.lines) for rows in found)
     if not n_documents:
         raise DataFormatError(path, "no documents found; expected one per line")
+    check_promise(path, rules, n_documents)
     highest = max(rows.highest_term for rows in found)
     offsets = np.cumsum([0, *(rows.X.nnz for rows in found)])
     indptr = [rows.X.indptr[:-1] + start for rows, start in zip(found, offsets, strict=False)]
@@ -250,7 +275,7 @@ def _read_file(
         ),
         shape=(n_documents, highest + 1),
     )
-    return Rows(
+    whole = Rows(
         np.concatenate([rows.labels for rows in found]),
         np.concatenate([rows.label_counts for rows in found]),
         X,
@@ -258,6 +283,7 @@ def _read_file(
         min(rows.lowest_term for rows in found),
         highest,
     )
+    return rules, whole
 
 
 def _assemble(
@@ -280,12 +306,12 @@ def _assemble(
     return LabelledCounts(X, rows.labels, documents, int(np.count_nonzero(~labelled)), row_ids)
 
 
-def is_header(line: bytes) -> bool:
+def _is_header(line: bytes) -> bool:
     """Return whether the first line of an LSHTC file holds words."""
     return re.match(rb"[ \t]*[A-Za-z][^:]*$", line.rstrip(b"\r\n")) is not None
 
 
-def split_first_line(blocks: Iterator[bytes]) -> tuple[bytes, Iterator[bytes]]:
+def _split_first_line(blocks: Iterator[bytes]) -> tuple[bytes, Iterator[bytes]]:
     """Return the first line, with its newline, and the blocks after it."""
     first = next(blocks)
     end = first.find(b"\n") + 1 or len(first)
@@ -293,7 +319,7 @@ def split_first_line(blocks: Iterator[bytes]) -> tuple[bytes, Iterator[bytes]]:
     return first[:end], chain([rest], blocks) if rest else blocks
 
 
-def read_header(path: str | os.PathLike[str], line: bytes, limits: Limits) -> tuple[int, int, int]:
+def _read_header(path: str | os.PathLike[str], line: bytes, limits: Limits) -> tuple[int, int, int]:
     """Return the three sizes in the first line of an Extreme Classification file."""
     sizes = line[:100].split()
     if len(sizes) != 3 or not all(re.fullmatch(rb"[0-9]{1,18}", size) for size in sizes):

@@ -122,7 +122,7 @@ def weigh_class_texts(run: Run, texts: ClassTexts, classes: str, statistics: str
     sums = read_statistics(statistics)
     rows = read_part(CountMatrix, read_result(texts.rows), _COUNTS)
     in_texts = look_up(read_flat_labels(texts.labels), read_flat_labels(classes))
-    names = ClassNames.of(rows, sums.corpus).gather_classes(in_texts)
+    names = ClassNames.of(rows, sums.corpus).gather(in_texts)
     return Contents({}, {"has_documents": sums.class_sizes > 0}).add(_NAMES, names)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from longtail._labels import LabelSets, find_sets, stack_sets
+from longtail._labels import LabelSets, find_sets
 from longtail.distributed.results import (
     Contents,
     read_flat_labels,
@@ -16,7 +16,7 @@ from longtail.distributed.results import (
     read_result,
 )
 from longtail.distributed.tasks import Run
-from longtail.sparse import CountMatrix, Integers, index_dtype, offsets_from_lengths
+from longtail.sparse import CountMatrix, Integers, index_dtype, offsets_from_lengths, stack_rows
 from longtail.statistics.classes import ClassStatistics
 
 STATISTICS = "statistics"
@@ -102,15 +102,4 @@ def gather_documents(blocks: Sequence[Block], ids: Integers) -> tuple[CountMatri
             labels.append(block.load_labels().gather(rows))
     inverse = np.empty_like(order)
     inverse[order] = np.arange(len(order))
-    return stack_counts(counts).gather(inverse), stack_sets(labels).gather(inverse)
-
-
-def stack_counts(parts: Sequence[CountMatrix]) -> CountMatrix:
-    """Put documents under each other."""
-    lengths = np.concatenate([np.diff(rows.indptr) for rows in parts])
-    return CountMatrix(
-        offsets_from_lengths(lengths),
-        np.concatenate([rows.indices for rows in parts]),
-        np.concatenate([rows.data for rows in parts]),
-        parts[0].n_terms,
-    )
+    return stack_rows(counts).gather(inverse), stack_rows(labels).gather(inverse)

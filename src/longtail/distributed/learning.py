@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from longtail._labels import stack_sets
 from longtail.distributed.class_texts import read_names
 from longtail.distributed.documents import (
     STATISTICS,
@@ -19,8 +18,8 @@ from longtail.distributed.documents import (
 from longtail.distributed.results import Contents, read_part, read_result
 from longtail.distributed.scoring import read_index, read_pruning, read_scored, read_shared
 from longtail.distributed.tasks import Run
-from longtail.scoring.linear import ClassResiduals, join_classes
-from longtail.sparse import Integers
+from longtail.scoring.linear import ClassResiduals
+from longtail.sparse import Integers, stack_rows
 from longtail.training.config import FitConfig, candidate_factor
 from longtail.training.held_out import (
     HeldOutTest,
@@ -37,7 +36,7 @@ from longtail.training.shared_weights import SampledLabels, fit_shared_weights
 
 def draw(run: Run, blocks: list[Block], classes: str, config: FitConfig) -> Contents:
     """Draw the documents to hold out, and the pairs that the shared weights are learned on."""
-    labels = stack_sets([block.load_labels() for block in blocks])
+    labels = stack_rows([block.load_labels() for block in blocks])
     named = read_result(classes).arrays.get("named")
     held_out, sample = draw_documents(labels, config, named)
     factor = candidate_factor(labels.has_several, len(labels.class_ids), labels.n_documents)
@@ -114,7 +113,7 @@ def calibrate(
 
 def read_rows(paths: list[str], name: str) -> ClassResiduals:
     """Put the residuals, or the separators, of class shards together, as they were learned."""
-    return join_classes([read_part(ClassResiduals, read_result(path), name) for path in paths])
+    return stack_rows([read_part(ClassResiduals, read_result(path), name) for path in paths])
 
 
 def mix_rows(paths: list[str], mixture: Mixture, class_sizes: Integers) -> ClassResiduals:
@@ -131,7 +130,7 @@ def mix_rows(paths: list[str], mixture: Mixture, class_sizes: Integers) -> Class
             apart = read_part(ClassResiduals, read_result(path), "separators")
         mixed.append(mixture.scale(rows, apart, class_sizes[first:last]))
         first = last
-    return join_classes(mixed)
+    return stack_rows(mixed)
 
 
 def _read_test(

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from longtail._labels import stack_sets
 from longtail.distributed.documents import Block, gather_documents, read_statistics
 from longtail.distributed.memory import Plan
 from longtail.distributed.results import Contents, read_flat_labels, read_part, read_result
@@ -20,6 +19,7 @@ from longtail.paper.double_sampling import (
 )
 from longtail.paper.pairwise import PairwiseScorer, adversary_differences, fit_pairwise_scorer
 from longtail.paper.sampling import PairSample
+from longtail.sparse import stack_rows
 
 
 def fit_double_sampling_blocks(
@@ -58,7 +58,7 @@ def learn_pairwise_scorer(
 ) -> Contents:
     """Draw documents and adversaries, and learn the ten weights on the documents drawn."""
     sums = read_statistics(statistics)
-    class_ids = stack_sets([block.load_labels() for block in blocks]).class_ids
+    class_ids = stack_rows([block.load_labels() for block in blocks]).class_ids
     sample = draw_sample(class_ids, sums.n_classes, replace(config, n_jobs=run.n_jobs))
     counts, _ = gather_documents(blocks, sample.documents)
     gathered = PairSample(np.arange(len(sample)), sample.classes)

@@ -253,7 +253,10 @@ def _call(
     """Yield what a function returns."""
     returned = function()
     if not isinstance(returned, tuple | list) or len(returned) != 2:
-        raise ValueError(f"it must return (X, y); got {type(returned).__name__}.")
+        got = f"{type(returned).__name__}"
+        if isinstance(returned, tuple | list):
+            got = f"{len(returned)} items. Sample weights are for fit in memory"
+        raise ValueError(f"it must return (X, y); got {got}.")
     content = returned[0]
     labels = read_label_sets(returned[1], multilabel) if labelled else np.zeros(0)
     is_nested = isinstance(content, list | tuple) and any(map(np.ndim, content[:1]))

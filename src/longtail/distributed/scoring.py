@@ -13,13 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from longtail._labels import stack_sets
 from longtail._parallel import release_memory
 from longtail.distributed.documents import (
     Block,
     gather_documents,
     read_statistics,
-    stack_counts,
 )
 from longtail.distributed.results import Contents, read_part, read_result
 from longtail.distributed.tasks import Run
@@ -32,7 +30,7 @@ from longtail.scoring.weighting import (
     weight_documents,
     weight_for_residuals,
 )
-from longtail.sparse import CountMatrix, gather_rows, offsets_from_lengths
+from longtail.sparse import CountMatrix, gather_rows, offsets_from_lengths, stack_rows
 from longtail.statistics.corpus import Corpus
 from longtail.training.config import FitConfig
 from longtail.training.negatives import MinedPairs
@@ -66,7 +64,7 @@ def index_shard(
 ) -> Contents:
     """Build the inverted index of a range of classes."""
     scored = read_scored(statistics, shared, scorer)
-    sliced = scored.scorer.slice_classes(*bounds)
+    sliced = scored.scorer.slice(slice(*bounds))
     index = build_index(sliced, scored.profile.statistics.n_terms, run.n_jobs)
     return Contents({"bounds": list(bounds)}).add("index", index)
 
@@ -156,7 +154,7 @@ def solve_shard(
             rows, corpus.idf, learned.term_weights, config.several, run.n_jobs
         )
 
-    documents = weigh(stack_counts(counts))
+    documents = weigh(stack_rows(counts))
     counts.clear()
     release_memory()
     mask = np.zeros(shards[-1], np.bool_)
@@ -164,7 +162,7 @@ def solve_shard(
     given = (
         documents,
         MinedPairs(
-            stack_sets([found.labels for found in pairs]),
+            stack_rows([found.labels for found in pairs]),
             pairs[0].n_negatives,
             np.concatenate([found.classes for found in pairs]),
         ),
@@ -172,7 +170,7 @@ def solve_shard(
         shards[-1],
     )
     residuals = solve_residuals(*given, config.residual_cost * config.C, mask, n_jobs=run.n_jobs)
-    contents = Contents().add("residuals", residuals.slice_classes(first, last))
+    contents = Contents().add("residuals", residuals.slice(slice(first, last)))
     if not separators:
         return contents
     held_out = None if without is None else read_result(without).arrays["held_out"]
@@ -189,7 +187,7 @@ def solve_shard(
         class_mask=mask,
         n_jobs=run.n_jobs,
     )
-    return contents.add("separators", found_separators.slice_classes(first, last))
+    return contents.add("separators", found_separators.slice(slice(first, last)))
 
 
 def read_index(paths: list[str]) -> AnyIndex:

@@ -164,25 +164,6 @@ def count_as_added(
     return X, added.remove(entries)
 
 
-def count_by_class_terms(
-    X: csr_array[Any], class_ids: Integers, n_fitted: int, statistics: Any
-) -> csr_array[Any]:
-    """Guess how documents were counted, for a model saved without a register.
-
-    A document whose class has all of its late terms is taken for one added later. A document of
-    the fit whose late terms a later document brought into its class is mistaken for one.
-    """
-    owners = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
-    missing = np.zeros(X.shape[0], np.bool_)
-    late = X.indices >= n_fitted
-    for document in np.unique(owners[late]):
-        row = slice(X.indptr[document], X.indptr[document + 1])
-        entries = slice(*statistics.indptr[class_ids[document] : class_ids[document] + 2])
-        terms = X.indices[row][late[row]]
-        missing[document] = not np.isin(terms, statistics.indices[entries]).all()
-    return drop_late(X, n_fitted, missing)
-
-
 def has_late(X: csr_array[Any], n_fitted: int) -> NDArray[np.bool_]:
     """Return whether each document has a term that entered after the fit."""
     late = np.zeros(X.shape[0], np.bool_)

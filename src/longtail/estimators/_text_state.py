@@ -32,11 +32,7 @@ from longtail._validation import (
     look_up,
     weigh_rows,
 )
-from longtail.estimators._added_documents import (
-    AddedDocuments,
-    count_as_added,
-    count_by_class_terms,
-)
+from longtail.estimators._added_documents import AddedDocuments, count_as_added
 from longtail.sparse import Floats
 from longtail.text import TextVectorizer, Vocabulary, extend_vocabulary
 from longtail.training.name_rows import count_names
@@ -54,8 +50,8 @@ class TextState:
         Fitted on the counts.
     n_fitted : int
         Number of terms of the fit.
-    added : AddedDocuments or None
-        How documents were counted; a file of an earlier version may not have it.
+    added : AddedDocuments
+        How documents were counted.
     columns : TableFormat or None
         What was said about the tables that documents come from.
     class_texts : dict of label to str
@@ -65,7 +61,7 @@ class TextState:
     vocabulary: Vocabulary
     classifier: Any
     n_fitted: int
-    added: AddedDocuments | None
+    added: AddedDocuments
     columns: TableFormat | None = None
     class_texts: dict[Any, str] = field(default_factory=dict)
 
@@ -222,16 +218,14 @@ def add_counts(
         classifier._change_documents(X, y, 1, weights)
     else:
         classifier.partial_fit(X, y, classes, weights)
-    added = state.added
-    if added is not None:
-        before, after = state.classifier.classes_, classifier.classes_
-        labels = align_labels(np.unique(y), before)
-        new = labels[look_up(before, labels) < 0]
-        if len(after) == len(before) + len(new):
-            added = added.follow_new(before, new)
-        else:  # `classes` named others
-            added = added.follow(before, after)
-        added = added.add(X, np.searchsorted(after, y), state.n_fitted)
+    before, after = state.classifier.classes_, classifier.classes_
+    labels = align_labels(np.unique(y), before)
+    new = labels[look_up(before, labels) < 0]
+    if len(after) == len(before) + len(new):
+        added = state.added.follow_new(before, new)
+    else:  # `classes` named others
+        added = state.added.follow(before, after)
+    added = added.add(X, np.searchsorted(after, y), state.n_fitted)
     return replace(state, vocabulary=vocabulary, classifier=classifier, added=added)
 
 
@@ -249,8 +243,7 @@ def forget_documents(
     classifier = copy.copy(state.classifier)
     pairs = np.arange(0 if weights is None else len(weights))
     classifier.forget(X, labels, weigh_rows(pairs, pairs, weights)[2])
-    if added is not None:
-        added = added.follow(state.classifier.classes_, classifier.classes_)
+    added = added.follow(state.classifier.classes_, classifier.classes_)
     return replace(state, classifier=classifier, added=added)
 
 
@@ -270,10 +263,8 @@ def edit_classifier(
     """
     classifier = copy.copy(state.classifier)
     edit(classifier)
-    added = state.added
-    if added is not None:
-        added = added.follow(state.classifier.classes_, classifier.classes_, renamed)
     before, after = state.classifier.classes_, classifier.classes_
+    added = state.added.follow(before, after, renamed)
     texts = _follow_texts(state.class_texts, before, after, renamed)
     return replace(state, classifier=classifier, added=added, class_texts=texts)
 
@@ -284,7 +275,7 @@ def count_again(
     y: Labels,
     n_jobs: int | None,
     weights: Floats | None = None,
-) -> tuple[csr_array[Any], NDArray[Any], AddedDocuments | None]:
+) -> tuple[csr_array[Any], NDArray[Any], AddedDocuments]:
     """Return the counts of each (document, label) pair as they were when it was added.
 
     With the label of each pair, and the register without them; a pair of weight 2 is there twice.
@@ -298,11 +289,8 @@ def count_again(
     check_same_kind(labels, classes)
     check_known(labels, classes)
     class_ids = np.searchsorted(classes, labels)
-    if state.added is not None:
-        X, added = count_as_added(X, class_ids, state.n_fitted, state.added)
-        return X, labels, added
-    statistics = state.classifier.statistics_
-    return count_by_class_terms(X, class_ids, state.n_fitted, statistics), labels, None
+    X, added = count_as_added(X, class_ids, state.n_fitted, state.added)
+    return X, labels, added
 
 
 def count_for_refining(

@@ -279,7 +279,7 @@ class TextClassifier(TextPrediction):
     @classmethod
     def _from_saved(cls, saved: SavedModel, classifier: CountClassifier) -> Self:
         """Build the estimator around a classifier of counts that was read from the same file."""
-        text, added = saved.parts["text"], saved.parts.get("added")
+        text = saved.parts["text"]
         vectorizer = TextVectorizer(**saved.parameters[TextVectorizer.__name__])
         estimator = cls(
             None if text["is_default"] else clone(classifier),
@@ -288,11 +288,6 @@ class TextClassifier(TextPrediction):
         )
         vocabulary = Vocabulary(**saved.parts["vocabulary"], options=tokenizer_options(vectorizer))
         _ = vocabulary.tables  # refuses a term that is there twice
-        if added is not None:
-            documents: AddedDocuments | None = AddedDocuments(**added)
-        else:  # a file of an earlier version
-            is_grown = text["n_fitted"] < vocabulary.n_terms
-            documents = None if is_grown else AddedDocuments.empty()
         columns = saved.parts.get("columns")
         if columns is not None:
             names = {name: columns.get(name, ()) for name in ("text", "label")}
@@ -300,8 +295,9 @@ class TextClassifier(TextPrediction):
             columns = TableFormat(**{**columns, **names})
         labels, texts = classifier.classes_.tolist(), saved.class_texts or []
         named = {label: name for label, name in zip(labels, texts, strict=False) if name}
+        added = AddedDocuments(**saved.parts["added"])
         estimator._state = TextState(
-            vocabulary, classifier, text["n_fitted"], documents, columns, named
+            vocabulary, classifier, text["n_fitted"], added, columns, named
         )
         return estimator
 

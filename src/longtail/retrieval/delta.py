@@ -1,7 +1,7 @@
-"""Main segment and delta segment: one search over the indexed classes and those taught since.
+"""The delta segment: classes that changed since the index of a model was built.
 
 Rebuilding the index for one document costs a second and a half at 29,000 classes, so the classes
-that change are kept in a delta segment, scored one by one, and are tombstones in the main one. What
+that change are kept in a delta segment and are tombstones in the main one. What
 is found is the same, bit for bit: a class has the same sums, the same weights and the same exact
 score in either segment.
 """
@@ -15,16 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from longtail._caching import cached_property
-from longtail._kernels.types import PairScores
-from longtail.retrieval.index import InvertedIndex
-from longtail.retrieval.search import make_queries, rerank, search_batches
-from longtail.scoring.linear import (
-    ClassResiduals,
-    LinearScorer,
-    add_scorers,
-    score_pairs_with_residuals,
-)
-from longtail.scoring.weighting import WeightedDocuments
+from longtail.retrieval.index import build_index
+from longtail.retrieval.search import Segment
+from longtail.scoring.linear import ClassResiduals, LinearScorer, add_scorers
 from longtail.sparse import Floats, Integers, append_constant
 from longtail.statistics.classes import ClassStatistics
 from longtail.statistics.corpus import Corpus
@@ -93,6 +86,13 @@ class DeltaSegment:
             return self.residuals
         return self.residuals.raise_biases(self.late_bonus)
 
+    @cached_property
+    def segment(self) -> Segment:
+        """These classes as they are searched."""
+        scorer, n_terms = self.ranking_scorer, self.statistics.n_terms
+        index = build_index(scorer, n_terms, n_of_all=len(self.tombstones))
+        return Segment(scorer, self.ranking_residuals.as_scorer, index, self.delta_ids)
+
     def grow_terms(self, n_terms: int) -> DeltaSegment:
         """Add terms that no document has."""
         shares = self.collection_model
@@ -115,90 +115,3 @@ class DeltaSegment:
         rows = np.full(len(self.all_classes), -1)
         rows[self.delta_ids] = np.arange(len(self.classes))
         return rows
-
-
-def search_segments(
-    documents: WeightedDocuments,
-    pruned: WeightedDocuments,
-    main: tuple[LinearScorer, ClassResiduals, InvertedIndex],
-    delta: DeltaSegment | None,
-    n_candidates: int,
-    k: int,
-    n_jobs: int | None = None,
-) -> tuple[NDArray[Any], Floats]:
-    """Return the best of each document's candidates over both segments, best first; exact.
-
-    Parameters
-    ----------
-    documents : WeightedDocuments
-        All documents.
-    pruned : WeightedDocuments
-        The same rows, with weights of 0 for the terms that do not search.
-    main : tuple of LinearScorer, ClassResiduals and InvertedIndex
-        The indexed classes; the index has the tombstones of `delta`.
-    delta : DeltaSegment or None
-        The classes that changed since.
-    n_candidates : int
-        q, the classes of highest score by the pruned query.
-    k : int
-        How many of these, by score and residual; at most `n_candidates`.
-    n_jobs : int or None
-        Number of threads.
-
-    Returns
-    -------
-    classes : ndarray of shape (n_documents, k)
-        Class ids; ties go to the lower one.
-    scores : ndarray of shape (n_documents, k), float64
-        Score by all terms plus residual.
-    """
-    scorer, residuals, index = main
-    n_indexed = min(n_candidates, len(index.biases) - len(index.tombstones))
-    n_documents = documents.rows.n_documents
-
-    def rank(ids: Integers, shortlist: NDArray[Any]) -> tuple[NDArray[Any], Floats]:
-        scores = score_pairs_with_residuals(
-            documents, pruned, ids, shortlist, scorer, residuals.as_scorer, n_jobs
-        )
-        if delta is not None:
-            shortlist, scores = _add_delta(shortlist, scores, delta, documents, pruned, ids, n_jobs)
-        return rerank(shortlist, scores, n_candidates, k, n_jobs)
-
-    return search_batches(
-        pruned,
-        index,
-        make_queries(np.arange(n_documents)),
-        n_indexed,
-        rank,
-        n_jobs,
-        n_unindexed=0 if delta is None else len(delta.classes),
-    )
-
-
-def _add_delta(
-    shortlist: NDArray[Any],
-    scores: PairScores,
-    delta: DeltaSegment,
-    documents: WeightedDocuments,
-    pruned: WeightedDocuments,
-    document_ids: Integers,
-    n_jobs: int | None,
-) -> tuple[NDArray[Any], PairScores]:
-    """Add every delta class to the shortlists, as class ids of the model in ascending order."""
-    rows = np.tile(np.arange(len(delta.classes)), (len(document_ids), 1))
-    delta_scores = score_pairs_with_residuals(
-        documents,
-        pruned,
-        document_ids,
-        rows,
-        delta.ranking_scorer,
-        delta.ranking_residuals.as_scorer,
-        n_jobs,
-    )
-    classes = np.hstack([np.append(delta.main_ids, -1)[shortlist], delta.delta_ids[rows]])
-    order = np.argsort(classes, axis=1, kind="stable")
-    merged = (np.hstack(pair) for pair in zip(scores, delta_scores, strict=True))
-    return (
-        np.take_along_axis(classes, order, axis=1),
-        PairScores(*(np.take_along_axis(array, order, axis=1) for array in merged)),
-    )

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from longtail._caching import cached_property
 from longtail._kernels import quantization as kernels
-from longtail._kernels.sizes import BYTE_LEVELS, WORD_LEVELS
 from longtail._kernels.types import Block, Index, Postings, Quantization
 from longtail._parallel import parallel_for
 from longtail.scoring.linear import LinearScorer
@@ -22,10 +21,7 @@ from longtail.sparse import (
     Floats,
     Integers,
     append_constant,
-    check_csr,
-    count_terms,
     index_dtype,
-    offsets_from_lengths,
 )
 
 # A term that more than this share of the classes has becomes a row of bytes. At one in sixteen a
@@ -36,6 +32,7 @@ DENSE_SHARE = 1 / 16
 # blocks: .41, .32, .25, .22, .24, .35.
 MOST_BLOCKS = 8
 TERMS_PER_BLOCK = 32  # of a class in the mean, below which finding them costs what the cache saves
+ENTRIES_PER_BLOCK = 1 << 19  # 2 MB of postings, which a cache holds
 
 
 @dataclass(frozen=True)
@@ -107,29 +104,6 @@ class InvertedIndex:
             scales=append_constant(self.scales, n_new),
         )
 
-    def validate(self, n_terms: int) -> None:
-        """Check that every position the search will follow exists; a file may have broken it."""
-        n_classes = len(self.biases)
-        check_csr(self.indptr, self.classes, self.quantized, n_terms, n_classes)
-        per_term = (self.dense_row_ids, self.zero_points, self.scales)
-        sound = (
-            all(len(array) == n_terms for array in per_term)
-            and len(self.length_weights) == n_classes
-            and self.dense_rows.ndim == 2
-            and self.dense_rows.shape[1] == n_classes
-            and (
-                not n_terms
-                or -1 <= self.dense_row_ids.min() <= self.dense_row_ids.max() < len(self.dense_rows)
-            )
-            and not np.any(self.dense_rows > BYTE_LEVELS)
-            and (
-                not len(self.tombstones)
-                or 0 <= self.tombstones.min() <= self.tombstones.max() < n_classes
-            )
-        )
-        if not sound:
-            raise ValueError("an index does not fit its classes and terms.")
-
 
 @dataclass(frozen=True, eq=False)
 class IndexShards:
@@ -151,35 +125,35 @@ class IndexShards:
 AnyIndex = InvertedIndex | IndexShards
 
 
-def build_index(scorer: LinearScorer, n_terms: int, n_jobs: int | None = None) -> InvertedIndex:
-    """Turn a linear scorer into an inverted index."""
+def build_index(
+    scorer: LinearScorer, n_terms: int, n_jobs: int | None = None, *, n_of_all: int | None = None
+) -> InvertedIndex:
+    """Turn a linear scorer into an inverted index.
+
+    Where the classes are some of `n_of_all` that are searched as well, ids have the type of those:
+    the search is compiled for each type by itself.
+    """
     n_classes = len(scorer.biases)
-    frequencies = count_terms(scorer.indices, n_terms)
-    is_dense = frequencies > DENSE_SHARE * n_classes
-    indptr = offsets_from_lengths(np.where(is_dense, 0, frequencies))
-    work = offsets_from_lengths(frequencies)
-    lowest, highest = np.zeros(n_terms, np.float32), np.zeros(n_terms, np.float32)
-    np.minimum.at(lowest, scorer.indices, scorer.weights)
-    np.maximum.at(highest, scorer.indices, scorer.weights)
-    n_levels = np.where(is_dense, BYTE_LEVELS, WORD_LEVELS)
+    indptr, work = np.zeros(n_terms + 1, np.int64), np.zeros(n_terms + 1, np.int64)
     quantization = Quantization(
-        np.where(is_dense, np.cumsum(is_dense) - 1, -1).astype(np.int32),
-        lowest,
-        ((highest.astype(np.float64) - lowest) / n_levels).astype(np.float32),
+        np.zeros(n_terms, np.int32), np.zeros(n_terms, np.float32), np.zeros(n_terms, np.float32)
     )
+    max_postings = int(DENSE_SHARE * n_classes)
+    n_rows = kernels.plan_index(scorer.arrays, max_postings, indptr, work, quantization)
     postings = Postings(
         indptr.copy(),
-        np.empty(indptr[-1], _posting_dtype(n_classes)),
+        np.empty(indptr[-1], _posting_dtype(n_of_all or n_classes)),
         np.empty(indptr[-1], np.uint16),
-        np.zeros((int(np.count_nonzero(is_dense)), n_classes), np.uint8),
+        np.zeros((n_rows, n_classes), np.uint8),
     )
+    per_block = max(TERMS_PER_BLOCK * n_classes, ENTRIES_PER_BLOCK)
     parallel_for(
         lambda first, last: kernels.fill_index(
             scorer.arrays, quantization, Block(first, last), postings
         ),
         work,
         n_jobs,
-        min(MOST_BLOCKS, max(1, len(scorer.indices) // (TERMS_PER_BLOCK * max(n_classes, 1)))),
+        min(MOST_BLOCKS, max(1, len(scorer.indices) // per_block)),
     )
     return InvertedIndex(
         indptr=indptr,

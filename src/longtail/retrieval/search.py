@@ -3,17 +3,22 @@
 In: a linear scorer (for the paper: the cosine with each class's centroid) and its inverted index.
 Out: the candidates of each document (Algorithm 2 of the paper). No array of documents x classes is
 ever built: one row of accumulators serves each block of documents.
+
+A model that was edited is searched in two segments: the classes as they were indexed, and those
+that changed since, with an index of their own. A class has the same score in either.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from longtail._caching import cached_property
 from longtail._kernels import ranking
 from longtail._kernels import search as kernels
 from longtail._kernels.types import (
@@ -29,7 +34,7 @@ from longtail._labels import LabelSets
 from longtail._parallel import parallel_for, uniform_work
 from longtail.retrieval.index import AnyIndex, IndexShards, InvertedIndex
 from longtail.retrieval.pruning import QueryPruning
-from longtail.scoring.linear import LinearScorer, score_pairs
+from longtail.scoring.linear import LinearScorer, score_pairs, score_pairs_with_residuals
 from longtail.scoring.weighting import WeightedDocuments
 from longtail.sparse import Floats, Integers, gather_rows, index_dtype
 
@@ -37,8 +42,40 @@ BATCH_DOCUMENTS = 32_768  # enough for a class to have many of them when the sho
 
 BATCH_ENTRIES = 1 << 21  # of the shortlists of a batch: 16 MB of scores
 
-# Given document ids and the shortlist of each, returns the best of them with their scores.
-Rank = Callable[[Integers, NDArray[Any]], tuple[NDArray[Any], Floats]]
+# Given document ids and their shortlists of each index, returns the best with their scores.
+Rank = Callable[[Integers, Sequence[NDArray[Any]]], tuple[NDArray[Any], Floats]]
+
+
+@dataclass(frozen=True, eq=False)
+class Segment:
+    """Classes that have a scorer of their own.
+
+    Attributes
+    ----------
+    scorer, residuals : LinearScorer
+        Of these classes; the length weights of the residuals are 0.
+    index : InvertedIndex
+        Of the scorer; its tombstones are in another segment, or gone.
+    class_ids : ndarray of shape (n_segment,), or None
+        Id of each class among the classes of all segments; None where there is one segment.
+    """
+
+    scorer: LinearScorer
+    residuals: LinearScorer
+    index: InvertedIndex
+    class_ids: Integers | None = None
+
+    @cached_property
+    def _ids_and_none(self) -> NDArray[Any] | None:
+        """The class ids, and -1 behind them, where -1 finds it; of the type of shortlists."""
+        if self.class_ids is None:
+            return None
+        return np.append(self.class_ids, -1).astype(index_dtype(len(self.class_ids)))
+
+    def to_class_ids(self, rows: NDArray[Any]) -> NDArray[Any]:
+        """Return the ids among all classes of rows of this segment; -1 stays -1."""
+        ids = self._ids_and_none
+        return rows if ids is None else ids[rows]
 
 
 def search(
@@ -89,12 +126,13 @@ def search(
     if isinstance(index, IndexShards):
         return _search_shards(pruned, scorer, index, n_candidates, document_ids, labels, n_jobs)
 
-    def rank(document_ids: Integers, shortlist: NDArray[Any]) -> tuple[NDArray[Any], Floats]:
-        scores = score_pairs(pruned, shortlist, scorer, n_jobs, document_ids=document_ids)
+    def rank(ids: Integers, shortlists: Sequence[NDArray[Any]]) -> tuple[NDArray[Any], Floats]:
+        [shortlist] = shortlists
+        scores = score_pairs(pruned, shortlist, scorer, n_jobs, document_ids=ids)
         return rank_topk(shortlist, scores, n_candidates, n_jobs)
 
     queries = make_queries(document_ids, labels)
-    return search_batches(pruned, index, queries, n_candidates, rank, n_jobs)
+    return search_batches(pruned, [index], queries, n_candidates, rank, n_jobs)
 
 
 def _search_shards(
@@ -115,7 +153,7 @@ def _search_shards(
     for shard, (first, last) in enumerate(pairwise(index.bounds)):
         classes, values = search(
             documents,
-            scorer.slice_classes(first, last),
+            scorer.slice(slice(first, last)),
             index.open(shard),
             n_candidates,
             document_ids=document_ids,
@@ -128,47 +166,96 @@ def _search_shards(
     return rank_topk(stacked, np.hstack(scores), n_candidates, n_jobs)
 
 
+def search_segments(
+    documents: WeightedDocuments,
+    pruned: WeightedDocuments,
+    segments: Sequence[Segment],
+    n_candidates: int,
+    k: int,
+    n_jobs: int | None = None,
+) -> tuple[NDArray[Any], Floats]:
+    """Return the best of each document's candidates over all segments, best first; exact.
+
+    Parameters
+    ----------
+    documents : WeightedDocuments
+        All documents.
+    pruned : WeightedDocuments
+        The same rows, with weights of 0 for the terms that do not search.
+    segments : sequence of Segment
+        All classes.
+    n_candidates : int
+        q, the classes of highest score by the pruned query.
+    k : int
+        How many of these, by score and residual; at most `n_candidates`.
+    n_jobs : int or None
+        Number of threads.
+
+    Returns
+    -------
+    classes : ndarray of shape (n_documents, k)
+        Class ids; ties go to the lower one.
+    scores : ndarray of shape (n_documents, k), float64
+        Score by all terms plus residual.
+    """
+
+    def rank(ids: Integers, shortlists: Sequence[NDArray[Any]]) -> tuple[NDArray[Any], Floats]:
+        found = []
+        for segment, rows in zip(segments, shortlists, strict=True):
+            scores = score_pairs_with_residuals(
+                documents, pruned, ids, rows, segment.scorer, segment.residuals, n_jobs
+            )
+            found.append((segment.to_class_ids(rows), *scores))
+        classes, *both = (
+            arrays[0] if len(arrays) == 1 else np.concatenate(arrays, axis=1)
+            for arrays in zip(*found, strict=True)
+        )
+        return rerank(classes, PairScores(*both), n_candidates, k, n_jobs)
+
+    queries = make_queries(np.arange(documents.rows.n_documents))
+    indexes = [segment.index for segment in segments]
+    return search_batches(pruned, indexes, queries, n_candidates, rank, n_jobs)
+
+
 def search_batches(
     documents: WeightedDocuments,
-    index: InvertedIndex,
+    indexes: Sequence[InvertedIndex],
     queries: SearchQueries,
     wanted: int,
     rank: Rank,
     n_jobs: int | None,
-    n_unindexed: int = 0,
-    capacity: int | None = None,
+    growth: int = 1,
 ) -> tuple[NDArray[Any], Floats]:
-    """List what may be among the `wanted` highest, and let `rank` decide.
+    """List what may be among the `wanted` highest of each index, and let `rank` decide.
 
     Where ties and near ties are more than the capacity of a shortlist, search again with a larger
-    one. `rank` adds `n_unindexed` classes to each shortlist; batches become smaller by that.
+    one: `growth` times the usual.
     """
     # A second search is for few documents: a quarter of the scratch is enough for it.
-    n_entries = BATCH_ENTRIES if capacity is None else BATCH_ENTRIES // 4
-    capacity = capacity or shortlist_capacity(wanted)
-    batch_size = max(1, min(BATCH_DOCUMENTS, n_entries // (capacity + n_unindexed)))
+    n_entries = BATCH_ENTRIES if growth == 1 else BATCH_ENTRIES // 4
+    capacities = [min(growth * (2 * wanted + 12), len(index.biases)) for index in indexes]
+    batch_size = max(1, min(BATCH_DOCUMENTS, n_entries // sum(capacities)))
     found = []
     for start in range(0, len(queries.document_ids), batch_size):
         batch = _slice_queries(queries, start, start + batch_size)
-        shortlist = _shortlist(documents, index, batch, wanted, capacity, n_jobs)
-        if shortlist.sizes.max() <= capacity:
-            found.append(rank(batch.document_ids, shortlist.classes))
+        shortlists = [
+            _shortlist(documents, index, batch, wanted, capacity, n_jobs)
+            for index, capacity in zip(indexes, capacities, strict=True)
+        ]
+        rows = [shortlist.classes for shortlist in shortlists]
+        sizes = [shortlist.sizes for shortlist in shortlists]
+        if all(n.max() <= c for n, c in zip(sizes, capacities, strict=True)):
+            found.append(rank(batch.document_ids, rows))
             continue
-        fits = shortlist.sizes <= capacity
-        fitting = rank(batch.document_ids[fits], shortlist.classes[fits])
+        fits = np.all([n <= c for n, c in zip(sizes, capacities, strict=True)], axis=0)
+        fitting = rank(batch.document_ids[fits], [classes[fits] for classes in rows])
         rest = _gather_queries(batch, np.flatnonzero(~fits))
-        larger = min(8 * capacity, len(index.biases))
-        others = search_batches(documents, index, rest, wanted, rank, n_jobs, n_unindexed, larger)
+        others = search_batches(documents, indexes, rest, wanted, rank, n_jobs, 8 * growth)
         found.append((_merge(fits, fitting[0], others[0]), _merge(fits, fitting[1], others[1])))
     if len(found) == 1:
         return found[0]
     classes, scores = zip(*found, strict=True)
     return np.concatenate(classes), np.concatenate(scores)
-
-
-def shortlist_capacity(wanted: int) -> int:
-    """Return how many classes a first shortlist holds: enough but for many ties."""
-    return 2 * wanted + 12
 
 
 def make_queries(document_ids: Integers, labels: LabelSets | None = None) -> SearchQueries:
@@ -286,7 +373,7 @@ def rerank(
             classes,
             scores,
             Block(first, last),
-            RankScratch(np.empty(n_candidates, np.int32), np.empty(n_candidates)),
+            RankScratch(np.empty(n_candidates, np.int64), np.empty(n_candidates)),
             top,
         ),
         uniform_work(len(classes)),

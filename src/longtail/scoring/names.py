@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from longtail._elementary import log
 from longtail._kernels.features import SMALLEST_SIZE
 from longtail.scoring.linear import LinearScorer, add_scorers
-from longtail.sparse import CountMatrix, Floats, Integers, gather_rows, offsets_from_lengths
+from longtail.sparse import CountMatrix, Floats, Integers, RowTable
 from longtail.statistics.corpus import Corpus
 
 # Before anything is learned; but for the bonus, about what they are on tib-subjects. A query is
@@ -36,7 +36,7 @@ SMALLEST_SQUARE = 1e-12  # of a row whose terms no document has
 
 
 @dataclass(frozen=True, eq=False)
-class ClassNames:
+class ClassNames(RowTable):
     """The terms of the names of classes, in CSR form.
 
     Attributes
@@ -50,6 +50,9 @@ class ClassNames:
     named : ndarray of shape (n_classes,), bool
         Which classes have a text; such a class exists without any document.
     """
+
+    ENTRIES = ("indices", "weights")
+    ROWS = ("named",)
 
     indptr: Integers
     indices: NDArray[Any]
@@ -81,25 +84,9 @@ class ClassNames:
         indices = rows.indices.astype(np.int32, copy=False)
         return cls(rows.indptr, indices, weights.astype(np.float32), named)
 
-    def gather_classes(self, sources: Integers) -> ClassNames:
-        """Return a class for each source: that class's name, or none where it is -1."""
-        indptr, entries = gather_rows(self.indptr, sources)
-        named = np.append(self.named, False)[sources]
-        return ClassNames(indptr, self.indices[entries], self.weights[entries], named)
-
     def select_classes(self, keep: NDArray[np.bool_]) -> ClassNames:
         """Return the same classes; those that are not kept lose their names."""
-        return self.gather_classes(np.where(keep, np.arange(len(keep)), -1))
-
-    def append(self, others: ClassNames) -> ClassNames:
-        """Return these classes, then others."""
-        lengths = np.concatenate([np.diff(self.indptr), np.diff(others.indptr)])
-        return ClassNames(
-            offsets_from_lengths(lengths),
-            np.concatenate([self.indices, others.indices]),
-            np.concatenate([self.weights, others.weights]),
-            np.concatenate([self.named, others.named]),
-        )
+        return self.gather(np.where(keep, np.arange(len(keep)), -1))
 
     @property
     def matches(self) -> LinearScorer:

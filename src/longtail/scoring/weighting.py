@@ -12,7 +12,7 @@ from longtail._caching import cached_property
 from longtail._kernels import weighting as kernels
 from longtail._kernels.types import Block, ClassProfile, Documents, Vectors
 from longtail._parallel import parallel_for
-from longtail.sparse import CountMatrix, Floats, Integers
+from longtail.sparse import CountMatrix, Floats, Integers, gather_rows
 from longtail.statistics.classes import CENTROID_BITS, ClassStatistics
 from longtail.statistics.corpus import Corpus
 
@@ -62,18 +62,24 @@ class WeightedDocuments:
 
     def gather(self, documents: Integers) -> WeightedDocuments:
         """Return the given documents, in their order."""
-        entries = self.rows.entries(documents)
+        indptr, entries = gather_rows(self.rows.indptr, documents)
+        rows = self.rows
         return WeightedDocuments(
-            self.rows.gather(documents, entries),
+            CountMatrix(indptr, rows.indices[entries], rows.data[entries], rows.n_terms),
             self.weights[entries],
             self.totals[documents],
             None if self.plain_weights is None else self.plain_weights[entries],
         )
 
-    def slice_documents(self, documents: slice) -> WeightedDocuments:
+    def slice(self, documents: slice) -> WeightedDocuments:
         """Return documents that follow each other, without copying them."""
-        return replace(
-            self, rows=self.rows.slice_documents(documents), totals=self.totals[documents]
+        first, last, _ = documents.indices(self.rows.n_documents)
+        entries = slice(self.rows.indptr[first], self.rows.indptr[last])
+        return WeightedDocuments(
+            self.rows.slice(documents),
+            self.weights[entries],
+            self.totals[documents],
+            None if self.plain_weights is None else self.plain_weights[entries],
         )
 
 

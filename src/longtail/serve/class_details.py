@@ -84,7 +84,7 @@ def describe(snapshot: Snapshot, label: Any, row: int) -> dict[str, Any]:
         "id": encode_id(label),
         "label": label,
         "text": snapshot.texts.get(label),
-        "size": int(snapshot.class_sizes[row]),
+        "size": snapshot.count_documents(row),
         "terms": [
             {"term": term, "weight": weight}
             for term, weight in zip(spelled, weights.tolist(), strict=True)

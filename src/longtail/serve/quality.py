@@ -87,7 +87,7 @@ def _describe_health(snapshot: Snapshot) -> dict[str, Any] | None:
     if health is None:
         return None
     names = ("n_documents", "n_labels", "n_unrefined", "n_stale", "unseen_terms")
-    return {name: getattr(health, name) for name in names} | {"advice": list(health.advice)}
+    return {name: getattr(health, name) for name in names} | {"advice": list(health.commands)}
 
 
 def _held_out_predictions(calibrator: Calibrator) -> tuple[Floats, NDArray[np.bool_]]:

@@ -210,7 +210,9 @@ class ClassSummary(BaseModel):
     id: str
     label: AnyLabel
     text: ClassText | None = None
-    size: int
+    size: Annotated[
+        int | float, Field(description="Documents; fractions where some count as less than one.")
+    ]
     match: Literal["prefix", "fuzzy", "score"] | None = None
 
 
@@ -245,7 +247,9 @@ class ClassDetails(BaseModel):
     id: str
     label: AnyLabel
     text: ClassText | None = None
-    size: int
+    size: Annotated[
+        int | float, Field(description="Documents; fractions where some count as less than one.")
+    ]
     terms: list[TermWeight]
     neighbours: list[Neighbour]
 

@@ -24,7 +24,6 @@ from longtail.serve.class_names import ClassNames
 from longtail.serve.problems import Problem
 from longtail.sparse import Integers
 from longtail.statistics.classes import ClassStatistics
-from longtail.statistics.editing import gather_classes
 from longtail.store.changes import Change
 from longtail.teaching.versions import Follower, VersionedTeacher, fingerprint, read_history
 from longtail.training.health import PRECISION
@@ -87,6 +86,11 @@ class Snapshot:
         sizes: Integers = state.statistics.class_sizes
         return sizes
 
+    def count_documents(self, row: int) -> int | float:
+        """Return how many documents a class has; weights of documents may give fractions."""
+        size: int | float = self.class_sizes[row].item()
+        return int(size) if size == int(size) else size
+
     @cached_property
     def health(self) -> Health | None:
         """How far the model has moved from what was learned; None where it does not say."""
@@ -102,7 +106,8 @@ class Snapshot:
     @property
     def n_labels(self) -> int:
         """The number of labels of all documents."""
-        return int(self.class_sizes.sum())
+        total: float = self.class_sizes.sum().item()
+        return round(total)
 
     @property
     def n_documents(self) -> int:
@@ -115,7 +120,8 @@ class Snapshot:
         rows = np.array([row])
         if isinstance(state, LongTailState):
             return gather_statistics(state, rows)
-        return gather_classes(state.statistics, rows)
+        sums: ClassStatistics = state.statistics.gather(rows)
+        return sums
 
 
 class ServedModel:

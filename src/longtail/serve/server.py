@@ -28,6 +28,7 @@ def run_server(
     path: str | os.PathLike[str],
     settings: Settings,
     on_ready: Callable[[str, int], None] = lambda host, port: None,
+    on_bound: Callable[[], None] = lambda: None,
     *,
     access_log: bool = False,
 ) -> None:
@@ -41,6 +42,8 @@ def run_server(
         Addresses, tokens and limits.
     on_ready : callable
         Called with host and port once the service answers.
+    on_bound : callable
+        Called once the port is bound, before the model is loaded.
     access_log : bool, default=False
         Whether each request is logged; texts and tokens never are.
 
@@ -50,6 +53,7 @@ def run_server(
         If the address cannot be listened on; the model is not opened then.
     """
     sockets = bind(settings.host, settings.port)
+    on_bound()
     # `/v1/quality` says what was held out; a warning at every prediction would fill the log.
     warnings.simplefilter("ignore", UncalibratedWarning)
     app = create_app(path, settings)

@@ -1,6 +1,6 @@
-"""Checks of class statistics: class ids, sums that fit, invariants of the arrays.
+"""Checks of class statistics: class ids, sums that fit.
 
-In: what statistics are made of, or statistics from a file or a merge. Out: nothing, or an error
+In: what statistics are made of. Out: nothing, or an error
 that says what does not hold.
 """
 
@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from longtail._constants import WEIGHT_BITS
 from longtail.sparse import Integers
 
 if TYPE_CHECKING:
@@ -75,62 +74,6 @@ def check_sum(a: ClassStatistics, b: ClassStatistics, count_bits: int) -> None:
         )
 
 
-def check_invariants(statistics: ClassStatistics) -> None:
-    """Check every invariant; a file or a faulty merge may have broken one.
-
-    Raises
-    ------
-    ValueError
-        With the first invariant that does not hold.
-    """
-    sizes = np.diff(statistics.indptr)
-    nnz = len(statistics.indices)
-    checks = {
-        "indptr starts at 0, never falls and ends at the number of entries": len(statistics.indptr)
-        == statistics.n_classes + 1
-        and statistics.indptr[0] == 0
-        and statistics.indptr[-1] == nnz
-        and not np.any(sizes < 0),
-        "counts and centroid_sums have an entry for each index": len(statistics.counts)
-        == len(statistics.centroid_sums)
-        == nnz,
-        "counts, sums and frequencies are not negative": not (
-            np.any(statistics.counts < 0)
-            or np.any(statistics.centroid_sums < 0)
-            or np.any(statistics.class_sizes < 0)
-            or np.any(statistics.document_frequencies < 0)
-        ),
-        "no term is in more documents than there are": not np.any(
-            statistics.document_frequencies > statistics.n_documents
-        ),
-    }
-    _raise_first_broken(checks)
-    rows = np.repeat(np.arange(statistics.n_classes), sizes)
-    inside = np.all((statistics.indices >= 0) & (statistics.indices < statistics.n_terms))
-    _raise_first_broken({"terms are between 0 and n_terms - 1": bool(inside)})
-    rising = (np.diff(statistics.indices.astype(np.int64)) > 0) | (np.diff(rows) > 0)
-    classes_with_term = np.bincount(statistics.indices, minlength=statistics.n_terms)
-    # Documents may count as fractions, the least of which is a unit.
-    has_fractions = statistics.document_frequencies.dtype.kind == "f"
-    least_weight = 2.0**-WEIGHT_BITS if has_fractions else 1
-    _raise_first_broken(
-        {
-            "terms ascend within each class": bool(np.all(rising)),
-            "each entry has a document of its class": empty_classes_have_no_terms(statistics),
-            "each term is in at least as many documents as classes": not np.any(
-                classes_with_term * least_weight > statistics.document_frequencies
-            ),
-        }
-    )
-
-
 def empty_classes_have_no_terms(statistics: ClassStatistics) -> bool:
     """Tell whether a class without documents has no entries."""
     return not np.any((statistics.class_sizes == 0) & (np.diff(statistics.indptr) > 0))
-
-
-def _raise_first_broken(checks: dict[str, bool]) -> None:
-    """Raise for the first check that is false."""
-    for statement, holds in checks.items():
-        if not holds:
-            raise ValueError(f"these class statistics are damaged: it must hold that {statement}.")

@@ -26,13 +26,13 @@ from longtail.sparse import (
     CountMatrix,
     Floats,
     Integers,
+    RowTable,
     are_integral,
     count_terms,
     offsets_from_lengths,
 )
 from longtail.statistics.checks import (
     check_class_ids,
-    check_invariants,
     check_sum,
     check_total,
     empty_classes_have_no_terms,
@@ -45,7 +45,7 @@ MAX_DOCUMENTS = 1 << 24  # that weights may add up to in a class, or of a term
 
 
 @dataclass(frozen=True, eq=False)
-class ClassStatistics:
+class ClassStatistics(RowTable):
     """The sum of the documents of each class.
 
     A sparse classes x terms matrix in CSR form with two numbers at each entry.
@@ -80,6 +80,9 @@ class ClassStatistics:
     >>> statistics.class_lengths
     array([4., 3.])
     """
+
+    ENTRIES = ("indices", "counts", "centroid_sums")
+    ROWS = ("class_sizes",)
 
     indptr: Integers
     indices: NDArray[Any]
@@ -267,16 +270,6 @@ class ClassStatistics:
         )
 
     __hash__ = None  # type: ignore[assignment]
-
-    def validate(self) -> None:
-        """Check every invariant; a file or a faulty merge may have broken one.
-
-        Raises
-        ------
-        ValueError
-            With the first invariant that does not hold.
-        """
-        check_invariants(self)
 
 
 def _sum_classes(

@@ -15,8 +15,8 @@ from longtail.sparse import (
     append_constant,
     index_dtype,
     offsets_from_lengths,
+    splice_rows,
 )
-from longtail.splicing import RowSplice
 from longtail.statistics.classes import ClassStatistics, with_count_bits
 
 
@@ -26,39 +26,15 @@ def scatter_classes(
     """Move class c to row `positions[c]` of `n_classes`; rows in between have no documents."""
     sources = np.full(n_classes, -1)
     sources[positions] = np.arange(len(positions))
-    return gather_classes(statistics, sources)
-
-
-def gather_classes(statistics: ClassStatistics, sources: Integers) -> ClassStatistics:
-    """Return a class for each source: that class's sums, or none where it is -1.
-
-    The document frequencies stay those of all documents.
-    """
-    splice = RowSplice.of((statistics.indptr,), sources)
-    return replace(
-        statistics,
-        indptr=splice.indptr,
-        indices=splice.entries(statistics.indices),
-        counts=splice.entries(statistics.counts),
-        centroid_sums=splice.entries(statistics.centroid_sums),
-        class_sizes=splice.rows(statistics.class_sizes),
-    )
+    return statistics.gather(sources)
 
 
 def splice_classes(
-    first: ClassStatistics, second: ClassStatistics, splice: RowSplice
+    first: ClassStatistics, second: ClassStatistics, *sources: Integers
 ) -> ClassStatistics:
     """Return classes of either statistics; the document frequencies are those of the second."""
     bits = max(first.count_bits, second.count_bits)
-    first, second = with_count_bits(first, bits), with_count_bits(second, bits)
-    return replace(
-        second,
-        indptr=splice.indptr,
-        indices=splice.entries(first.indices, second.indices),
-        counts=splice.entries(first.counts, second.counts),
-        centroid_sums=splice.entries(first.centroid_sums, second.centroid_sums),
-        class_sizes=splice.rows(first.class_sizes, second.class_sizes),
-    )
+    return splice_rows([with_count_bits(first, bits), with_count_bits(second, bits)], *sources)
 
 
 def remove_class(statistics: ClassStatistics, class_id: int) -> ClassStatistics:
@@ -66,16 +42,16 @@ def remove_class(statistics: ClassStatistics, class_id: int) -> ClassStatistics:
 
     So the document frequencies stay, but never exceed the number of documents left.
     """
-    rest = gather_classes(statistics, np.delete(np.arange(statistics.n_classes), class_id))
+    rest = statistics.gather(np.delete(np.arange(statistics.n_classes), class_id))
     return with_frequencies(rest, np.minimum(statistics.document_frequencies, rest.n_documents))
 
 
 def merge_classes(statistics: ClassStatistics, source: int, into: int) -> ClassStatistics:
     """Add one class's sums to another's and leave the first out; exact."""
-    others = gather_classes(statistics, np.delete(np.arange(statistics.n_classes), source))
+    others = statistics.gather(np.delete(np.arange(statistics.n_classes), source))
     sources = np.full(statistics.n_classes - 1, -1)
     sources[into - (source < into)] = source
-    moved = gather_classes(statistics, sources)
+    moved = statistics.gather(sources)
     return others + with_frequencies(moved, np.zeros_like(statistics.document_frequencies))
 
 

@@ -8,7 +8,7 @@
 `files`       opening regular files, replacing files at once, cleaning up after kills
 `schema`      every array and parameter of every saved state: dtype, shape, range
 `checks`      the checks of arrays and values against it
-`contents`    what a file of an estimator holds, checked as a whole; `format_1` reads old names
+`contents`    what a file of an estimator holds, checked as a whole
 `overview`    what a file and its journal hold, without building the model
 `state_io`    from a state to named arrays and back, as the schema says
 `journal`     edits since a model was saved

@@ -27,7 +27,6 @@ from longtail.store.files import open_regular, replace_file
 from longtail.store.manifest import (
     CHECKSUM_OFFSET,
     FORMAT_NUMBER,
-    FORMAT_NUMBERS,
     HEADER,
     JSON,
     LARGEST_MANIFEST,
@@ -172,7 +171,8 @@ def open_model(path: str | os.PathLike[str], *, verify: bool = True) -> ModelFil
     """
     try:
         with open_regular(path) as file:
-            return _read(Path(path), file, _read_format_number(file), verify)
+            _check_format_number(file)
+            return _read(Path(path), file, verify)
     except FaultError as fault:
         raise ModelFileError(path, str(fault)) from None
 
@@ -202,7 +202,7 @@ def read_checksum(path: str | os.PathLike[str]) -> str:
     """
     try:
         with open_regular(path) as file:
-            _read_format_number(file)  # refuses what is no model file
+            _check_format_number(file)
             file.seek(CHECKSUM_OFFSET)
             checksum = file.read(HEADER.size - CHECKSUM_OFFSET)
     except FaultError as fault:
@@ -210,8 +210,8 @@ def read_checksum(path: str | os.PathLike[str]) -> str:
     return checksum.hex()
 
 
-def _read_format_number(file: BinaryIO) -> int:
-    """Return the file's format number, if this version knows it."""
+def _check_format_number(file: BinaryIO) -> None:
+    """Refuse what is no model file, or one of another format."""
     start = file.read(PREAMBLE.size)
     if len(start) < PREAMBLE.size or not start.startswith(MAGIC):
         raise FaultError(f"is not a longtail model file (it begins with {start[:8]!r})")
@@ -221,16 +221,15 @@ def _read_format_number(file: BinaryIO) -> int:
             f"has format {format_number}; this version of longtail reads up to {FORMAT_NUMBER}. "
             "Upgrade longtail to open it, or the file is damaged"
         )
-    if format_number not in FORMAT_NUMBERS:
+    if format_number != FORMAT_NUMBER:
         raise FaultError(f"has format {format_number}, which never existed")
-    return format_number
 
 
-def _read(path: Path, file: BinaryIO, format_number: int, verify: bool) -> ModelFile:
+def _read(path: Path, file: BinaryIO, verify: bool) -> ModelFile:
     """Read a file: header, manifest, audit, map, contents."""
     length = os.fstat(file.fileno()).st_size
     text = _read_manifest(file, length)
-    manifest = audit_manifest(parse_json(text), format_number)
+    manifest = audit_manifest(parse_json(text))
     entries = audit_entries(manifest["arrays"], HEADER.size + len(text), length)
     mapping = _map(file, length)
     arrays = {entry.name: entry.view(mapping) for entry in entries}
@@ -304,8 +303,6 @@ def write_model(
     kind: str,
     parameters: Mapping[str, JSON],
     arrays: Mapping[str, Array],
-    *,
-    format_number: int = FORMAT_NUMBER,
 ) -> None:
     """Write a model file, or replace one, at once or not at all.
 
@@ -325,8 +322,6 @@ def write_model(
     arrays : mapping of str to ndarray
         Booleans, integers, floats up to 64 bit, fixed-width strings and bytes. They must not change
         meanwhile.
-    format_number : int, default=2
-        The format to write: 1 or 2, which differ in the names that estimators give their arrays.
 
     Raises
     ------
@@ -346,15 +341,11 @@ def write_model(
     ...     open_model(f"{folder}/a.longtail").arrays["weights"]
     array([1., 1., 1.])
     """
-    if format_number not in FORMAT_NUMBERS:
-        raise ValueError(
-            f"format_number must be one of {FORMAT_NUMBERS}; got {shown(format_number)}."
-        )
     target = Path(os.path.realpath(path))
     mode = _check_target(target)
     stored = [as_stored(name, arrays[name]) for name in sorted_names(arrays)]
-    manifest = build_manifest(kind, parameters, sorted_names(arrays), stored, format_number)
-    replace_file(target, file_blocks(manifest, stored, format_number), mode)
+    manifest = build_manifest(kind, parameters, sorted_names(arrays), stored)
+    replace_file(target, file_blocks(manifest, stored), mode)
 
 
 def _check_target(target: Path) -> int | None:

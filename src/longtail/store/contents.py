@@ -1,4 +1,4 @@
-"""What a file of an estimator holds, in the words of the newest format, and all checks of it.
+"""What a file of an estimator holds, and all checks of it.
 
 In: an opened file, or what is about to be saved. Out: `Contents` and their sizes, or a `FaultError`
 that says what is wrong.
@@ -18,7 +18,6 @@ from longtail.store.checks import (
     check_value,
 )
 from longtail.store.container import ModelFile
-from longtail.store.format_1 import split_text_parameters, translate_format_1
 from longtail.store.manifest import Array
 from longtail.store.schema import (
     CLASS_TEXTS,
@@ -41,7 +40,7 @@ _LABELS = (STRING_LABELS, OBJECT_LABELS)
 
 
 class Contents(NamedTuple):
-    """Names, arrays and values of a file, in the words of the newest format."""
+    """Names, arrays and values of a file."""
 
     kind: str
     counts_kind: str
@@ -51,23 +50,21 @@ class Contents(NamedTuple):
 
 
 def read_contents(file: ModelFile) -> Contents:
-    """Return the contents of a file in the words of the newest format."""
+    """Return the contents of a file, unchecked but for which estimators it holds."""
     kinds = sorted([*SCHEMAS, TEXT_KIND])
     if file.kind not in kinds:
         raise FaultError(f"holds a {file.kind!r}, which is none of {kinds}")
-    header, arrays = file.parameters, file.arrays
-    if file.format_number == 1:
-        header, arrays = translate_format_1(file.kind, header, arrays)
+    header = file.parameters
     if header.keys() != {"estimators", "values"} or not all(
         isinstance(value, dict) for value in header.values()
     ):
         raise FaultError(f"has wrong parameters: {shown(header)}")
-    estimators = split_text_parameters(header["estimators"])
+    estimators = header["estimators"]
     inner = [kind for kind in estimators if kind in SCHEMAS]
     expected = {file.kind, *inner, *([VECTORIZER] if file.kind == TEXT_KIND else [])}
     if estimators.keys() != expected or len(inner) != 1 or (file.kind not in (TEXT_KIND, *inner)):
         raise FaultError(f"has the parameters of {shown(sorted(estimators))}, not of {file.kind}")
-    return Contents(file.kind, inner[0], estimators, dict(arrays), header["values"])
+    return Contents(file.kind, inner[0], estimators, dict(file.arrays), header["values"])
 
 
 def part_specs(kind: str, schema: Schema) -> tuple[ArraySpec, ...]:
@@ -101,7 +98,7 @@ def check_all(contents: Contents) -> Sizes:
     _check_values("values", value_specs(contents.kind, schema), contents.values)
     if contents.values.get("text/is_default") and contents.counts_kind != _DEFAULT_KIND:
         raise FaultError(f"has a {contents.counts_kind}, which is not the default classifier")
-    _check_derived(schema, contents)
+    _check_groups(schema, contents)
     # Offsets first: other arrays are checked row by row.
     for spec in sorted(all_specs, key=lambda spec: not spec.offsets):
         if spec.name in arrays:
@@ -124,19 +121,13 @@ def _check_values(what: str, specs: tuple[ValueSpec, ...], given: Any) -> None:
             raise FaultError(f"has no {spec.name} among its {what}")
 
 
-def _check_derived(schema: Schema, contents: Contents) -> None:
+def _check_groups(schema: Schema, contents: Contents) -> None:
     """Check that what belongs together is there as a whole or not at all."""
-    for group in (
-        *schema.derived,
-        ("names",),
-        ("memory/",),
-        ("added",),
-        ("calibrator/pair_",),
-    ):
+    for group in ("index/", "names/", "memory/"):
         known = [spec.name for spec in part_specs(contents.kind, schema)]
         known += [spec.name for spec in value_specs(contents.kind, schema)]
         names = [name for name in known if name.startswith(group)]
         present = [name in contents.arrays or name in contents.values for name in names]
         if any(present) and not all(present):
             missing = [name for name, here in zip(names, present, strict=True) if not here]
-            raise FaultError(f"has no {missing[0]!r} beside the rest of {', '.join(group)}")
+            raise FaultError(f"has no {missing[0]!r} beside the rest of {group}")

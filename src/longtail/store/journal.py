@@ -42,7 +42,6 @@ from longtail.store.changes import Change, encode_row
 from longtail.store.container import read_checksum
 from longtail.store.files import set_mode, sync_folder, temporary_path
 from longtail.store.forking import watch
-from longtail.store.journal_conversion import convert, header_of, refuse_two_journals
 from longtail.store.journal_database import translate_errors
 from longtail.store.journal_rows import (
     Header,
@@ -52,7 +51,6 @@ from longtail.store.journal_rows import (
     read_header,
     write_header,
 )
-from longtail.store.old_journal import old_log_path, read_old_log
 from longtail.store.snapshots import Snapshot, follow_mode, read_snapshot, remove_snapshot
 
 __all__ = ["Contents", "Header", "Journal", "journal_path", "read_journal", "saving"]
@@ -75,7 +73,7 @@ def journal_path(model: str | os.PathLike[str]) -> Path:
 
 
 def read_journal(path: Path, *, lazily: bool = False) -> Contents | None:
-    """Read a whole journal and check it; that of an earlier version, where there is one instead.
+    """Read a whole journal and check it.
 
     Parameters
     ----------
@@ -107,12 +105,7 @@ def read_journal(path: Path, *, lazily: bool = False) -> Contents | None:
             return None
         return _read_contents(path, connection, header, lazily=lazily)
 
-    contents = database.read_once(path, read) if database.exists(path) else None
-    old = read_old_log(old_log_path(path))
-    if contents is None:
-        return None if old is None else Contents(header_of(old), old.changes)
-    refuse_two_journals(path, contents.header, old)
-    return contents
+    return database.read_once(path, read) if database.exists(path) else None
 
 
 def _read_contents(
@@ -153,7 +146,7 @@ def saving(model: str | os.PathLike[str], *, discard_changes: bool = False) -> I
         dropped.
     """
     path, target = journal_path(model), Path(os.path.realpath(model))
-    if not target.exists() or not (database.exists(path) or old_log_path(path).exists()):
+    if not target.exists() or not database.exists(path):
         yield Path(model)
         return
     journal = Journal(target)
@@ -198,8 +191,8 @@ class Journal:
         watch(self)
 
     def exists(self) -> bool:
-        """Return whether there is a journal, of this or of an earlier version."""
-        return database.exists(self.path) or old_log_path(self.path).exists()
+        """Return whether there is a journal."""
+        return database.exists(self.path)
 
     def close(self) -> None:
         """Close the database; it is opened again when it is needed."""
@@ -387,7 +380,6 @@ class Journal:
             return self._connection
         self.close()
         mode = stat.S_IMODE(self.model.stat().st_mode) | stat.S_IRUSR | stat.S_IWUSR
-        convert(self.path, mode)
         database.create(self.path, mode)
         follow_mode(self.model, mode)
         connection = database.connect(self.path, writable=True)

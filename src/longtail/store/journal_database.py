@@ -38,7 +38,7 @@ _LARGEST_CHECKED = 64 << 20  # bytes; SQLite's own check of all pages takes 0.1 
 _SCHEMA = (
     (
         "header",
-        "CREATE TABLE header (id INTEGER PRIMARY KEY, model TEXT, pending TEXT, converted TEXT, "
+        "CREATE TABLE header (id INTEGER PRIMARY KEY, model TEXT, pending TEXT, "
         "next_number INTEGER, start_row INTEGER, start BLOB, end_row INTEGER, last BLOB, "
         "seal BLOB)",
     ),

@@ -32,14 +32,12 @@ from longtail.store.changes import (
 class Header:
     """What a journal says of itself; `row` and `last` are where it ends.
 
-    `model` is the checksum of its model file, `pending` that of a file that has all changes,
-    `converted` that of the text log that it replaces. Rows are numbered from `start_row` + 1, and
-    `start` takes the place of a checksum before the first.
+    `model` is the checksum of its model file, `pending` that of a file that has all changes. Rows
+    are numbered from `start_row` + 1, and `start` takes the place of a checksum before the first.
     """
 
     model: str
     pending: str | None
-    converted: str | None
     next_number: int
     start_row: int
     start: bytes
@@ -61,7 +59,7 @@ class Header:
         return hashlib.sha256(json.dumps(fields).encode()).digest()
 
 
-def seed(model: str, row: int, change_number: int) -> bytes:
+def _seed(model: str, row: int, change_number: int) -> bytes:
     """Return what the first row's checksum covers in place of a row before."""
     return hashlib.sha256(f"longtail journal {model} {row} {change_number}".encode()).digest()
 
@@ -70,10 +68,8 @@ def new_header(model: str, before: Header | None) -> Header:
     """Return the header of a journal without rows; numbers of rows and changes go on."""
     row = before.end_row if before else 0
     change_number = before.next_number if before else 1
-    start = seed(model, row, change_number)
-    return Header(
-        model, None, before.converted if before else None, change_number, row, start, row, start
-    )
+    start = _seed(model, row, change_number)
+    return Header(model, None, change_number, row, start, row, start)
 
 
 def _chain(
@@ -129,11 +125,10 @@ def read_header(path: Path, connection: sqlite3.Connection) -> Header | None:
         raise ModelFileError(path, f"has {len(found)} headers instead of one")
     _, *fields, seal = found[0]
     header = Header(*fields)
-    texts = (header.pending, header.converted)
     rows = (header.start_row, header.end_row)
     sound = (
         is_checksum(header.model)
-        and all(text is None or is_checksum(text) for text in texts)
+        and (header.pending is None or is_checksum(header.pending))
         and is_counter(header.next_number)
         and all(row == 0 or is_counter(row) for row in rows)
         and isinstance(header.start, bytes)

@@ -25,8 +25,7 @@ from longtail.store.strict_json import FaultError, parse_json, shown, to_json
 
 JSON: TypeAlias = "bool | int | float | str | Sequence[JSON] | Mapping[str, JSON] | None"
 Array: TypeAlias = npt.NDArray[Any]
-FORMAT_NUMBER = 2
-FORMAT_NUMBERS = (1, 2)  # they differ in the names of arrays, see `schema`; the layout is one
+FORMAT_NUMBER = 1
 
 # The first twelve bytes are the same in every format: a magic (as PNG's, a transfer in text mode
 # changes it) and the format number. Then follow a zero, the lengths of manifest and file and
@@ -118,14 +117,13 @@ def build_manifest(
     parameters: Mapping[str, JSON],
     names: list[str],
     stored: list[Array],
-    format_number: int,
 ) -> bytes:
     """Return the manifest as canonical ASCII JSON."""
     _check_name("kind", kind)
     for key, value in parameters.items():
         _check_parameter(key, value)
     manifest = {
-        "format_number": format_number,
+        "format_number": FORMAT_NUMBER,
         "library_version": _library_version(),
         "kind": kind,
         "parameters": dict(parameters),
@@ -170,12 +168,10 @@ def _library_version() -> str:
         return "0+unknown"
 
 
-def file_blocks(
-    manifest: bytes, stored: list[Array], format_number: int
-) -> Iterator[bytes | memoryview]:
+def file_blocks(manifest: bytes, stored: list[Array]) -> Iterator[bytes | memoryview]:
     """Yield the file's bytes in order: header, manifest, then each array after its padding."""
     end = HEADER.size + len(manifest)
-    yield _header(manifest, _file_length(end, stored), format_number)
+    yield _header(manifest, _file_length(end, stored))
     yield manifest
     for array in stored:
         yield bytes(align(end) - end)
@@ -191,9 +187,9 @@ def _file_length(manifest_end: int, stored: list[Array]) -> int:
     return end
 
 
-def _header(manifest: bytes, file_length: int, format_number: int) -> bytes:
+def _header(manifest: bytes, file_length: int) -> bytes:
     """Return the header, with the checksum of itself and the manifest."""
-    header = HEADER.pack(MAGIC, format_number, 0, len(manifest), file_length, bytes(32))
+    header = HEADER.pack(MAGIC, FORMAT_NUMBER, 0, len(manifest), file_length, bytes(32))
     return header[:CHECKSUM_OFFSET] + hashlib.sha256(header[:CHECKSUM_OFFSET] + manifest).digest()
 
 
@@ -233,11 +229,11 @@ def describe_arrays(names: list[str], stored: list[Array]) -> list[dict[str, Any
     return entries
 
 
-def audit_manifest(manifest: Any, format_number: int) -> dict[str, Any]:
+def audit_manifest(manifest: Any) -> dict[str, Any]:
     """Check the manifest's own fields; those of the arrays come after."""
     _audit_fields("manifest", manifest, _MANIFEST_FIELDS)
-    if manifest["format_number"] != format_number:
-        raise FaultError(f"has a wrong format_number in its manifest: not {format_number}")
+    if manifest["format_number"] != FORMAT_NUMBER:
+        raise FaultError(f"has a wrong format_number in its manifest: not {FORMAT_NUMBER}")
     return cast(dict[str, Any], manifest)
 
 

@@ -23,7 +23,7 @@ __all__ = ["CheckedFile", "check_same_model", "open_checked", "waiting_changes"]
 
 
 class CheckedFile(NamedTuple):
-    """An opened file, its contents in the words of the newest format, and its sizes by name."""
+    """An opened file, its contents, and its sizes by name."""
 
     file: ModelFile
     contents: Contents

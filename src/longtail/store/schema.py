@@ -2,8 +2,7 @@
 
 In: nothing. Out: for each kind of estimator, the arrays and values that a file of it has, with
 dtype, shape, range and order, and the rules that hold between them. Saving, loading, checking and
-the format page are derived from it: a new field of a state is one line here and a default value
-in its dataclass.
+the format page are derived from it: a new field of a state is one line here.
 
 A name is a path: ``residuals/indptr`` is attribute ``indptr`` of attribute ``residuals`` of the
 state. Sizes have names too: a size is set by the first array whose shape has it, and every later
@@ -12,7 +11,6 @@ array must agree. Kernels do no bounds checks, so whatever they rely on is state
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 
 from longtail._constants import (
@@ -39,9 +37,9 @@ from longtail.store.specs import (
     ValueSpec,
 )
 
-FEATURE_NAMES_IN = TextsSpec("feature_names", "n_terms", "names of the columns", optional=True)
+FEATURE_NAMES_IN = TextsSpec("feature_names", "n_terms", "names of the columns")
 CLASS_TEXTS = TextsSpec(
-    "class_texts", "n_classes", "name or description of each class; empty for none", optional=True
+    "class_texts", "n_classes", "name or description of each class; empty for none"
 )
 
 # Labels are one of three: numbers as they are, strings, or Python strings in an object array.
@@ -49,9 +47,9 @@ NUMERIC_LABELS = ArraySpec(
     "classes", "b1 i1 i2 i4 i8 u1 u2 u4 u8 f2 f4 f8", "n_classes", "labels that are numbers",
     low=-(2.0**1023), high=2.0**1023, order="rising", optional=True,
 )  # fmt: skip
-STRING_LABELS = TextsSpec("classes.text", "n_classes", "labels that are strings", optional=True)
+STRING_LABELS = TextsSpec("classes.text", "n_classes", "labels that are strings")
 OBJECT_LABELS = TextsSpec(
-    "classes.object", "n_classes", "labels that are strings in an object array", optional=True
+    "classes.object", "n_classes", "labels that are strings in an object array"
 )
 
 STATISTICS = (
@@ -131,7 +129,6 @@ LONG_TAIL = (
     ArraySpec("residuals/biases", "f8", "n_classes", "learned biases"),
     ArraySpec(
         "pruning/class_frequencies", "i4 i8", "n_terms", "classes with each term", 0, 2**31 - 1,
-        optional=True,
     ),
     ArraySpec("calibrator/top_log_odds", "f8", "n_top_knots", "knots of the best candidate's map",
               order="not falling"),
@@ -145,12 +142,11 @@ LONG_TAIL = (
               "log odds of the best candidates of held-out documents", order="not rising"),
     ArraySpec("calibrator/held_out_correct", "b1", "n_held_out", "whether they were correct", 0, 1),
     ArraySpec("calibrator/unknown_log_odds", "f8", "n_unknown",
-              "the same if their classes were unknown", order="not rising", optional=True),
+              "the same if their classes were unknown", order="not rising"),
     ArraySpec("calibrator/pair_probabilities", "f8", "n_likely",
               "with several labels: marginals of likely candidates of held-out documents", 0, 1,
-              order="not rising", optional=True),
-    ArraySpec("calibrator/pair_correct", "b1", "n_likely", "whether they were labels", 0, 1,
-              optional=True),
+              order="not rising"),
+    ArraySpec("calibrator/pair_correct", "b1", "n_likely", "whether they were labels", 0, 1),
     ArraySpec(
         "names/indices", "i4", "n_names", "terms of each class's name", ids="n_terms",
         order="rising", rows="names/indptr", optional=True,
@@ -171,33 +167,29 @@ LONG_TAIL = (
     ArraySpec("memory/class_ids", "i8", "n_kept", "class of each document kept", ids="n_classes",
               optional=True),
     ArraySpec("check/name_weights", "f8", "3",
-              "weight of a name, per unit of ln n_c, and the bonus of a class without documents",
-              optional=True),
+              "weight of a name, per unit of ln n_c, and the bonus of a class without documents"),
     ArraySpec("check/scorer_figures", "f8", f"n_scorers, {len(FIGURES)}",
-              "held-out figures of each scorer; -1 for none", -1, 1, optional=True),
-    ArraySpec("check/recalls", "f8", "n_recalls", "recall by posting budget", 0, 1, optional=True),
+              "held-out figures of each scorer; -1 for none", -1, 1),
+    ArraySpec("check/recalls", "f8", "n_recalls", "recall by posting budget", 0, 1),
     ArraySpec("check/residual_figures", "f8", f"n_mixtures, {len(FIGURES)}",
-              "held-out figures with and without residuals; -1 for none", -1, 1, optional=True),
+              "held-out figures with and without residuals; -1 for none", -1, 1),
     ArraySpec("check/expected", "f8", f"{len(EXPECTED)}, 3",
-              "what to expect of new documents: value and bounds; -1 for none", -1, 1,
-              optional=True),
+              "what to expect of new documents: value and bounds; -1 for none", -1, 1),
     ArraySpec("check/mixture", "f8", str(N_LEARNED),
-              "what weights and biases of the residuals, and separators count", optional=True),
+              "what weights and biases of the residuals, and separators count"),
     ArraySpec("check/mixture_slopes", "f8", str(N_LEARNED),
-              "what is added to it per unit of ln n_c", optional=True),
+              "what is added to it per unit of ln n_c"),
     ArraySpec("check/feature_shifts", "f8", f"2, {N_SCORE_FEATURES}",
-              "what ranking adds to the feature weights, and per unit of ln n_c", optional=True),
+              "what ranking adds to the feature weights, and per unit of ln n_c"),
     ArraySpec("check/mixture_bends", "f8", f"{N_BENDS}, {N_SCORE_FEATURES + N_LEARNED}",
-              "what is added to both per unit of ln n_c beyond each bend", optional=True),
+              "what is added to both per unit of ln n_c beyond each bend"),
 )  # fmt: skip
 
 DOUBLE_SAMPLING = (
     ArraySpec("pairwise/weights", "f8", str(N_PAPER_FEATURES), "weight of each feature"),
     ArraySpec("pairwise/scales", "f8", str(N_PAPER_FEATURES), "what the learner divided by", 0),
-    ArraySpec("centroids/weights", "f8", "nnz", "normalised centroids", optional=True),
-    ArraySpec(
-        "term_scores/weights", "f8", "nnz", "what each shared term adds to a score", optional=True
-    ),
+    ArraySpec("centroids/weights", "f8", "nnz", "normalised centroids"),
+    ArraySpec("term_scores/weights", "f8", "nnz", "what each shared term adds to a score"),
 )
 
 TEXT = (
@@ -209,9 +201,9 @@ TEXT = (
     ArraySpec("vocabulary/document_frequencies", "i8", "n_terms",
               "documents with each term when it entered", 1, LARGEST_SIZE),
     ArraySpec("added/class_ids", "i8", "n_added", "class of each document added with late terms",
-              ids="n_classes", optional=True),
+              ids="n_classes"),
     ArraySpec("added/hashes", "u8", "n_added, 2", "128-bit hash of its counts",
-              order="not falling", optional=True),
+              order="not falling"),
 )  # fmt: skip
 
 STATE_VALUES = (
@@ -228,41 +220,36 @@ LONG_TAIL_VALUES = (
     ),
     ValueSpec(
         "pruning/posting_budget", "integer", "postings that the terms of a query may have", 0,
-        LARGEST_COUNT, optional=True,
+        LARGEST_COUNT,
     ),
-    ValueSpec("calibrator/marginal", "boolean", "whether documents had several labels",
-              optional=True),
+    ValueSpec("calibrator/marginal", "boolean", "whether documents had several labels"),
     ValueSpec("calibrator/calibration_error", "float", "calibration error to expect", 0, 1,
               optional=True),
     ValueSpec("calibrator/n_outcomes", "integer", "documents given to `recalibrate` since the fit",
-              0, LARGEST_SIZE, optional=True),
+              0, LARGEST_SIZE),
     ValueSpec("calibrator/unknown_share", "float",
-              "of the last of these, how many were of a class the model did not have", 0, 1,
-              optional=True),
+              "of the last of these, how many were of a class the model did not have", 0, 1),
     ValueSpec("calibrator/short_length", "float", "terms below which a document is short", 1,
-              LARGEST_SIZE, optional=True),
+              LARGEST_SIZE),
     ValueSpec("calibrator/short_slope", "float",
               "what log odds lose for each time that a document is e times shorter", 0,
-              LARGEST_SLOPE, optional=True),
+              LARGEST_SLOPE),
     ValueSpec("memory/per_class", "integer", "documents of each class that are kept", 1,
               2**31 - 1, optional=True),
     ValueSpec("memory/n_changed", "integer",
               "documents added and forgotten since everything was learned", 0, LARGEST_SIZE,
               optional=True),
     ValueSpec("label_form/form", "integer", f"labels come as {', '.join(LABEL_FORMS)}", 0,
-              len(LABEL_FORMS) - 1, optional=True),
+              len(LABEL_FORMS) - 1),
     ValueSpec("n_fitted_documents", "integer", "documents of the last fit, each counted once", 0,
-              LARGEST_SIZE, optional=True),
+              LARGEST_SIZE),
     ValueSpec("candidate_factor", "integer", "times as many candidates as asked for", 1,
-              MAX_FACTOR, optional=True),
-    ValueSpec("label_form/n_columns", "integer", "columns of an indicator matrix", 0, MAX_COLUMNS,
-              optional=True),
-    ValueSpec("check/scorer", "integer", "row of the scorer that is kept", 0, len(SCORERS) - 1,
-              optional=True),
+              MAX_FACTOR),
+    ValueSpec("label_form/n_columns", "integer", "columns of an indicator matrix", 0, MAX_COLUMNS),
+    ValueSpec("check/scorer", "integer", "row of the scorer that is kept", 0, len(SCORERS) - 1),
     ValueSpec("check/residuals", "integer", "row of the residuals that are kept", 0,
-              len(RESIDUALS) - 1, optional=True),
-    ValueSpec("check/postings_per_class", "integer", "how far the search goes", 1, WHOLE_QUERY,
-              optional=True),
+              len(RESIDUALS) - 1),
+    ValueSpec("check/postings_per_class", "integer", "how far the search goes", 1, WHOLE_QUERY),
 )  # fmt: skip
 DOUBLE_SAMPLING_VALUES = (
     ValueSpec("statistics/sublinear", "boolean", "centroids are of counts", among=(False,)),
@@ -270,7 +257,7 @@ DOUBLE_SAMPLING_VALUES = (
 TEXT_VALUES = (
     ValueSpec("text/n_fitted", "integer", "terms of the last fit", 1, LARGEST_SIZE),
     ValueSpec("text/is_default", "boolean", "whether the classifier was left to the default"),
-    ValueSpec("added/complete", "boolean", "whether all documents are there", optional=True),
+    ValueSpec("added/complete", "boolean", "whether all documents are there"),
     ValueSpec("columns/text", "strings", "columns of tables that hold the text", optional=True),
     ValueSpec("columns/label", "strings", "columns that hold the labels", optional=True),
     ValueSpec("columns/label_separator", "string", "separates labels; empty: none", optional=True),
@@ -287,13 +274,11 @@ PARAMETERS = {
     "LongTailClassifier": (
         ValueSpec("candidates", "integer", "classes that are reranked", 1, LARGEST_SIZE),
         ValueSpec("C", "float", "weight of the loss", above=0),
-        ValueSpec("multilabel", "multilabel", "whether documents have label sets", optional=True),
-        ValueSpec("calibrate", "boolean", "whether documents are held out", optional=True),
-        ValueSpec("time_budget", "float", "seconds", above=0, optional=True, nullable=True),
-        ValueSpec("memory", "integer", "documents of each class that are kept", 0, 2**31 - 1,
-                  optional=True),
-        ValueSpec("class_weight", "class_weight", "what losses count by class", optional=True,
-                  nullable=True),
+        ValueSpec("multilabel", "multilabel", "whether documents have label sets"),
+        ValueSpec("calibrate", "boolean", "whether documents are held out"),
+        ValueSpec("time_budget", "float", "seconds", above=0, nullable=True),
+        ValueSpec("memory", "integer", "documents of each class that are kept", 0, 2**31 - 1),
+        ValueSpec("class_weight", "class_weight", "what losses count by class", nullable=True),
         _RANDOM_STATE,
     ),
     "DoubleSamplingClassifier": (
@@ -304,7 +289,7 @@ PARAMETERS = {
         _RANDOM_STATE,
     ),
     "TextClassifier": (
-        ValueSpec("remember_documents", "boolean", "whether all are hashed", optional=True),
+        ValueSpec("remember_documents", "boolean", "whether all are hashed"),
         _RANDOM_STATE,
     ),
     "TextVectorizer": (
@@ -325,11 +310,6 @@ PARAMETERS = {
 }  # fmt: skip
 
 
-def _optional(arrays: Iterable[ArraySpec]) -> tuple[ArraySpec, ...]:
-    """Return the same arrays, which a file may lack."""
-    return tuple(replace(array, optional=True) for array in arrays)
-
-
 _OF_STATISTICS = {"indptr": "statistics/indptr", "indices": "statistics/indices"}
 
 
@@ -340,25 +320,20 @@ def _sharing(group: str) -> dict[str, str]:
 
 SCHEMAS = {
     "LongTailClassifier": Schema(
-        "LongTailClassifier",
-        (*STATISTICS, *_optional(INDEX), *LONG_TAIL),
+        # A model with class texts is saved without its index.
+        (*STATISTICS, *(replace(array, optional=True) for array in INDEX), *LONG_TAIL),
         (*STATE_VALUES, *LONG_TAIL_VALUES),
-        PARAMETERS["LongTailClassifier"],
         shared=_sharing("scorer"),
         zeros={},
-        derived=(("index",), ("pruning",)),
     ),
     "DoubleSamplingClassifier": Schema(
-        "DoubleSamplingClassifier",
-        (*STATISTICS, *_optional(INDEX), *DOUBLE_SAMPLING),
+        (*STATISTICS, *INDEX, *DOUBLE_SAMPLING),
         (*STATE_VALUES, *DOUBLE_SAMPLING_VALUES),
-        PARAMETERS["DoubleSamplingClassifier"],
         shared=_sharing("centroids") | _sharing("term_scores"),
         zeros={
             f"{group}/{name}": "n_classes"
             for group in ("centroids", "term_scores")
             for name in ("length_weights", "biases")
         },
-        derived=(("index", "centroids", "term_scores"),),
     ),
 }

@@ -45,7 +45,7 @@ class ArraySpec:
     rows : str
         Name of an array of offsets: the order holds within each row.
     optional : bool
-        Whether a file may lack it; the state then has its default, or a derived value.
+        Whether a model may have none.
     """
 
     name: str
@@ -94,7 +94,6 @@ class TextsSpec:
     name: str
     size: str
     meaning: str
-    optional: bool = False
 
     @property
     def arrays(self) -> tuple[ArraySpec, ArraySpec]:
@@ -112,13 +111,10 @@ class Schema:
     """Everything that a file of one kind of estimator has.
 
     `shared` names arrays of the state that are another array of the file, `zeros` those that are
-    zeros of a size, `derived` groups of parts that are computed where the file lacks them.
+    zeros of a size.
     """
 
-    kind: str
     arrays: tuple[ArraySpec, ...]
     values: tuple[ValueSpec, ...]
-    parameters: tuple[ValueSpec, ...]
     shared: dict[str, str]
     zeros: dict[str, str]
-    derived: tuple[tuple[str, ...], ...] = ()

@@ -17,10 +17,9 @@ from typing import Any, get_args, get_type_hints
 import numpy as np
 from numpy.typing import NDArray
 
-from longtail.paper.double_sampling import DoubleSamplingState, derive_state
+from longtail.paper.double_sampling import DoubleSamplingState
 from longtail.retrieval.index import build_index
-from longtail.retrieval.pruning import QueryPruning
-from longtail.scoring.names import FIRST_NAME_WEIGHTS, add_names
+from longtail.scoring.names import add_names
 from longtail.store.checks import Sizes
 from longtail.store.container import open_model, write_model
 from longtail.store.contents import Contents, check_all, part_specs, value_specs
@@ -210,7 +209,7 @@ def read_labels(path: str | os.PathLike[str]) -> NDArray[Any]:
 
 
 def _build(contents: Contents, sizes: Sizes, classes: NDArray[Any]) -> SavedModel:
-    """Build the state from checked contents; what can be derived and is missing is computed."""
+    """Build the state from checked contents."""
     schema = SCHEMAS[contents.counts_kind]
     hints = get_type_hints(_STATES[contents.counts_kind])
     grouped = _group(contents, schema, sizes)
@@ -220,11 +219,7 @@ def _build(contents: Contents, sizes: Sizes, classes: NDArray[Any]) -> SavedMode
         if found is not None:
             fields[name] = _part_class(hint)(**found) if isinstance(found, dict) else found
     parameters = {
-        kind: {
-            spec.name: _as_given(spec, given[spec.name])
-            for spec in PARAMETERS[kind]
-            if spec.name in given
-        }
+        kind: {spec.name: _as_given(spec, given[spec.name]) for spec in PARAMETERS[kind]}
         for kind, given in contents.parameters.items()
     }
     names = None
@@ -314,28 +309,23 @@ def _texts(name: str, arrays: Mapping[str, Array]) -> list[str]:
     return unpack_texts(name, arrays[f"{name}.offsets"], arrays[f"{name}.utf8"])
 
 
-# ---- what a file may lack
+# ---- what follows from the rest
 
 
 def _complete_long_tail(fields: dict[str, Any]) -> LongTailState:
-    """Add what follows from the rest of a state."""
+    """Add the corpus of today and, where classes have texts, the index."""
     statistics = fields["statistics"]
     fields["current_corpus"] = fields["corpus"].with_terms_of(statistics.corpus)
-    if "index" not in fields:
-        weights = fields["check"].name_weights if "check" in fields else FIRST_NAME_WEIGHTS
-        scorer = add_names(fields["scorer"], fields.get("names"), statistics.class_sizes, weights)
+    if "names" in fields:
+        weights = fields["check"].name_weights
+        scorer = add_names(fields["scorer"], fields["names"], statistics.class_sizes, weights)
         fields["index"] = build_index(scorer, statistics.n_terms)
-    if "pruning" not in fields:
-        fields["pruning"] = QueryPruning.of(statistics)
     return LongTailState(**fields)
 
 
 def _complete_double_sampling(fields: dict[str, Any]) -> DoubleSamplingState:
-    """Add what follows from the rest of a state."""
-    classes, statistics, corpus = (fields[name] for name in ("classes", "statistics", "corpus"))
-    if "index" not in fields:
-        return derive_state(classes, statistics, corpus, fields["pairwise"], None)
-    fields["current_corpus"] = corpus.with_terms_of(statistics.corpus)
+    """Add the corpus of today."""
+    fields["current_corpus"] = fields["corpus"].with_terms_of(fields["statistics"].corpus)
     return DoubleSamplingState(**fields, sample=None)
 
 

@@ -121,10 +121,8 @@ def apply_run(model: Any, run: Sequence[Change]) -> None:
 
 def _takes_any_order(model: Any) -> bool:
     """Return whether documents may come and go in one call."""
-    if not isinstance(model, TextClassifier):
-        return isinstance(model, LongTailClassifier)
-    state = model._fitted()
-    return isinstance(state.classifier, LongTailClassifier) and state.added is not None
+    counts_model = model.classifier_ if isinstance(model, TextClassifier) else model
+    return isinstance(counts_model, LongTailClassifier)
 
 
 def _read_run(model: Any, run: Sequence[Change]) -> Run:
@@ -151,11 +149,8 @@ def _change_texts(state: TextState, run: Run, n_jobs: int | None) -> TextState:
     vocabulary, X = enter_in_turn(*entering)
     if run.added.all():
         return add_counts(state, vocabulary, X, run.y)
-    register = state.added
-    if register is None:
-        raise ValueError("how the documents were counted is not known")
     before = state.classifier.classes_
-    X, register, kept = _count_in_order(X, run, before, state.n_fitted, register)
+    X, register, kept = _count_in_order(X, run, before, state.n_fitted, state.added)
     classifier = copy.copy(state.classifier)
     if vocabulary.n_terms > state.vocabulary.n_terms:
         classifier._grow_terms(vocabulary.n_terms)

@@ -191,7 +191,5 @@ def character_kinds(split_unspaced: bool = True) -> Bytes:
 
 def _encode(texts: list[bytes]) -> tuple[Bytes, Integers]:
     """Return encoded texts as one array, and where each begins."""
-    if len(texts) == 1:  # one text must be quick
-        return np.frombuffer(texts[0], np.uint8), np.array([0, len(texts[0])])
     lengths = np.fromiter(map(len, texts), np.int64, len(texts))
     return np.frombuffer(b"".join(texts), np.uint8), offsets_from_lengths(lengths)

@@ -18,7 +18,7 @@ from longtail._columns import as_texts
 from longtail._kernels import vocabulary as kernels
 from longtail._kernels.interning import HashTables, TermIds, Terms
 from longtail._kernels.text import CHAR_NGRAM, SPACE, Tokens
-from longtail._parallel import parallel_for
+from longtail._parallel import SMALL_WORK, parallel_for
 from longtail.sparse import CountMatrix, Integers, append, offsets_from_lengths
 from longtail.text.interning import Bytes, copy_tables, has_capacity, new_tables
 from longtail.text.options import TokenizerOptions
@@ -158,35 +158,6 @@ class Vocabulary(Mapping[str, int]):
         """
         return _count_texts(self, texts, n_jobs).to_csr(self.n_terms)
 
-    def validate(self) -> None:
-        """Refuse arrays that do not make a vocabulary.
-
-        Raises
-        ------
-        ValueError
-            What is wrong with them.
-        """
-        for name, dtype in (
-            ("utf8", np.uint8),
-            ("offsets", np.int64),
-            ("document_frequencies", np.int64),
-        ):
-            array = getattr(self, name)
-            if array.ndim != 1 or array.dtype != dtype:
-                raise ValueError(f"{name} must be one row of {np.dtype(dtype)}")
-        if len(self.offsets) == 0 or len(self.document_frequencies) != self.n_terms:
-            raise ValueError("each term must have an offset and a document frequency")
-        if self.offsets[0] != 0 or self.offsets[-1] != len(self.utf8):
-            raise ValueError("the offsets must go from 0 to the number of bytes")
-        if np.any(self.offsets[1:] <= self.offsets[:-1]):
-            raise ValueError("the offsets must ascend: no term is empty")
-        if np.any(self.document_frequencies < 1):
-            raise ValueError("every term must be in a document")
-        self.utf8.tobytes().decode("utf-8")  # raises UnicodeDecodeError, a ValueError
-        if np.any(self.utf8[self.offsets[:-1]] & 0xC0 == 0x80):
-            raise ValueError("a term begins inside a character")
-        _ = self.tables  # refuses what cannot be interned
-
 
 def _weights_from(vocabulary: Vocabulary, first: int) -> NDArray[np.float64]:
     """Return what an occurrence of each term from an id on counts."""
@@ -315,10 +286,10 @@ def map_blocks(
     texts: list[str], function: Callable[[list[str]], Result], n_jobs: int | None
 ) -> Iterator[Result]:
     """Yield what a function returns for blocks of texts, in their order; blocks run in threads."""
-    if len(texts) == 1:
+    ends = offsets_from_lengths(np.fromiter(map(len, texts), np.int64, len(texts)))
+    if 0 < ends[-1] < SMALL_WORK:
         yield function(texts)
         return
-    ends = offsets_from_lengths(np.fromiter(map(len, texts), np.int64, len(texts)))
     in_hand = BLOCK_CHARACTERS * joblib.effective_n_jobs(n_jobs)
     bounds = np.searchsorted(ends, np.arange(in_hand, ends[-1], in_hand))
     for begin, end in pairwise(np.unique([0, *bounds, len(texts)]).tolist()):

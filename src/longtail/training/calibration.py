@@ -224,12 +224,11 @@ def calibrate(scores: Floats, calibrator: Calibrator, lengths: Integers | None =
         # for themselves.
         others = doubt_short(others, *short) if calibrator.marginal else others
     others = np.minimum(others, top[:, None])
-    if calibrator.marginal:
-        return np.column_stack([top, others])
-    left, sums = 1.0 - top, others.sum(axis=1)
-    excess = sums > left
-    others[excess] *= (left[excess] / sums[excess])[:, None]
-    return np.column_stack([top, others])
+    if not calibrator.marginal:
+        left, sums = 1.0 - top, others.sum(axis=1)
+        excess = sums > left
+        others[excess] *= (left[excess] / sums[excess])[:, None]
+    return np.concatenate([top[:, None], others], axis=1)
 
 
 def probability_of_none(probabilities: Floats) -> Floats:

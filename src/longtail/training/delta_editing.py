@@ -17,18 +17,21 @@ from longtail.scoring.linear import (
     ClassResiduals,
     LinearScorer,
     build_scorer,
-    splice_residuals,
-    splice_scorers,
 )
 from longtail.scoring.names import ClassNames
 from longtail.scoring.weighting import Profile
-from longtail.sparse import CountMatrix, Floats, Integers, copy_with_capacity, gather_rows
-from longtail.splicing import RowSplice
+from longtail.sparse import (
+    CountMatrix,
+    Floats,
+    Integers,
+    copy_with_capacity,
+    gather_rows,
+    splice_rows,
+)
 from longtail.statistics.checks import check_total
 from longtail.statistics.classes import ClassStatistics
 from longtail.statistics.editing import (
     find_classes_with,
-    gather_classes,
     splice_classes,
     with_frequencies,
     without_frequencies,
@@ -50,13 +53,12 @@ class _Classes(NamedTuple):
         """Return these and the other classes of a segment, which stay as they are."""
         labels = np.union1d(self.labels, delta.classes)
         sources = look_up(delta.classes, labels), look_up(self.labels, labels)
-        splice = RowSplice.of((delta.statistics.indptr, self.statistics.indptr), *sources)
-        statistics = splice_classes(delta.statistics, self.statistics, splice)
+        statistics = splice_classes(delta.statistics, self.statistics, *sources)
         return _Classes(
             labels,
             statistics,
-            splice_residuals(delta.residuals, self.residuals, *sources),
-            splice_scorers(delta.scorer, self.scorer, splice, statistics.indices),
+            splice_rows([delta.residuals, self.residuals], *sources),
+            splice_rows([delta.scorer, self.scorer], *sources, indices=statistics.indices),
         )
 
     def gather(self, rows: Integers) -> _Classes:
@@ -65,9 +67,9 @@ class _Classes(NamedTuple):
             return self
         return _Classes(
             self.labels[rows],
-            gather_classes(self.statistics, rows),
-            self.residuals.gather_classes(rows),
-            self.scorer.gather_classes(rows),
+            self.statistics.gather(rows),
+            self.residuals.gather(rows),
+            self.scorer.gather(rows),
         )
 
 
@@ -86,7 +88,7 @@ def change_delta(
     # What a term counts that the last fit had not seen changes in every class that has it.
     changed = np.union1d(labels, _labels_with_terms(state, unseen))
     sums, residuals, in_main = gather_sums(state, changed)
-    change = gather_classes(taught.statistics, look_up(labels, changed))
+    change = taught.statistics.gather(look_up(labels, changed))
     sums = sums + change if direction > 0 else sums - change
     n_occurrences = _count_occurrences(state) + direction * taught.n_occurrences
     # The segments are summed up only when they are merged; that must not be refused then.
@@ -113,7 +115,7 @@ def change_delta(
     all_classes, main_ids, delta_ids = _merge_labels(state, tombstones, rows.labels)
     name_scorer = late_bonus = None
     if names is not None:
-        names, weights = names.gather_classes(kept), state.check.name_weights
+        names, weights = names.gather(kept), state.check.name_weights
         name_scorer = names.as_scorer(sums.class_sizes, weights)
         late_bonus = names.late_bonus(sums.class_sizes, weights)
     return DeltaSegment(
@@ -138,7 +140,7 @@ def gather_names(state: LongTailState, labels: NDArray[Any]) -> ClassNames | Non
     """Return the names of classes; documents change none, so the main segment has them all."""
     if state.names is None:
         return None
-    return state.names.gather_classes(look_up(state.classes, labels))
+    return state.names.gather(look_up(state.classes, labels))
 
 
 def _count_occurrences(state: LongTailState) -> float:
@@ -186,13 +188,13 @@ def gather_sums(
     in_main = look_up(state.classes, labels)
     delta, main = state.delta, without_frequencies(state.statistics)
     if delta is None:
-        return gather_classes(main, in_main), state.residuals.gather_classes(in_main), in_main
+        return main.gather(in_main), state.residuals.gather(in_main), in_main
     in_delta = look_up(delta.classes, labels)
     gone = (in_main >= 0) & delta.tombstones[in_main]
     in_main = np.where(gone, -1, in_main)
-    sums = gather_classes(without_frequencies(delta.statistics), in_delta)
-    sums = sums + gather_classes(main, in_main)
-    residuals = splice_residuals(state.residuals, delta.residuals, in_main, in_delta)
+    sums = without_frequencies(delta.statistics).gather(in_delta)
+    sums = sums + main.gather(in_main)
+    residuals = splice_rows([state.residuals, delta.residuals], in_main, in_delta)
     return sums, residuals, in_main
 
 
@@ -211,7 +213,7 @@ def _labels_with_terms(state: LongTailState, terms: Integers) -> NDArray[Any]:
         return state.classes[:0]
     if np.any(index.dense_row_ids[terms] >= 0):  # only a class that is stale can have one
         stale = np.flatnonzero(state.stale)
-        sums = gather_classes(without_frequencies(state.statistics), stale)
+        sums = without_frequencies(state.statistics).gather(stale)
         rows = stale[find_classes_with(sums, terms)]
     else:
         _, entries = gather_rows(index.indptr, terms)

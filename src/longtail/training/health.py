@@ -50,7 +50,12 @@ def measure_health(state: LongTailState, config: FitConfig) -> Health:
         n_kept=0 if memory is None else memory.n_documents,
         will_learn=needs_learning(state, config) or needs_residuals(state, config),
     )
-    return replace(health, advice=tuple(_advise(health, state.several)))
+    found = list(_advise(health, state.several))
+    return replace(
+        health,
+        advice=tuple(python for python, _ in found),
+        commands=tuple(command for _, command in found),
+    )
 
 
 def _share_unseen(state: LongTailState) -> float:
@@ -63,15 +68,28 @@ def _share_unseen(state: LongTailState) -> float:
     return float(counts[unseen].sum()) / total if total else 0.0
 
 
-def _advise(health: Health, several: bool) -> Iterator[str]:
-    """Give what to do, most urgent first."""
+def _advise(health: Health, several: bool) -> Iterator[tuple[str, str]]:
+    """Give what to do, most urgent first: in Python, and on the command line."""
     if health.will_learn:
-        yield "call refine(): it learns from the documents kept"
+        why = "it learns from the documents kept"
+        yield f"call refine(): {why}", f"run longtail refine: {why}"
     elif health.n_unrefined > SHARE_UNREFINED * health.n_labels:
-        yield "call refine(): what all classes share is behind the documents taught"
+        why = "what all classes share is behind the documents taught"
+        yield f"call refine(): {why}", f"run longtail refine: {why}"
     if health.n_stale > SHARE_STALE * health.n_classes and not health.will_learn:
-        yield "call refine(X, y) with documents, or fit again: many classes compete on sums alone"
+        why = "many classes compete on sums alone"
+        yield (
+            f"call refine(X, y) with documents, or fit again: {why}",
+            f"fit again, with the documents taught: {why}",
+        )
     if health.calibration_error > LARGEST_ERROR and health.n_outcomes >= FEWEST_OUTCOMES:
-        yield "call recalibrate(X, y) with documents before they are taught"
+        yield (
+            "call recalibrate(X, y) with documents before they are taught",
+            "fit again, with the documents taught: probabilities are off by "
+            f"{health.calibration_error:.0%} on average",
+        )
     elif health.n_outcomes < FEWEST_OUTCOMES and not several:
-        yield "probabilities rest on few outcomes: call recalibrate(X, y) before teaching"
+        yield (
+            "probabilities rest on few outcomes: call recalibrate(X, y) before teaching",
+            "fit again once there are more documents: probabilities rest on few outcomes",
+        )

@@ -93,7 +93,7 @@ class HeldOutTest:
 def check_scorers(test: HeldOutTest, learned: SharedWeights) -> tuple[SharedWeights, SelfCheck]:
     """Compare the learned scorer with simpler ones; find the posting budget of the one to keep."""
     config, checked = test.config, slice(test.config.max_checked)
-    counts, labels = test.counts.slice_documents(checked), test.labels.slice_documents(checked)
+    counts, labels = test.counts.slice(checked), test.labels.slice(checked)
     if not config.self_check:
         return learned, SelfCheck()
     plain = np.ones_like(learned.term_weights)

@@ -27,7 +27,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from longtail._caching import cached_property
-from longtail._kernels.calling import DirectCalls
 from longtail._labels import LabelForm, LabelSets
 from longtail._parallel import release_memory
 from longtail._progress import OnStage
@@ -35,6 +34,7 @@ from longtail._validation import look_up
 from longtail.retrieval.delta import DeltaSegment
 from longtail.retrieval.index import InvertedIndex, build_index
 from longtail.retrieval.pruning import QueryPruning
+from longtail.retrieval.search import Segment
 from longtail.scoring.linear import ClassResiduals, LinearScorer, add_scorers
 from longtail.scoring.names import ClassNames, add_names
 from longtail.scoring.weighting import (
@@ -194,17 +194,20 @@ class LongTailState:
         return self.scorer if names is None else add_scorers(self.scorer, names)
 
     @cached_property
-    def direct_calls(self) -> DirectCalls:
-        """What was compiled for these arrays, for documents that come one by one."""
-        return DirectCalls()
-
-    @cached_property
     def ranking_residuals(self) -> ClassResiduals:
         """Residuals, and what is left of the bonus of classes without documents."""
         if self.names is None:
             return self.residuals
         sizes, weights = self.statistics.class_sizes, self.check.name_weights
         return self.residuals.raise_biases(self.names.late_bonus(sizes, weights))
+
+    @cached_property
+    def segments(self) -> tuple[Segment, ...]:
+        """What is searched: the classes as they were indexed, then those that changed since."""
+        delta, residuals = self.delta, self.ranking_residuals.as_scorer
+        main_ids = None if delta is None else delta.main_ids
+        main = Segment(self.ranking_scorer, residuals, self.index, main_ids)
+        return (main,) if delta is None or not len(delta.classes) else (main, delta.segment)
 
     @property
     def ranking_weights(self) -> Floats:
@@ -282,7 +285,7 @@ def learn_state(
     corpus = statistics.corpus
     if isinstance(names, tuple):
         in_texts = look_up(names[0], labels.classes)
-        names = ClassNames.of(names[1], corpus).gather_classes(in_texts)
+        names = ClassNames.of(names[1], corpus).gather(in_texts)
     held_out, sample = draw_documents(labels, config, None if names is None else names.named)
     on_stage("shared weights", 0, 0)
     shared_start = time.monotonic()

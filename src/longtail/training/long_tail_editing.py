@@ -15,12 +15,11 @@ from numpy.typing import NDArray
 from longtail._validation import check_documents_left, look_up
 from longtail.retrieval.index import build_index
 from longtail.retrieval.pruning import QueryPruning
-from longtail.scoring.linear import LinearScorer, build_scorer, splice_residuals, splice_scorers
+from longtail.scoring.linear import LinearScorer, build_scorer
 from longtail.scoring.weighting import Profile, estimate_collection_model
-from longtail.sparse import CountMatrix, Floats, Integers, append_constant
-from longtail.splicing import RowSplice
+from longtail.sparse import CountMatrix, Floats, Integers, append_constant, splice_rows
 from longtail.statistics import editing as statistics_editing
-from longtail.statistics.editing import find_classes_with, gather_classes
+from longtail.statistics.editing import find_classes_with
 from longtail.training.delta_editing import change_delta, gather_names
 from longtail.training.editing import ClassEdit, edit_documents
 from longtail.training.long_tail import LongTailState
@@ -73,12 +72,12 @@ def _update_scorer(
     changed = np.flatnonzero(is_changed)
     if not len(changed) and np.array_equal(rows, np.arange(len(state.scorer.biases))):
         return state.scorer
-    of_changed = replace(profile, statistics=gather_classes(profile.statistics, changed))
+    of_changed = replace(profile, statistics=profile.statistics.gather(changed))
     scorer = build_scorer(of_changed, state.ranking_weights, n_jobs)
     in_changed = np.full(len(rows), -1)
     in_changed[changed] = np.arange(len(changed))
-    splice = RowSplice.of((state.scorer.indptr, scorer.indptr), rows, in_changed)
-    return splice_scorers(state.scorer, scorer, splice, profile.statistics.indices)
+    indices = profile.statistics.indices
+    return splice_rows([state.scorer, scorer], rows, in_changed, indices=indices)
 
 
 def merge_segments(state: LongTailState, n_jobs: int | None = None) -> LongTailState:
@@ -96,14 +95,15 @@ def merge_learned(state: LongTailState) -> LongTailState:
         return state
     statistics, sources = merged_statistics(state)
     in_delta = delta.find_in_delta()
-    splice = RowSplice.of((state.scorer.indptr, delta.scorer.indptr), sources, in_delta)
     return replace(
         state,
         classes=delta.all_classes,
         statistics=statistics,
         current_corpus=delta.corpus,
-        residuals=splice_residuals(state.residuals, delta.residuals, sources, in_delta),
-        scorer=splice_scorers(state.scorer, delta.scorer, splice, statistics.indices),
+        residuals=splice_rows([state.residuals, delta.residuals], sources, in_delta),
+        scorer=splice_rows(
+            [state.scorer, delta.scorer], sources, in_delta, indices=statistics.indices
+        ),
         stale=(sources < 0) | state.stale[sources],
         names=gather_names(state, delta.all_classes),
         memory=settle_memory(state, delta.all_classes),
@@ -129,8 +129,8 @@ def inherit(state: LongTailState, edit: ClassEdit) -> LongTailState:
         state,
         classes=edit.classes,
         statistics=edit.statistics,
-        residuals=state.residuals.gather_classes(edit.sources),
-        names=None if state.names is None else state.names.gather_classes(edit.sources),
+        residuals=state.residuals.gather(edit.sources),
+        names=None if state.names is None else state.names.gather(edit.sources),
         memory=None
         if state.memory is None
         else state.memory.move_classes(edit.find_targets(len(state.classes))),

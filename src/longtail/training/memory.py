@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from longtail._labels import LabelSets
 from longtail._validation import look_up
-from longtail.sparse import CountMatrix, Integers, offsets_from_lengths
+from longtail.sparse import CountMatrix, Integers, RowTable, stack_rows
 
 PendingChange = tuple[
     CountMatrix, NDArray[Any], int
@@ -27,7 +27,7 @@ PendingChange = tuple[
 
 
 @dataclass(frozen=True, eq=False)
-class DocumentMemory:
+class DocumentMemory(RowTable):
     """Documents in CSR form, in the order in which they were added.
 
     Attributes
@@ -47,6 +47,9 @@ class DocumentMemory:
     pending : tuple of (CountMatrix, ndarray of labels, int)
         What was added and forgotten since the segments were merged.
     """
+
+    ENTRIES = ("indices", "data")
+    ROWS = ("class_ids",)
 
     per_class: int
     indptr: Integers
@@ -75,7 +78,9 @@ class DocumentMemory:
 
     def record(self, counts: CountMatrix, y: NDArray[Any], direction: int) -> DocumentMemory:
         """Record documents that are added (direction 1) or forgotten (-1), at next to no cost."""
-        copied = counts.gather(np.arange(counts.n_documents))  # the caller may change the others
+        copied = replace(  # the caller may change the others
+            counts, indices=counts.indices.copy(), data=counts.data.copy()
+        )
         return replace(
             self,
             n_changed=self.n_changed + len(y),
@@ -85,14 +90,14 @@ class DocumentMemory:
     def move_classes(self, targets: Integers) -> DocumentMemory:
         """Give the documents of each class to another; -1 drops them."""
         moved = replace(self, class_ids=targets[self.class_ids])
-        return moved._gather(np.flatnonzero(moved.class_ids >= 0)).drop_oldest()
+        return moved.gather(np.flatnonzero(moved.class_ids >= 0)).drop_oldest()
 
     def drop_oldest(self) -> DocumentMemory:
         """Return what is left where each class keeps its last documents."""
         order = np.argsort(self.class_ids, kind="stable")
         ends = np.cumsum(np.bincount(self.class_ids))
         n_later = ends[self.class_ids[order]] - 1 - np.arange(len(order))
-        return self._gather(np.sort(order[n_later < self.per_class]))
+        return self.gather(np.sort(order[n_later < self.per_class]))
 
     def settle(self, classes: NDArray[Any]) -> DocumentMemory:
         """Take in what is pending, change by change; the class ids are those of `classes`."""
@@ -100,19 +105,17 @@ class DocumentMemory:
             return self
         added = [(counts, y) for counts, y, direction in self.pending if direction > 0]
         batches = [
-            CountMatrix(self.indptr, self.indices, self.data, 0),
-            *(batch for batch, _ in added),
+            DocumentMemory(
+                self.per_class,
+                counts.indptr,
+                counts.indices.astype(np.int32, copy=False),
+                counts.data.astype(np.float64, copy=False),
+                look_up(classes, y),
+            )
+            for counts, y in added
         ]
-        class_ids = [self.class_ids, *(look_up(classes, y) for _, y in added)]
-        everything = DocumentMemory(
-            self.per_class,
-            offsets_from_lengths(np.concatenate([np.diff(batch.indptr) for batch in batches])),
-            np.concatenate([_entries(batch)[0] for batch in batches]).astype(np.int32),
-            np.concatenate([_entries(batch)[1] for batch in batches]).astype(np.float64),
-            np.concatenate(class_ids),
-            self.n_changed,
-        )
-        return everything._gather(self._replay(everything, classes))
+        everything = replace(stack_rows([self, *batches]), pending=())
+        return everything.gather(self._replay(everything, classes))
 
     def documents(self, n_terms: int) -> CountMatrix:
         """Return the documents that are kept, as a fit takes them."""
@@ -140,20 +143,9 @@ class DocumentMemory:
                     row += 1
                     del rows[: -self.per_class]
                 else:
-                    _remove_last(rows, everything, counts.slice_documents(slice(document, None)))
+                    _remove_last(rows, everything, counts.slice(slice(document, None)))
         left = [row for class_id, rows in kept.items() if class_id >= 0 for row in rows]
         return np.sort(np.concatenate([np.flatnonzero(stays), np.array(left, np.int64)]))
-
-    def _gather(self, rows: Integers) -> DocumentMemory:
-        """Return some documents, in their order."""
-        gathered = CountMatrix(self.indptr, self.indices, self.data, 0).gather(rows)
-        return replace(
-            self,
-            indptr=gathered.indptr,
-            indices=gathered.indices,
-            data=gathered.data,
-            class_ids=self.class_ids[rows],
-        )
 
 
 def _remove_last(rows: list[int], memory: DocumentMemory, forgotten: CountMatrix) -> None:
@@ -166,9 +158,3 @@ def _remove_last(rows: list[int], memory: DocumentMemory, forgotten: CountMatrix
         ):
             del rows[i]
             return
-
-
-def _entries(counts: CountMatrix) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return terms and counts of the documents, which may be a slice of more."""
-    entries = slice(counts.indptr[0], counts.indptr[-1])
-    return counts.indices[entries], counts.data[entries]

@@ -10,8 +10,7 @@ import numpy as np
 from longtail._columns import as_labels
 from longtail._validation import look_up
 from longtail.scoring.names import ClassNames
-from longtail.sparse import CountMatrix
-from longtail.statistics.editing import gather_classes
+from longtail.sparse import CountMatrix, stack_rows
 from longtail.training.editing import add_class, invert
 from longtail.training.long_tail import LongTailState
 from longtail.training.long_tail_editing import derive, merge_segments
@@ -38,16 +37,16 @@ def set_name(
         given = ClassNames.of(row, state.current_corpus)
     sources = edit.sources.copy()
     sources[look_up(edit.classes, as_labels([label]))] = len(state.classes)
-    names = before.append(given).gather_classes(sources)
+    names = stack_rows([before, given]).gather(sources)
     kept = np.flatnonzero((edit.statistics.class_sizes > 0) | names.named)
     return derive(
         replace(
             state,
             classes=edit.classes[kept],
-            statistics=gather_classes(edit.statistics, kept),
-            residuals=state.residuals.gather_classes(edit.sources[kept]),
+            statistics=edit.statistics.gather(kept),
+            residuals=state.residuals.gather(edit.sources[kept]),
             stale=np.append(state.stale, False)[edit.sources[kept]],
-            names=names.gather_classes(kept) if names.named.any() else None,
+            names=names.gather(kept) if names.named.any() else None,
             memory=None
             if state.memory is None
             else state.memory.move_classes(invert(edit.sources[kept], len(state.classes))),

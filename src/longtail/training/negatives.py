@@ -90,12 +90,6 @@ class MinedPairs:
     n_negatives: int
     classes: NDArray[Any]
 
-    @classmethod
-    def of_rows(cls, classes: NDArray[Any], n_classes: int) -> MinedPairs:
-        """Return documents of one label each from rows of classes, the label in column 0."""
-        labels = LabelSets.single(classes[:, 0], np.arange(n_classes))
-        return cls(labels, classes.shape[1] - 1, classes.ravel())
-
     @cached_property
     def indptr(self) -> Integers:
         """Where the pairs of each document begin."""
@@ -106,11 +100,11 @@ class MinedPairs:
         """Which pairs are labels."""
         return np.arange(len(self.labels.class_ids)) + self.n_negatives * self.labels.document_ids
 
-    def slice_documents(self, documents: slice) -> MinedPairs:
+    def slice(self, documents: slice) -> MinedPairs:
         """Return documents that follow each other."""
         first, last, _ = documents.indices(self.labels.n_documents)
         classes = self.classes[self.indptr[first] : self.indptr[last]]
-        return MinedPairs(self.labels.slice_documents(documents), self.n_negatives, classes)
+        return MinedPairs(self.labels.slice(documents), self.n_negatives, classes)
 
     def gather(self, documents: Integers) -> MinedPairs:
         """Return some documents, in the order given."""
@@ -163,7 +157,7 @@ def mine_pairs(
     pairs = MinedPairs(labels, n_negatives, np.empty(n_pairs, index_dtype(n_classes)))
     for start in range(0, labels.n_documents, MINING_BLOCK):
         block = slice(start, min(start + MINING_BLOCK, labels.n_documents))
-        sliced = pairs.slice_documents(block)
+        sliced = pairs.slice(block)
         document_ids = np.arange(block.start, block.stop)
         mined = mine_hard_negatives(
             documents, document_ids, sliced.labels, scorer, index, pruning, n_negatives, n_jobs
@@ -221,7 +215,7 @@ def mine_hard_negatives(
             index,
             n_negatives,
             document_ids=document_ids[block],
-            labels=labels.slice_documents(block),
+            labels=labels.slice(block),
             pruning=pruning,
             n_jobs=n_jobs,
         )

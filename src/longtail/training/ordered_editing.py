@@ -25,7 +25,6 @@ from numpy.typing import NDArray
 
 from longtail._validation import check_documents_left, look_up
 from longtail.sparse import CountMatrix, Integers
-from longtail.statistics.editing import gather_classes
 from longtail.training.delta_editing import gather_sums
 from longtail.training.editing import edit_documents, sum_compactly
 from longtail.training.long_tail import LongTailState
@@ -144,7 +143,7 @@ def _check_forgotten(
     if not len(rows):
         return
     forgotten = sum_compactly(counts.gather(rows), y[rows], labels, sublinear=True)
-    _ = sums - gather_classes(forgotten.statistics, np.arange(len(labels)))
+    _ = sums - forgotten.statistics.gather(np.arange(len(labels)))
     segment = state.statistics if state.delta is None else state.delta.statistics
     alive = slice(None) if state.delta is None else ~state.delta.tombstones
     n_documents = state.statistics.class_sizes[alive].sum().item() - len(rows)

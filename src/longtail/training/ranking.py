@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from longtail._validation import cap_candidates
-from longtail.retrieval.delta import search_segments
-from longtail.retrieval.single import rank_one
+from longtail.retrieval.search import search_segments
 from longtail.sparse import CountMatrix, Floats, Integers
 from longtail.training.long_tail import LongTailState
 
@@ -37,28 +36,7 @@ def rank_documents(
         Their scores.
     """
     n_candidates = cap_candidates(state.candidate_factor * candidates, len(state.all_classes))
-    k = min(k, n_candidates)
-    if counts.n_documents == 1 and state.delta is None:
-        found = rank_one(
-            counts,
-            state.document_weights,
-            state.residual_weights,
-            state.pruning,
-            (state.ranking_scorer, state.ranking_residuals.as_scorer, state.index),
-            n_candidates,
-            k,
-            state.direct_calls,
-        )
-        if found is not None:
-            return found
     documents = state.weigh(counts, n_jobs)
     pruned = state.pruning.prune(documents, np.arange(counts.n_documents), n_jobs)
-    return search_segments(
-        documents,
-        pruned,
-        (state.ranking_scorer, state.ranking_residuals, state.index),
-        state.delta,
-        n_candidates,
-        k,
-        n_jobs,
-    )
+    k = min(k, n_candidates)
+    return search_segments(documents, pruned, state.segments, n_candidates, k, n_jobs)

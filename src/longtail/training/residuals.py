@@ -50,18 +50,20 @@ SMALLEST_WEIGHT = 0.01  # smaller ones are dropped, which keeps the residuals sp
 BATCH_DOCUMENTS = 16_384  # scored together: enough for each class to have many of them
 
 
-def fit_residuals(
+def solve_residuals(
     documents: WeightedDocuments,
     mined: MinedPairs,
-    scores_of: Callable[[slice], Floats],
+    log_odds: NDArray[np.float32],
     n_classes: int,
     cost: float,
-    *,
     class_mask: NDArray[np.bool_] | None = None,
     document_mask: NDArray[np.bool_] | None = None,
     n_jobs: int | None = None,
 ) -> ClassResiduals:
     """Fit the residuals of each class on its documents and hard negatives.
+
+    A class learns from the documents that have it among their candidates, in their order: fitted
+    on these alone, it gets the same bits.
 
     Parameters
     ----------
@@ -69,9 +71,8 @@ def fit_residuals(
         All documents.
     mined : MinedPairs
         The labels and the negatives of each document.
-    scores_of : callable
-        Gives, for a slice of the documents, the scores of their pairs by the statistics, those of
-        labels without the document. All together would be the largest array of a fit.
+    log_odds : ndarray of shape (n_pairs,), float32
+        Of all pairs, by `batch_log_odds`.
     n_classes : int
         K.
     cost : float
@@ -86,27 +87,6 @@ def fit_residuals(
     Returns
     -------
     ClassResiduals
-    """
-    log_odds = batch_log_odds(mined, scores_of, n_jobs)
-    return solve_residuals(
-        documents, mined, log_odds, n_classes, cost, class_mask, document_mask, n_jobs
-    )
-
-
-def solve_residuals(
-    documents: WeightedDocuments,
-    mined: MinedPairs,
-    log_odds: NDArray[np.float32],
-    n_classes: int,
-    cost: float,
-    class_mask: NDArray[np.bool_] | None = None,
-    document_mask: NDArray[np.bool_] | None = None,
-    n_jobs: int | None = None,
-) -> ClassResiduals:
-    """Fit residuals where the log odds of all pairs are known; parameters as in `fit_residuals`.
-
-    A class learns from the documents that have it among their candidates, in their order: fitted
-    on these alone, it gets the same bits.
     """
     class_mask = np.ones(n_classes, np.bool_) if class_mask is None else class_mask
     hard = is_hard(mined, log_odds)

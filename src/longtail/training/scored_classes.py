@@ -152,7 +152,7 @@ def mined_log_odds(
     """Return the score of each mined pair against what it competes with, leaving one out."""
 
     def score_block(block: slice) -> Floats:
-        rows, lists = documents.slice_documents(block), mined.slice_documents(block)
+        rows, lists = documents.slice(block), mined.slice(block)
         of_negatives = score_pairs(rows, lists.negatives, scored.scorer, config.n_jobs)
         class_ids, document_ids = lists.labels.class_ids, lists.labels.document_ids
         if config.leave_one_out:

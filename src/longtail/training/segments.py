@@ -8,9 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 from longtail.sparse import Integers
-from longtail.splicing import RowSplice
 from longtail.statistics.classes import ClassStatistics
-from longtail.statistics.editing import gather_classes, splice_classes
+from longtail.statistics.editing import splice_classes
 from longtail.training.long_tail import LongTailState
 
 
@@ -29,10 +28,9 @@ def gather_statistics(state: LongTailState, class_ids: Integers) -> ClassStatist
     """
     main, delta = state.statistics, state.delta
     if delta is None:
-        return gather_classes(main, class_ids)
+        return main.gather(class_ids)
     in_main, in_delta = delta.find_in_main()[class_ids], delta.find_in_delta()[class_ids]
-    splice = RowSplice.of((main.indptr, delta.statistics.indptr), in_main, in_delta)
-    return splice_classes(main, delta.statistics, splice)
+    return splice_classes(main, delta.statistics, in_main, in_delta)
 
 
 def merged_class_sizes(state: LongTailState) -> Integers:

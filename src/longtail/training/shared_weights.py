@@ -97,7 +97,7 @@ class SampledLabels:
         """Return pairs that follow each other."""
         return SampledLabels(
             self.class_ids[pairs],
-            self.labels.slice_documents(pairs),
+            self.labels.slice(pairs),
             self.pair_ids[pairs],
             None if self.sample_weights is None else self.sample_weights[pairs],
             None if self.costs is None else self.costs[pairs],

@@ -78,7 +78,10 @@ def find_threshold(
         # The last of many crossings is a lucky one: half a standard error makes up for that
         # (measured).
         margin = 0.5 * np.sqrt(precision * (1.0 - precision) / np.arange(1, len(reached) + 1))
-        lowest, enough = LEAST_SHARE * precision, reached >= precision + margin
+        # Where each prediction is that probable, so is their average.
+        each_enough = (expected >= precision) & (reached >= precision)
+        lowest = LEAST_SHARE * precision
+        enough = (reached >= precision + margin) | each_enough
         expected = probabilities
     # Predictions of the same probability are kept or left out together.
     ends = np.diff(probabilities, append=-1.0) != 0
@@ -98,8 +101,8 @@ def _count_unknown(calibrator: Calibrator, unknown: float) -> Floats:
     n_held_out, n_unknown = len(calibrator.held_out_correct), len(calibrator.unknown_log_odds)
     if n_held_out and not n_unknown:
         raise ValueError(
-            "this model does not know how documents of unknown classes score: it was fitted by an "
-            "earlier version, or with fewer than 3 candidates. Fit it again, or leave unknown out."
+            "this model does not know how documents of unknown classes score: it was fitted "
+            "with fewer than 3 candidates. Fit it again, or leave unknown out."
         )
     n_above = np.searchsorted(
         -calibrator.unknown_log_odds, -calibrator.held_out_log_odds, side="right"

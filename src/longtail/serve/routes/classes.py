@@ -116,18 +116,19 @@ def _browse(snapshot: Snapshot, sort: str, offset: int, limit: int) -> dict[str,
     rows = order[offset : offset + limit]
     labels = snapshot.classes[rows].tolist()
     classes = [
-        {"id": encode_id(label), "size": size, "match": None} | describe_label(snapshot, label)
-        for label, size in zip(labels, sizes[rows].tolist(), strict=True)
+        {"id": encode_id(label), "size": snapshot.count_documents(row), "match": None}
+        | describe_label(snapshot, label)
+        for label, row in zip(labels, rows.tolist(), strict=True)
     ]
     return {"version": snapshot.version, "total": n_classes, "classes": classes}
 
 
 def _summarise(snapshot: Snapshot, found: list[tuple[Any, str]]) -> list[dict[str, Any]]:
     """Return labels with their sizes; a class that is just gone is left out."""
-    sizes, classes = snapshot.class_sizes, []
+    classes = []
     for label, match in found:
         row = find_row(snapshot, label)
         if row is not None:
-            entry = {"id": encode_id(label), "size": int(sizes[row]), "match": match}
+            entry = {"id": encode_id(label), "size": snapshot.count_documents(row), "match": match}
             classes.append(entry | describe_label(snapshot, label))
     return classes
