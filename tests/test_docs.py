@@ -189,6 +189,11 @@ def without_costs(line):
     return re.sub(r"[\d.]+ (s|MB)\b", r"# \1", line)
 
 
+def test_entries_of_the_changelog_take_one_line():
+    lines = (ROOT / "CHANGELOG.md").read_text().splitlines()
+    assert not [line for line in lines if line.startswith(" ") or len(line) > 130]
+
+
 def has_test(path, name):
     """Tell whether a file, below `tests` unless it says `bench`, has a test of this name."""
     folder = ROOT if path.startswith("bench/") else ROOT / "tests"
