@@ -14,14 +14,14 @@ check() {
     local python=$1 environment=$work/$2
     shift 2
     "$python" -m venv "$environment"
-    "$environment/bin/python" -m pip install --quiet "$wheel[cli]" pytest "$@"
+    "$environment/bin/python" -m pip install --quiet "$wheel[cli]" pytest hypothesis "$@"
     (
         cd "$work" # what is imported is the wheel
         unset PYTHONPATH NUMBA_CACHE_DIR
         "$environment/bin/longtail" --version
         "$environment/bin/python" -m pip freeze | grep --ignore-case --extended-regexp '^(numpy|scipy|scikit-learn|numba)='
         "$environment/bin/python" -m pytest --quiet -p no:cacheprovider --rootdir "$OLDPWD" -c "$OLDPWD/pyproject.toml" \
-            "$OLDPWD/tests/test_docs.py" -k '(README and blocks) or readme'
+            "$OLDPWD/tests/test_docs.py" -k '(README and blocks) or readme' -W ignore::DeprecationWarning # old typer, new click
     )
     rm -rf "$environment"
 }
