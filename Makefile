@@ -4,9 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo serve browser neighbours test test-rest test-all fuzz kills cluster lint house type docs bench dist reproducible format clean
+.PHONY: demo serve browser neighbours test test-rest test-all fuzz kills cluster lint house type docs bench dist reproducible release-check image-check format clean
 
-demo: $(VENV)/cli ## learn 12,582 real classes and evaluate them
+demo: $(VENV)/cli ## learn 12,582 classes from text, explain, teach and undo
 	$(BIN)/longtail demo
 
 serve: $(VENV)/cli ## the WordNet model with its page, at http://127.0.0.1:8080/
@@ -65,6 +65,12 @@ reproducible: dist ## build again and compare
 	$(MAKE) dist
 	cd dist-first && sha256sum * | (cd ../dist && sha256sum --check)
 	rm -rf dist-first
+
+release-check: dist ## the wheel in empty environments, with the README's commands; oldest and newest dependencies
+	tools/check_release.sh
+
+image-check: ## the image, built without a daemon and run as it will be; needs root and buildah
+	tools/check_image.sh
 
 format: $(VENV)/dev
 	$(BIN)/ruff check --fix .

@@ -1,6 +1,7 @@
 """What pages say works: examples in docstrings, blocks of Python, commands and options."""
 
 import contextlib
+import csv
 import doctest
 import importlib.util
 import io
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import pytest
 import typer
+from typer.testing import CliRunner
 
 import longtail
 from longtail import datasets
@@ -22,7 +24,8 @@ from longtail.exceptions import NoKnownTermWarning
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PYTHON = re.compile(r"^```python\n(.*?)^```(?:\n\n```text\n(.*?)^```)?", re.DOTALL | re.MULTILINE)
-COMMAND = re.compile(r"^[ \t]+(?:\$ )?(?:[^|#\n]*\| )?(longtail [a-z-].*)$", re.MULTILINE)
+COMMAND = re.compile(r"^(?:[ \t]+(?:\$ )?|\$ )(?:[^|#\n]*\| )?(longtail [a-z-].*)$", re.MULTILINE)
+FENCED = re.compile(r"^```(\w*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\[[^\]]*\]\(([^)#:\s]+)(?:#[^)]*)?\)")
 MODULES = sorted(
     module.name
@@ -74,7 +77,7 @@ def test_examples_of_docstrings(name, tmp_path, monkeypatch):
 def test_blocks_of_python(page, tmp_path, monkeypatch):
     """Every block runs, one after the other, in an empty folder, and prints what the page says."""
     monkeypatch.chdir(tmp_path)
-    if page.stem in ("README", "choosing-parameters"):  # the same on fewer documents
+    if page.stem == "choosing-parameters":  # the same on fewer documents
         monkeypatch.setattr(datasets, "load_wordnet", lambda: shorten(whole_set()))
         # One gloss has no term of so few documents; all of them know a term of each.
         warnings.simplefilter("ignore", NoKnownTermWarning)
@@ -102,11 +105,10 @@ def shorten(wordnet):
 
 def check_names(page, names):
     """Check what a page says about the values of its names."""
-    if page in ("README", "quick-start"):
+    if page == "quick-start":
         why = names["why"]
         assert sum(why.terms.values()) + why.rest + why.constant == pytest.approx(why.score)
         assert names["threshold"].coverage > 0
-    if page == "quick-start":
         assert len(names["classifier"].classes_) == 8027
     if page == "teaching":
         assert names["teacher"].model.predict(["it hoots"]).tolist() == ["tawny owl"]
@@ -140,6 +142,56 @@ def test_a_mistake_in_a_command_is_noticed():
 def test_links_lead_somewhere(page):
     for target in LINK.findall(page.read_text()):
         assert (page.parent / target).exists(), target
+
+
+def test_the_readme_is_short():
+    """Count the words of all of it, and the numbers outside of code and its output."""
+    readme = (ROOT / "README.md").read_text()
+    assert len(readme.split()) <= 900
+    assert len(re.findall(r"\b\d[\d,.]*\b", FENCED.sub("", readme))) <= 60
+
+
+def test_the_parts_of_the_readme():
+    parts = re.findall(r"^## (.*)$", FENCED.sub("", (ROOT / "README.md").read_text()), re.MULTILINE)
+    assert parts == [
+        "Start",
+        "When to use it",
+        "Accuracy and cost",
+        "When classes change",
+        "Limits",
+        "Further",
+    ]
+
+
+def test_commands_of_the_readme_print_what_it_shows(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+    wordnet = datasets.load_wordnet()
+    train = zip(wordnet.train_text[:20_000], wordnet.train_labels[:20_000], strict=True)
+    test = zip(wordnet.test_text[:2_000], wordnet.test_labels[:2_000], strict=True)
+    new = [("a river in France", ""), ("a sweet red wine", "")]
+    for name, rows in (("train", train), ("test", test), ("new", new)):
+        with open(f"{name}.csv", "w", newline="", encoding="utf-8") as file:
+            csv.writer(file).writerows([("definition", "term"), *rows])
+    [shown] = [
+        text for kind, text in FENCED.findall((ROOT / "README.md").read_text()) if kind == "console"
+    ]
+    for block in re.split(r"^\$ longtail ", shown, flags=re.MULTILINE)[1:]:
+        command, *lines = block.splitlines()
+        done = CliRunner().invoke(app, shlex.split(command))
+        assert done.exit_code == 0, done.output
+        printed = [without_costs(line) for line in done.stdout.splitlines()]
+        for line in lines:
+            assert line == "..." or without_costs(line) in printed, done.stdout
+
+
+def without_costs(line):
+    return re.sub(r"[\d.]+ (s|MB)\b", r"# \1", line)
+
+
+def test_entries_of_the_changelog_take_one_line():
+    lines = (ROOT / "CHANGELOG.md").read_text().splitlines()
+    assert not [line for line in lines if line.startswith(" ") or len(line) > 130]
 
 
 def has_test(path, name):

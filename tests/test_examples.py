@@ -1,5 +1,8 @@
 """The examples run and say what they should."""
 
+import contextlib
+import io
+import json
 import os
 import subprocess
 import sys
@@ -43,3 +46,18 @@ def test_example(example, tmp_path):
         assert line in done.stdout
     assert example.read_text().startswith('"""')
     assert len(done.stdout.splitlines()) <= 16
+
+
+@pytest.mark.slow
+def test_the_notebook_prints_what_it_shows(tmp_path, monkeypatch):
+    pytest.importorskip("matplotlib")
+    monkeypatch.chdir(tmp_path)
+    notebook = json.loads((ROOT / "examples" / "tour.ipynb").read_text(encoding="utf-8"))
+    cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    assert len(cells) == 6
+    names = {}
+    for cell in cells:
+        with contextlib.redirect_stdout(io.StringIO()) as output:
+            exec(compile("".join(cell["source"]), cell["id"], "exec"), names)
+        shown = ["".join(o["text"]) for o in cell["outputs"] if o["output_type"] == "stream"]
+        assert output.getvalue() == "".join(shown)

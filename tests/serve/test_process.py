@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import random
 import select
+import signal
 import socket
 import subprocess
 import sys
@@ -12,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx2 as httpx
@@ -19,6 +22,7 @@ import pytest
 import uvicorn
 
 import longtail
+import longtail.serve.server as serve_module
 from longtail.serve.app import create_app
 from longtail.serve.protocol import make_protocol
 from longtail.serve.server import bind
@@ -302,3 +306,30 @@ def test_a_host_of_several_addresses_has_one_port() -> None:
     finally:
         for listener in bound:
             listener.close()
+
+
+def test_it_starts_on_systems_without_sighup(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(signal, "SIGHUP")  # as on Windows
+    ready: list[int] = []
+
+    class App:
+        async def load(self) -> None:
+            pass
+
+    class Server(uvicorn.Server):
+        async def serve(self, sockets: Any = None) -> None:
+            self.servers = [SimpleNamespace(sockets=sockets)]  # type: ignore[list-item]
+            self.started = True
+            while not ready:
+                await asyncio.sleep(0.01)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        serving = serve_module._serve(
+            Server(uvicorn.Config(App)),
+            App(),
+            Settings(),
+            lambda host, port: ready.append(port),
+            [listener],
+        )
+        asyncio.run(serving)
+        assert ready == [listener.getsockname()[1]]

@@ -1,8 +1,10 @@
-"""`longtail demo`: learn the embedded WordNet set and show what comes of it."""
+"""`longtail demo`: learn the embedded WordNet set from text, explain, teach and undo."""
 
 from __future__ import annotations
 
+import tempfile
 import time
+from pathlib import Path
 from typing import Any
 
 from longtail.cli.options import AsJson, Quiet, Seed, Threads
@@ -19,12 +21,15 @@ from longtail.cli.show import (
 _EXAMPLES = 6  # test documents that the demonstration shows
 _BATCH = 2000  # documents predicted between two steps of progress
 _TOP = 5
+_EXPLAINED = "a river in France"
+_CORRECTED = "a program that has read much text and writes some of its own"
+_CORRECTION = "language model"
 
 
 def demo(
     threads: Threads = -1, seed: Seed = 0, as_json: AsJson = False, quiet: Quiet = False
 ) -> None:
-    """Learn 12,582 classes of WordNet, evaluate them, and classify a few definitions."""
+    """Learn 12,582 classes of WordNet from text, explain an answer, teach one and undo it."""
     with clear_errors():
         if not quiet:
             print_note(
@@ -35,102 +40,115 @@ def demo(
         if as_json:
             print_json(report)
             return
-        sizes = "{n_train:,} training and {n_test:,} test definitions, {n_classes:,} classes"
-        header = ("", "accuracy", "macro F1", f"in the top {_TOP}", "fit", "predict")
-        rows = [
-            (
-                row["system"],
-                f"{row['accuracy']:.1%}",
-                f"{row['macro_f1']:.1%}",
-                f"{row['top']:.1%}",
-                f"{row['fit_cpu_seconds']:.1f} s",
-                f"{row['predict_cpu_seconds'] / report['n_test'] * 1e6:.0f} µs per document",
-            )
-            for row in report["results"]
-        ]
-        print_table(f"WordNet: {sizes.format(**report)}", header, rows)
-        say(
-            "Macro F1 is the mean of the per-class F1; times are CPU time over all threads, "
-            f"without compiling, which took {report['compile_seconds']:.1f} s before."
-        )
-        _print_examples(report["examples"])
+        _print(report)
 
 
 def _run(threads: int, seed: int, update: Update) -> dict[str, Any]:
-    """Compile, then fit and evaluate both estimators on the embedded WordNet set."""
-    from longtail.cli.warmup import COMPILING, compile_for_counts
+    """Compile, then fit, evaluate, explain, teach and undo."""
+    from longtail.cli.warmup import COMPILING, compile_for_text
 
     update(COMPILING, 0, None)
     start = time.perf_counter()
-    compile_for_counts(update)
+    compile_for_text(update)
     compiled = time.perf_counter() - start
 
-    from longtail import DoubleSamplingClassifier, LongTailClassifier
-    from longtail.datasets import load_wordnet, load_wordnet_counts
+    from longtail import TextClassifier
+    from longtail.datasets import load_wordnet
 
     update("reading WordNet", 0, None)
-    data, texts = load_wordnet_counts(), load_wordnet()
-    paper = DoubleSamplingClassifier(random_state=seed, n_jobs=threads)
-    classifier = LongTailClassifier(random_state=seed, n_jobs=threads)
-    results = [
-        _measure("(π,κ)-DS, the paper", paper, data, update),
-        _measure("LongTailClassifier", classifier, data, update),
-    ]
-    shown = list(range(0, len(texts.test_text), len(texts.test_text) // _EXAMPLES)[:_EXAMPLES])
-    top = classifier.predict_proba_topk(data.X_test[shown], 3)
-    examples = [
-        {
-            "text": texts.test_text[document],
-            "class": str(texts.test_labels[document]),
-            "predicted": [str(data.classes[c]) for c in class_ids[valid].tolist()],
-            "probabilities": probabilities[valid].tolist(),
-        }
-        for document, class_ids, probabilities, valid in zip(
-            shown, top.classes, top.scores, top.valid, strict=True
-        )
-    ]
-    return {
-        "n_train": data.X_train.shape[0],
-        "n_test": data.X_test.shape[0],
-        "n_classes": len(data.classes),
+    wordnet = load_wordnet()
+    classifier = TextClassifier(random_state=seed, n_jobs=threads)
+    report: dict[str, Any] = {
+        "n_train": len(wordnet.train_text),
+        "n_test": len(wordnet.test_text),
         "compile_seconds": compiled,
-        "results": results,
-        "examples": examples,
+        **_fit_and_evaluate(classifier, wordnet, update),
+        "n_classes": len(classifier.classes_),
+        "examples": _predict_examples(classifier, wordnet),
     }
+    [why] = classifier.explain([_EXPLAINED], top_terms=3)
+    report["explanation"] = {"text": _EXPLAINED, "class": str(why.label), "table": str(why)}
+    update("teaching a correction", 0, None)
+    report["correction"] = _teach_and_undo(classifier)
+    return report
 
 
-def _measure(system: str, classifier: Any, data: Any, update: Update) -> dict[str, Any]:
+def _fit_and_evaluate(classifier: Any, wordnet: Any, update: Update) -> dict[str, Any]:
     """Fit on the training set, predict the test set, and say how well and at what cost."""
     import numpy as np
 
     from longtail import metrics
-    from longtail.results import TopK
 
-    n_test = data.X_test.shape[0]
-    update(f"{system}: fitting", 0, None)
+    update("fitting", 0, None)
     start = time.process_time()
-    classifier.fit(data.X_train, data.y_train)
+    classifier.fit(wordnet.train_text, wordnet.train_labels)
     fitted = time.process_time()
+    n_test = len(wordnet.test_text)
     batches = []
     for first in range(0, n_test, _BATCH):
-        update(f"{system}: predicting", first, n_test)
-        batches.append(classifier.predict_topk(data.X_test[first : first + _BATCH], _TOP))
+        update("predicting", first, n_test)
+        batch = wordnet.test_text[first : first + _BATCH]
+        batches.append(classifier.predict_topk(batch, _TOP).classes)
     done = time.process_time()
-    arrays = [(batch.classes, batch.scores, batch.valid) for batch in batches]
-    ranking = TopK(*map(np.concatenate, zip(*arrays, strict=True)))
-    predicted = ranking.classes[:, 0]
+    ranked = np.concatenate(batches)
     return {
-        "system": system,
-        "accuracy": metrics.accuracy(data.y_test, predicted),
-        "macro_f1": metrics.macro_f1(data.y_test, predicted),
-        "top": metrics.top_k_accuracy(data.y_test, ranking),
+        "accuracy": metrics.accuracy(wordnet.test_labels, ranked[:, 0]),
+        "macro_f1": metrics.macro_f1(wordnet.test_labels, ranked[:, 0]),
+        "top": metrics.top_k_accuracy(wordnet.test_labels, ranked),
         "fit_cpu_seconds": fitted - start,
         "predict_cpu_seconds": done - fitted,
     }
 
 
-def _print_examples(examples: list[dict[str, Any]]) -> None:
-    """Print documents with their classes and what was predicted."""
+def _predict_examples(classifier: Any, wordnet: Any) -> list[dict[str, Any]]:
+    """Return a few test documents with their classes and what was predicted."""
+    n_test = len(wordnet.test_text)
+    shown = list(range(0, n_test, n_test // _EXAMPLES)[:_EXAMPLES])
+    top = classifier.predict_proba_topk([wordnet.test_text[i] for i in shown], 3)
+    return [
+        {
+            "text": wordnet.test_text[document],
+            "class": str(wordnet.test_labels[document]),
+            "predicted": [str(label) for label in labels[valid]],
+            "probabilities": probabilities[valid].tolist(),
+        }
+        for document, labels, probabilities, valid in zip(
+            shown, top.classes, top.scores, top.valid, strict=True
+        )
+    ]
+
+
+def _teach_and_undo(classifier: Any) -> dict[str, Any]:
+    """Return what is predicted before a correction, after it and after its undo."""
+    from longtail import Teacher
+
+    def predict() -> str:
+        return str(teacher.model.predict([_CORRECTED])[0])
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "wordnet.longtail"
+        classifier.save(path)
+        teacher = Teacher(path)
+        before = predict()
+        teacher.teach([_CORRECTED], [_CORRECTION], by="demo")
+        taught = predict()
+        teacher.undo()
+        undone = predict()
+        teacher.close()
+    return {"text": _CORRECTED, "before": before, "taught": taught, "undone": undone}
+
+
+def _print(report: dict[str, Any]) -> None:
+    """Print the report as tables and sentences."""
+    sizes = "{n_train:,} training and {n_test:,} test definitions of {n_classes:,} classes"
+    say(f"WordNet: {sizes.format(**report)}.")
+    say(
+        "Accuracy {accuracy:.1%}, macro F1 {macro_f1:.1%}, true class in the top {k} {top:.1%}. "
+        "CPU time: fit {fit_cpu_seconds:.1f} s, predict {micro:.0f} µs per text; compiling took "
+        "{compile_seconds:.1f} s before.".format(
+            **report, k=_TOP, micro=report["predict_cpu_seconds"] / report["n_test"] * 1e6
+        )
+    )
     rows = [
         (
             example["text"],
@@ -142,7 +160,13 @@ def _print_examples(examples: list[dict[str, Any]]) -> None:
                 )
             ),
         )
-        for example in examples
+        for example in report["examples"]
     ]
-    header = ("definition", "class", "predicted by LongTailClassifier, with probability")
-    print_table("Test definitions", header, rows)
+    print_table("Test definitions", ("definition", "class", "predicted, with probability"), rows)
+    say(f'\nWhy is "{report["explanation"]["text"]}" predicted as it is?')
+    say(report["explanation"]["table"])
+    correction = report["correction"]
+    say(f'\nA correction: "{correction["text"]}"')
+    say(f"  predicted        {correction['before']}")
+    say(f"  after teaching   {correction['taught']}")
+    say(f"  after undo       {correction['undone']}")

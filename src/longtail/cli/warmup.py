@@ -42,21 +42,19 @@ def compile_kernels(update: Update) -> None:
         _run_all(list(_list_calls(Path(folder))), update)
 
 
-def compile_for_counts(update: Update) -> None:
-    """Call what fitting and predicting whole counts needs: a third of all."""
-    from longtail import DoubleSamplingClassifier, LongTailClassifier
+def compile_for_text(update: Update) -> None:
+    """Call what fitting, predicting, explaining and teaching texts needs: a third of all."""
+    from longtail import TextClassifier
 
-    def fit_and_predict(classifier: Any) -> None:
-        classifier.fit(X, y)
-        for documents in (X, X[:1]):  # many are scored class by class, one pair by pair
-            classifier.predict_topk(documents, 3)
-
+    texts, labels = _make_texts()
+    classifier = TextClassifier(random_state=0, n_jobs=1)
     with tempfile.TemporaryDirectory() as folder:
-        X, y = _make_counts(Path(folder) / "counts.svm")
-    X = 2 * X
-    kinds = (DoubleSamplingClassifier, LongTailClassifier)
-    fits = [partial(fit_and_predict, kind(random_state=0, n_jobs=1)) for kind in kinds]
-    _run_all([*fits, _fit_lists], update)
+        calls = [
+            lambda: _use(classifier.fit(texts, labels), texts, labels, Path(folder)),
+            lambda: classifier.predict_topk(texts, 3),  # so many are scored class by class
+            _fit_lists,
+        ]
+        _run_all(calls, update)
 
 
 def _run_all(calls: list[Callable[[], Any]], update: Update) -> None:
@@ -81,6 +79,13 @@ def _make_counts(table: Path) -> tuple[Any, Any]:
     return counts.X, counts.y
 
 
+def _make_texts() -> tuple[list[str], list[str]]:
+    """Return made-up texts and their labels."""
+    labels = [f"class {i % 12}" for i in range(240)]
+    texts = [f"made up text {i % 12} of number {i % 7} and {i % 12 * 5}" for i in range(240)]
+    return texts, labels
+
+
 def _list_calls(folder: Path) -> Iterator[Callable[[], Any]]:
     """Yield what has to run, in this order.
 
@@ -98,8 +103,7 @@ def _list_calls(folder: Path) -> Iterator[Callable[[], Any]]:
             yield partial(_fit_and_use, kind(random_state=0, n_jobs=1), matrix, y, folder)
     yield lambda: _search_many_classes(X, y)
     yield _fit_lists
-    labels = [f"class {i % 12}" for i in range(240)]
-    texts = [f"made up text {i % 12} of number {i % 7} and {i % 12 * 5}" for i in range(240)]
+    texts, labels = _make_texts()
     for options in ({}, {"vectorizer__char_ngram_range": (3, 4)}):
         classifier = TextClassifier(random_state=0, n_jobs=1).set_params(**options)
         yield partial(_fit_and_use, classifier, texts, labels, folder)

@@ -107,7 +107,7 @@ class _LongTailChecks(_LongTailEdits):
 
     @property
     def self_check_(self) -> SelfCheck:
-        """What held-out documents showed: figures of the model and of its simpler selves."""
+        """What held-out documents showed: figures of the model and of simpler variants."""
         check: SelfCheck = self._fitted().check
         return check
 
@@ -228,7 +228,7 @@ class LongTailClassifier(_LongTailChecks):
     term_weights_ : ndarray of shape (n_terms,)
         Learned factor of each term.
     self_check_ : SelfCheck
-        How the model and its simpler selves fared on held-out documents, and what was kept.
+        How the model and simpler variants fared on held-out documents, and what was kept.
     calibration_error_ : float
         Calibration error to expect on new documents of known classes.
 

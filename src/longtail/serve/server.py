@@ -134,7 +134,8 @@ async def _serve(
         tasks.add(task)
         task.add_done_callback(tasks.discard)
 
-    loop.add_signal_handler(signal.SIGHUP, reload)
+    if hasattr(signal, "SIGHUP"):  # Windows has none; POST /v1/reload does the same
+        loop.add_signal_handler(signal.SIGHUP, reload)
     serving = loop.create_task(server.serve(sockets=sockets))
     while not server.started and not serving.done():
         await asyncio.sleep(0.02)

@@ -9,7 +9,7 @@ it takes a little less than writing a snapshot. So one is written where the inde
 since the last one, and `FEW_CHANGES` were made or `FEW_REBUILDS` of them did so (renames, all
 changes of a `DoubleSamplingClassifier`); and after `MOST_CHANGES` in any case. Where the model file
 is smaller than `LEAST_BYTES`, building its index takes milliseconds, and only `MOST_CHANGES`
-counts. docs/teaching.md has the measurements.
+counts. docs/measurements/speed.md has the measurements.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The model and its simpler selves on held-out documents: which to keep, how far to search.
+"""The model and simpler variants on held-out documents: which to keep, how far to search.
 
 In: documents that the class statistics lack, shared weights, and residuals learned without these
 documents. Out: what is kept of them, the `SelfCheck` that says why, and the `Calibrator`.

@@ -1,4 +1,4 @@
-"""A fit that checks itself: what was learned against its simpler selves, on held-out documents.
+"""A fit that checks itself: what was learned against simpler variants, on held-out documents.
 
 In: the labels of held-out documents, and what each self finds and predicts. Out: a `SelfCheck`:
 which self is kept, how far the search goes, how much the residuals count, and the figures, which
