@@ -138,8 +138,7 @@ def evaluate_label_sets(
     ValueError
         If there is no document.
     """
-    inner = getattr(classifier, "classifier_", classifier)
-    calibrated = hasattr(inner, "predict_proba_topk")
+    calibrated = hasattr(classifier, "predict_proba_topk")
     rank = classifier.predict_proba_topk if calibrated else classifier.predict_topk
     class_sizes = classifier.statistics_.class_sizes
     # Labels that the model does not have get ids above those of its classes.
