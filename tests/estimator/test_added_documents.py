@@ -150,17 +150,6 @@ def test_the_register_is_in_the_file(tmp_path, remember):
     model.forget(["a brown bear", "a brown bear sits"], ["bear", "bear"])
 
 
-def test_a_file_of_before_has_no_register(tmp_path):
-    fit().partial_fit(["an owl hoots"], ["owl"]).save(tmp_path / "model")
-    file = open_model(tmp_path / "model")
-    arrays = {name: a for name, a in file.arrays.items() if not name.startswith("added/")}
-    del file.parameters["values"]["added/complete"]
-    write_model(tmp_path / "old", file.kind, file.parameters, arrays)
-    model = load(tmp_path / "old").partial_fit(["a hoot"], ["owl"])
-    model.forget(["an owl hoots", "a brown bear", "a hoot"], ["owl", "bear", "owl"])
-    assert_same_sums(model, fit().forget(["a brown bear"], ["bear"]))
-
-
 @pytest.mark.parametrize(
     ("name", "change", "message"),
     [
