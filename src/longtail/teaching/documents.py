@@ -43,7 +43,7 @@ def pack(model: Any, documents: Any, labels: Any) -> list[dict[str, Any]]:
     named = labels if isinstance(labels, list | tuple) else np.asarray(labels).tolist()
     if not isinstance(named, list | tuple) or any(isinstance(label, list) for label in named):
         raise ValueError(f"labels must be a list with one label for each document; got {labels!r}.")
-    checked = _check_texts(documents) if model.takes_texts else _check_counts(model, documents)
+    checked = _check_documents(model, documents)
     n_documents = len(checked) if isinstance(checked, list) else checked.shape[0]
     if n_documents != len(named) or not n_documents:
         raise ValueError(
@@ -63,7 +63,7 @@ def _are_sets(labels: Any) -> bool:
 def _pack_sets(model: Any, documents: Any, labels: LabelSets) -> list[dict[str, Any]]:
     """Return a document for each (document, label) pair, in batches."""
     model._check_takes(labels)
-    checked = _check_texts(documents) if model.takes_texts else _check_counts(model, documents)
+    checked = _check_documents(model, documents)
     n_documents = len(checked) if isinstance(checked, list) else checked.shape[0]
     if n_documents != labels.n_documents or not len(labels.class_ids):
         raise ValueError(
@@ -114,6 +114,11 @@ def plain_label(label: Any) -> str | int | float:
             f"{len(value):,}."
         )
     return value
+
+
+def _check_documents(model: Any, documents: Any) -> Any:
+    """Return texts as a list, counts as a CSR matrix."""
+    return _check_texts(documents) if model.takes_texts else _check_counts(model, documents)
 
 
 def _check_texts(documents: Any) -> list[str]:
