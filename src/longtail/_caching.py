@@ -1,8 +1,9 @@
-"""Properties that are computed once."""
+"""Properties that are computed once, and objects that are made with some of them known."""
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -22,3 +23,12 @@ else:
                 return self
             value = instance.__dict__[self.attrname] = self.func(instance)
             return value
+
+
+Known = Mapping[str, Any] | None  # values of cached properties by name
+
+
+def keep_known(instance: object, known: Known) -> None:
+    """Keep values of cached properties; for the `__post_init__` of a frozen dataclass alone."""
+    for name, value in (known or {}).items():
+        object.__setattr__(instance, name, value)

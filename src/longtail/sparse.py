@@ -183,6 +183,11 @@ class CountMatrix(RowTable):
         """A bound on how many terms a document has: each has a term once."""
         return min(len(self.indices), self.n_terms)
 
+    def have_any(self, terms: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Return which documents have at least one of some terms."""
+        n_before = np.append(0, np.cumsum(terms[self.indices]))
+        return n_before[self.indptr[1:]] > n_before[self.indptr[:-1]]
+
     def to_csr(self) -> sp.csr_array[Any]:
         """Return the counts as scipy has them, without copying."""
         shape = self.n_documents, self.n_terms

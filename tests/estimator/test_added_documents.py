@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from longtail import ModelFileError, Teacher, TextClassifier, load
-from longtail.estimators._added_documents import AddedDocuments
+from longtail.estimators.added_documents import AddedDocuments
 from longtail.store import open_model, write_model
 from longtail.text import TextVectorizer
 from tests.conftest import examples

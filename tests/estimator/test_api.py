@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from longtail import DoubleSamplingClassifier, LongTailClassifier
 from longtail._caching import cached_property
 from longtail._progress import report_progress
-from longtail.estimators import _base
+from longtail.estimators import base
 from tests.conftest import assert_same_predictions, make_problem
 
 BOTH = pytest.mark.parametrize("Classifier", [LongTailClassifier, DoubleSamplingClassifier])
@@ -44,7 +44,7 @@ def test_probabilities_are_dense_for_few_classes(fitted):
 def test_probabilities_are_sparse_for_many_classes(fitted, monkeypatch):
     problem, classifier = fitted
     dense = classifier.predict_proba(problem.X), classifier.decision_function(problem.X)
-    monkeypatch.setattr(_base, "DENSE_CLASSES", 39)
+    monkeypatch.setattr(base, "DENSE_CLASSES", 39)
     sparse = classifier.predict_proba(problem.X), classifier.decision_function(problem.X)
     assert all(isinstance(matrix, sp.csr_array) and matrix.nnz == 4000 for matrix in sparse)
     assert np.array_equal(sparse[0].toarray(), dense[0])

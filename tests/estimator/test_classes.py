@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from longtail import DoubleSamplingClassifier, LongTailClassifier
+from longtail.estimators.editing import grow_terms
 from tests.conftest import check_statistics
 
 KINDS = [DoubleSamplingClassifier, LongTailClassifier]
@@ -95,7 +96,7 @@ def test_the_last_class_cannot_be_removed(kind):
 def test_terms_that_come_later_change_nothing_until_a_document_has_them(kind):
     classifier, X, _ = fit(kind)
     before = classifier.predict_topk(X, 5)
-    classifier._grow_terms(33)
+    classifier._edit(grow_terms(33))
     wider = np.pad(X, ((0, 0), (0, 3)))
     np.testing.assert_array_equal(classifier.predict_topk(wider, 5).scores, before.scores)
     document = np.zeros((1, 33))

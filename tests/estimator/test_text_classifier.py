@@ -502,3 +502,59 @@ def test_the_warning_of_no_calibration_points_at_the_caller():
     with pytest.warns(UncalibratedWarning) as caught:
         classifier.predict_proba_topk(["a"], k=1)
     assert [warning.filename for warning in caught] == [__file__]
+
+
+# ---- what models of counts and of texts have in common
+
+
+@pytest.mark.parametrize("kind", [LongTailClassifier, DoubleSamplingClassifier])
+def test_counts_and_texts_have_one_interface(kind):
+    texts = TextClassifier(kind(random_state=0)).fit(TEXTS, LABELS)
+    counts = texts.classifier_
+    assert texts.takes_texts
+    assert not counts.takes_texts
+    assert counts.classifier_ is counts
+    assert type(counts) is kind
+    assert not texts.multilabel_
+    assert not counts.multilabel_
+    X = texts.vocabulary_.count(TEST_TEXTS)
+    for counted in (texts.count(TEST_TEXTS), counts.count(X)):
+        assert (counted.to_csr() != X).nnz == 0
+
+
+def test_label_sets_are_known_to_both():
+    texts = TextClassifier(random_state=0).fit(TEXTS, [[label] for label in LABELS])
+    assert texts.multilabel_
+    assert texts.classifier_.multilabel_
+
+
+@pytest.mark.parametrize("name", ["classifier_", "multilabel_"])
+@pytest.mark.parametrize("kind", [TextClassifier, LongTailClassifier, DoubleSamplingClassifier])
+def test_the_interface_is_that_of_a_fitted_model(kind, name):
+    with pytest.raises(NotFittedError):
+        getattr(kind(), name)
+
+
+def test_a_text_model_is_a_vocabulary_beside_arrays(fitted):
+    state = fitted.state_
+    assert state.model is fitted.classifier_.state_
+    assert not state.template.__sklearn_is_fitted__()
+
+
+def test_threads_stay_set_and_are_those_of_one_copy(model):
+    other = copy.copy(model).set_threads(2)
+    assert (other.n_jobs, other.classifier_.n_jobs) == (2, 2)
+    assert model.classifier_.n_jobs is None
+    other.partial_fit(["an owl hoots"], [LABELS[0]])
+    assert other.classifier_.n_jobs == 2
+    assert TextClassifier().set_threads(2).n_jobs == 2
+
+
+def test_a_second_fit_reads_labels_as_the_new_classifier_does(model):
+    model.set_params(classifier__multilabel=True).fit(TEXTS, LABELS)
+    assert model.multilabel_
+
+
+def test_an_estimator_made_of_a_state_predicts_the_same(fitted):
+    other = TextClassifier.from_state(fitted.state_, random_state=0)
+    assert_same_predictions(fitted, other, TEST_TEXTS)

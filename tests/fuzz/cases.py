@@ -233,14 +233,14 @@ def _check_refusal(error: Exception, model: Any, labels: Array) -> None:
 
 def _is_the_papers(model: Any) -> bool:
     """Return whether probabilities and residuals do not exist."""
-    return type(getattr(model, "classifier_", model)).__name__ == "DoubleSamplingClassifier"
+    return type(model.classifier_).__name__ == "DoubleSamplingClassifier"
 
 
 def _predict(model: Any, X: Any, labels: Array) -> None:
     """Call what only reads."""
-    counts_model = getattr(model, "classifier_", model)
+    counts_model = model.classifier_
     predicted = model.predict(X)
-    if getattr(counts_model, "multilabel_", False):
+    if model.multilabel_:
         _check_sets(predicted, labels)
         _check_sets(model.predict(X, threshold=0.3, max_labels=2), labels)
     else:

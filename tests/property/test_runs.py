@@ -53,7 +53,7 @@ def fit(kind):
         np.linspace(0.1, 0.2, n_classes, dtype=np.float32),
         np.linspace(0.3, 0.4, n_classes),
     )
-    model.classifier_._state = replace(model.classifier_._state, residuals=residuals)
+    model._state = replace(model._state, model=replace(model.state_.model, residuals=residuals))
     return model
 
 

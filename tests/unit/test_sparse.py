@@ -172,3 +172,9 @@ def test_one_document_is_read_as_it_is_among_others(row, dtype):
 def test_one_document_with_an_impossible_count_is_an_error(count):
     with pytest.raises(ValueError, match=r"NaN or infinity|Negative values"):
         CountMatrix.from_matrix(sp.csr_array(np.array([[1.0, count, 0.0]])))
+
+
+def test_documents_that_have_any_of_some_terms():
+    counts = CountMatrix.from_matrix(np.array([[1, 0, 0], [0, 2, 0], [0, 0, 0], [1, 1, 1]]))
+    assert counts.have_any(np.array([True, False, True])).tolist() == [True, False, False, True]
+    assert not counts.have_any(np.zeros(3, np.bool_)).any()

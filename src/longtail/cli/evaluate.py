@@ -328,8 +328,7 @@ def _facts(path: Path, classifier: Any, source: Source) -> dict[str, str]:
     from longtail.store.container import open_model
 
     statistics = classifier.statistics_
-    inner = getattr(classifier, "classifier_", classifier)
-    parameters = inner.get_params(deep=False).items()
+    parameters = classifier.classifier_.get_params(deep=False).items()
     sizes = f"{describe_sizes(model_sizes(classifier))}, {count(statistics.n_terms, 'term')}"
     written_by = open_model(path, verify=False).library_version
     return {

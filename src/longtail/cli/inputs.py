@@ -250,8 +250,8 @@ def match_source(source: Source, model: Any, quiet: bool = False) -> Source:
     """
     told = getattr(model, "columns_", None)
     source = replace(source, told=told)
-    if takes_texts(model) == source.holds_counts:
-        wanted = "texts" if takes_texts(model) else "counts (svmlight)"
+    if model.takes_texts == source.holds_counts:
+        wanted = "texts" if model.takes_texts else "counts (svmlight)"
         raise ValueError(f"the model takes {wanted}; {source.name} holds something else.")
     if told is None or source.holds_counts:
         return source
@@ -364,16 +364,9 @@ def _counted(
         update(described, n_documents, total)
 
 
-def takes_texts(model: Any) -> bool:
-    """Tell whether a model takes texts; the others take counts."""
-    from longtail.estimators._base import CountClassifier
-
-    return not isinstance(model, CountClassifier)
-
-
 def gives_label_sets(model: Any) -> bool:
     """Tell whether a model predicts label sets; the others predict one class each."""
-    return bool(getattr(getattr(model, "classifier_", model), "multilabel_", False))
+    return bool(model.multilabel_)
 
 
 def class_texts(model: Any) -> dict[Any, str]:
@@ -406,15 +399,13 @@ def load_model(path: Path, threads: int | None = None) -> Any:
     check_model(path)
     model = load(path)
     if threads is not None:
-        model.set_params(n_jobs=threads)
-        if takes_texts(model):  # it has a classifier of counts inside, with threads of its own
-            model.classifier_.set_params(n_jobs=threads)
+        model.set_threads(threads)
     return model
 
 
 def n_terms_of(model: Any) -> int | None:
     """Return the number of columns that a model of counts takes."""
-    return None if takes_texts(model) else int(model.n_features_in_)
+    return None if model.takes_texts else int(model.n_features_in_)
 
 
 def one_document(model: Any, text: str, zero_based: bool = False) -> Any:
@@ -423,7 +414,7 @@ def one_document(model: Any, text: str, zero_based: bool = False) -> Any:
     A model of counts takes ``term:count`` pairs, as in an svmlight file.
     """
     content = sys.stdin.read() if text == "-" else text
-    if takes_texts(model):
+    if model.takes_texts:
         return [content]
     return parse_counts(content, int(model.n_features_in_), zero_based)
 

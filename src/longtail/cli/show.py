@@ -245,7 +245,7 @@ def model_sizes(model: Any, fitted: bool = True) -> dict[str, int]:
     """
     statistics = model.statistics_
     sizes = {"documents": model.n_documents_}
-    if getattr(getattr(model, "classifier_", model), "multilabel_", False):
+    if model.multilabel_:
         sizes = (sizes if fitted else {}) | {"labels": statistics.n_documents}
     return sizes | {"classes": statistics.n_classes}
 

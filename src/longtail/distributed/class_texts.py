@@ -21,9 +21,7 @@ from longtail.distributed.reading import read_vocabulary
 from longtail.distributed.results import Contents, read_flat_labels, read_part, read_result
 from longtail.distributed.stages import Stages
 from longtail.distributed.tasks import Run
-from longtail.estimators._class_texts import ClassTextEditing, read_class_texts
-from longtail.estimators._text_state import check_class_texts
-from longtail.estimators.text import TextClassifier
+from longtail.estimators.class_texts import check_class_texts, read_class_texts
 from longtail.scoring.names import ClassNames
 from longtail.sparse import CountMatrix
 from longtail.store.texts import pack_texts
@@ -64,11 +62,11 @@ def check_given(estimator: Any, class_texts: Any) -> Any:
         For texts those that are not blank; None where there is no text at all.
     """
     inner, given = estimator, class_texts
-    if isinstance(estimator, TextClassifier):
+    if estimator.takes_texts:
         inner, given = estimator._new("classifier"), check_class_texts(class_texts) or None
     if given is None:
         return None
-    if not isinstance(inner, ClassTextEditing):
+    if not hasattr(inner, "set_class_text"):
         inner._read_class_texts(given, None)  # refuses them
     if inner is not estimator:
         as_labels(list(given))

@@ -34,10 +34,10 @@ from longtail.distributed.reading import (
 from longtail.distributed.results import read_labels, read_result
 from longtail.distributed.stages import OnTask, Stages
 from longtail.distributed.tasks import check_client, count_workers
-from longtail.estimators._added_documents import AddedDocuments
-from longtail.estimators._text_state import TextState
+from longtail.estimators.added_documents import AddedDocuments
 from longtail.estimators.long_tail import LongTailClassifier
 from longtail.estimators.text import TextClassifier
+from longtail.estimators.text_state import TextState
 from longtail.paper.estimator import DoubleSamplingClassifier
 from longtail.text import TermSelection, TokenizerOptions
 from longtail.text.vectorizer import select_parameters
@@ -108,9 +108,7 @@ def fit_partitions(
     ['a']
     """
     check_client(client)
-    inner = (
-        estimator._classifier_of_counts() if isinstance(estimator, TextClassifier) else estimator
-    )
+    inner = estimator._classifier_of_counts()
     if getattr(inner, "time_budget", None) is not None:
         raise ValueError("time_budget is for fit in memory; over partitions leave it at None.")
     if getattr(inner, "memory", 0):
@@ -131,7 +129,7 @@ def fit_partitions(
         on_stage or StageReporter(estimator.verbose),
         on_task or (lambda _: None),
     )
-    if isinstance(estimator, TextClassifier):
+    if estimator.takes_texts:
         _fit_texts(estimator, listed, stages, plan, named)
     else:
         estimator._check_parameters()
@@ -198,9 +196,7 @@ def _fit_texts(
             X, class_ids = replicate(block.load().to_csr(), block.load_labels())
             added = added.add(X, class_ids, terms.n_terms)
     with estimator._lock:
-        estimator._state = TextState(
-            terms, classifier, terms.n_terms, added, class_texts=named or {}
-        )
+        estimator._state = TextState.of(terms, classifier, added, class_texts=named or {})
 
 
 def _read(

@@ -6,6 +6,7 @@ each partition, replaced at once or not at all. A worker opens the model once.
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 from collections.abc import Callable, Iterator
@@ -115,21 +116,14 @@ def predict_partition(
 ) -> TaskReport:
     """Write the predictions of one partition; return what it has cost."""
     report = start_report(_STAGE, name, n_jobs)
-    model = _open(path, checksum)
-    classifier = getattr(model, "classifier_", model)
-    is_text = classifier is not model
-    n_terms = None if is_text else model.n_features_in_
-    previous = classifier.n_jobs
+    model = copy.copy(_open(path, checksum)).set_threads(n_jobs)
+    n_terms = None if model.takes_texts else model.n_features_in_
     with _replacing(target) as write:
         for chunk in read_chunks(partition, labelled=False, n_terms=n_terms):
-            if isinstance(chunk.content, list) != is_text:
-                wanted = "texts" if is_text else "counts"
+            if isinstance(chunk.content, list) != model.takes_texts:
+                wanted = "texts" if model.takes_texts else "counts"
                 raise PartitionError(partition.name, f"this model takes {wanted}.")
-            classifier.n_jobs = n_jobs
-            try:
-                write(_rank(model, classifier, chunk, k))
-            finally:
-                classifier.n_jobs = previous
+            write(_rank(model, chunk, k))
     source = partition.source
     files = [] if callable(source) else [os.fspath(source.path)]
     return report([path, *files], [target])
@@ -141,11 +135,12 @@ def _open(path: str, checksum: str) -> Any:
     return load(path)
 
 
-def _rank(model: Any, classifier: Any, chunk: Chunk, k: int | None) -> Rows:
+def _rank(model: Any, chunk: Chunk, k: int | None) -> Rows:
     """Return the predictions of a chunk."""
     calibrated = knows_probabilities(model)
-    is_set = k is None and getattr(classifier, "multilabel_", False)
+    is_set = k is None and model.multilabel_
     if is_set:
+        classifier = model.classifier_
         candidates = classifier.state_.candidate_factor * classifier.candidates
         k = cap_candidates(candidates, len(classifier.classes_))
     rank = model.predict_proba_topk if calibrated else model.predict_topk

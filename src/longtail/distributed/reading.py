@@ -28,7 +28,7 @@ from longtail.distributed.results import (
     write_result,
 )
 from longtail.distributed.tasks import Run
-from longtail.estimators._class_texts import check_text_labels
+from longtail.estimators.class_texts import check_text_labels
 from longtail.exceptions import PartitionError
 from longtail.sparse import CountMatrix
 from longtail.text import TermSelection, TokenizerOptions, Vocabulary, VocabularyBuilder

@@ -207,10 +207,10 @@ def _read_shard(path: str) -> InvertedIndex:
 def read_scored(statistics: str, shared: str, scorer: str) -> ScoredClasses:
     """Map classes with their scorer."""
     learned, corpus, _ = read_shared(shared)
-    profile = Profile.of(read_statistics(statistics), corpus, learned.collection_model)
     arrays = read_result(scorer).arrays
-    # Where the cached properties look: they take a pass over all terms of all classes.
-    profile.__dict__.update(squares=arrays["squares"], masses=arrays["masses"])
+    # Computing them takes a pass over all terms of all classes.
+    known = {name: arrays[name] for name in ("squares", "masses")}
+    profile = Profile.of(read_statistics(statistics), corpus, learned.collection_model, known)
     sums = profile.statistics
     return ScoredClasses(
         profile,

@@ -1,11 +1,15 @@
 """The estimators: validate, call the stages in order, keep the fitted state.
 
-=========== =======================================================================
-`_base`     what both classifiers of counts share: labels, teaching, ranking, files
-`long_tail` `LongTailClassifier`, what a user should use
-`text`      `TextClassifier`, a classifier of counts behind a vocabulary
-`loading`   `load`, from a file back to an estimator
-=========== =======================================================================
+================= =================================================================
+`base`            `Classifier`, the base of all; `CountClassifier`, that of counts
+`editing`         what changes a fitted model, once for counts and texts
+`long_tail`       `LongTailClassifier`, what a user should use
+`text`            `TextClassifier`, texts in
+`text_state`      its state: a vocabulary beside the arrays of a model of counts
+`class_texts`     checks of class texts
+`added_documents` how texts were counted when they were added
+`loading`         `load`, from a file back to an estimator
+================= =================================================================
 
 `DoubleSamplingClassifier`, the paper to the letter, is in `longtail.paper.estimator`.
 """
@@ -34,7 +38,7 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Load a name when it is first asked for: `longtail.paper.estimator` needs `_base` before."""
+    """Load a name when it is first asked for: `longtail.paper.estimator` needs `base` before."""
     if name in _MODULES:
         return getattr(import_module(_MODULES[name]), name)
     raise AttributeError(f"module 'longtail.estimators' has no attribute {name!r}")

@@ -2,34 +2,41 @@
 
 from __future__ import annotations
 
+import numbers
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
 
+from longtail._constants import LABEL_FORMS
 from longtail._elementary import log
-from longtail._labels import LabelSets, Multilabel, find_sets, flat_labels, weigh_documents
+from longtail._labels import LabelForm, LabelSets, Multilabel, as_sets
 from longtail._validation import (
     cap_candidates,
     check_class_weight,
     check_columns,
     check_k,
-    check_known,
     check_memory,
     check_positive,
-    check_same_kind,
-    read_class_weights,
-    read_weights,
+    look_up,
 )
-from longtail.estimators._base import has_known_term, label_topk, scatter_rows
-from longtail.estimators._class_texts import ClassTextEditing
+from longtail.estimators import editing
+from longtail.estimators.base import CountClassifier, label_topk, scatter_rows
+from longtail.estimators.class_texts import (
+    ClassTexts,
+    check_text_labels,
+    read_class_text,
+    read_class_texts,
+)
 from longtail.exceptions import UncalibratedWarning, level_outside
 from longtail.explanation import ScoreParts, split_linear_scores
 from longtail.paper.sampling import draw_seed
-from longtail.results import Threshold, TopK
+from longtail.results import Health, Predicted, Threshold, TopK
 from longtail.scoring.features import SCORE_FEATURE_NAMES
 from longtail.sparse import CountMatrix, Floats, Integers, are_integral
 from longtail.statistics.classes import ClassStatistics
@@ -38,141 +45,28 @@ from longtail.training.calibration import (
     FEWEST_DOCUMENTS,
     Calibrator,
     calibrate,
+    choose_set_sizes,
     estimate_calibration_error,
     probability_of_none,
 )
 from longtail.training.config import FitConfig
 from longtail.training.editing import ClassEdit
+from longtail.training.health import measure_health
 from longtail.training.long_tail import LongTailState, fit_long_tail
 from longtail.training.memory import DocumentMemory
 from longtail.training.ranking import rank_documents
-from longtail.training.relearning import refine, refine_from_memory
 from longtail.training.segments import merged_class_sizes, merged_statistics
 from longtail.training.self_check import SelfCheck
 from longtail.training.thresholds import find_threshold
 
 RESIDUAL = "residual"  # the last feature of an explanation: what the class has learned
 
-
-class _LongTailEdits(ClassTextEditing):
-    """How the classes of a `LongTailState` are edited."""
-
-    memory: int
-
-    def _all_classes(self, state: LongTailState) -> NDArray[Any]:
-        return state.all_classes
-
-    def _class_sizes(self, state: LongTailState) -> Integers:
-        return merged_class_sizes(state)
-
-    def _merged_statistics(self, state: LongTailState) -> ClassStatistics:
-        return merged_statistics(state)[0]
-
-    def _merged(self, state: LongTailState) -> LongTailState:
-        return long_tail_editing.merge_segments(state, self.n_jobs)
-
-    def _apply_edit(self, state: LongTailState, edit: ClassEdit) -> LongTailState:
-        check_columns(state.label_form, edit.classes)
-        return long_tail_editing.apply_edit(state, edit, self.n_jobs)
-
-    def _check_memory_takes(self, weights: Floats | None) -> None:
-        """Refuse fractions where documents are kept: they are taken out as whole ones to learn."""
-        if self.memory and weights is not None and not are_integral(weights):
-            raise ValueError(
-                "sample_weight has fractions, which memory cannot keep: use whole weights, or "
-                "memory=0."
-            )
-
-    def _with_documents(
-        self,
-        state: LongTailState,
-        counts: CountMatrix,
-        y: NDArray[Any],
-        direction: int,
-        weights: Floats | None = None,
-    ) -> LongTailState:
-        if direction > 0:
-            self._check_memory_takes(weights)
-        check_columns(state.label_form, y)
-        return long_tail_editing.change_documents(state, counts, y, direction, self.n_jobs, weights)
-
-    def _with_terms(self, state: LongTailState, n_terms: int) -> LongTailState:
-        return long_tail_editing.grow_terms(state, n_terms)
+# Of the label sets of a model: it may have been loaded from a file that claims any number, and each
+# column takes 8 bytes per document.
+MAX_DENSE_COLUMNS = 1 << 16
 
 
-class _LongTailChecks(_LongTailEdits):
-    """What held-out documents showed: figures, thresholds, what to expect."""
-
-    calibrate: bool
-
-    @property
-    def self_check_(self) -> SelfCheck:
-        """What held-out documents showed: figures of the model and of simpler variants."""
-        check: SelfCheck = self._fitted().check
-        return check
-
-    @property
-    def calibration_error_(self) -> float:
-        """Calibration error to expect, estimated on held-out documents; NaN if not calibrated."""
-        return estimate_calibration_error(self._fitted().calibrator)
-
-    def threshold_for(
-        self, precision: float, unknown: float = 0.0, *, each: bool = False
-    ) -> Threshold:
-        """Return the top-1 probability from which on predictions reach a precision.
-
-        Learned on documents that `fit` held out for it. `Threshold.keeps` tells which predictions
-        of `predict_proba_topk` to keep; abstain from the others. With several labels it is the
-        probability from which on all labels together reach the precision:
-        ``predict(X, threshold=classifier.threshold_for(0.9))``.
-
-        Parameters
-        ----------
-        precision : float
-            Between 0 and 1.
-        unknown : float, default=0.0
-            Share of the documents to come whose class the model does not have. Every prediction for
-            them is wrong, so the threshold must keep them out: how they score is learned on
-            held-out documents with their true class taken away.
-        each : bool, default=False
-            Whether each kept prediction must be that probable. By default all kept predictions
-            reach the precision on average, and each has at least half the probability asked for.
-
-        Returns
-        -------
-        Threshold
-            With the precision and coverage to expect; NaN where the precision cannot be reached.
-        """
-        return find_threshold(self._calibrator(self._fitted()), precision, unknown, each=each)
-
-    def _calibrator(self, state: LongTailState) -> Calibrator:
-        """Return the calibrator; warn where there was too little to fit one."""
-        if self.calibrate and not state.calibrator.is_calibrated:
-            warnings.warn(
-                f"probabilities are not calibrated: fewer than {FEWEST_DOCUMENTS} documents could "
-                "be held out (a class of one document has none to spare), or time_budget was too "
-                "short. They order predictions, but are no frequencies. Fit with more documents or "
-                "time, or without calibration.",
-                UncalibratedWarning,
-                stacklevel=level_outside(),
-            )
-        return state.calibrator
-
-    def _facts(self) -> dict[str, str]:
-        figures = self._fitted().check.summary()
-        shown = {
-            name: value if isinstance(value, str) else f"{value:.3g}"
-            for name, value in figures.items()
-            if name != "calibration_error"  # that of today
-        }
-        shown["calibration error"] = f"{estimate_calibration_error(self._fitted().calibrator):.3f}"
-        return super()._facts() | {f"held-out {name}": value for name, value in shown.items()}
-
-    def _expectation(self, state: LongTailState) -> str:
-        return state.check.describe(estimate_calibration_error(state.calibrator))
-
-
-class LongTailClassifier(_LongTailChecks):
+class LongTailClassifier(CountClassifier):
     """Classify documents into very many classes, most of them rare.
 
     Every class is the sum of its documents, so documents and classes can be added and forgotten at
@@ -242,6 +136,7 @@ class LongTailClassifier(_LongTailChecks):
     ['a', 'b']
     """
 
+    _takes_mixed_edits = True
     _sublinear = True
     _takes_label_sets = True
     _feature_names = (*SCORE_FEATURE_NAMES, RESIDUAL)
@@ -282,6 +177,99 @@ class LongTailClassifier(_LongTailChecks):
         weights: Floats = self._fitted().term_weights
         return weights
 
+    @property
+    def multilabel_(self) -> bool:
+        """Whether a document may have several labels: `predict` then gives label sets."""
+        form: LabelForm = self._fitted().label_form
+        return form.is_multilabel
+
+    @property
+    def n_documents_(self) -> int:
+        """Documents; of a model of label sets those of the last fit.
+
+        The statistics count a document once for each of its labels.
+        """
+        return int(self._fitted().n_fitted_documents) if self.multilabel_ else super().n_documents_
+
+    @property
+    def self_check_(self) -> SelfCheck:
+        """What held-out documents showed: figures of the model and of its simpler variants."""
+        check: SelfCheck = self._fitted().check
+        return check
+
+    @property
+    def calibration_error_(self) -> float:
+        """Calibration error to expect, estimated on held-out documents; NaN if not calibrated."""
+        return estimate_calibration_error(self._fitted().calibrator)
+
+    def predict(
+        self, X: Any, threshold: float | Threshold | None = None, max_labels: int | None = None
+    ) -> Predicted:
+        """Return the best class of each document, or its label set.
+
+        Parameters
+        ----------
+        X : sparse or dense matrix of shape (n_documents, n_terms)
+            Counts.
+        threshold : float or Threshold, optional
+            For label sets: take the labels of at least this probability, such as what
+            `threshold_for` gives; a set may be empty. When left out, the set of highest expected
+            F1, which has a label at least, unless the document has no known term.
+        max_labels : int, optional
+            For label sets: the most labels of a document.
+
+        Returns
+        -------
+        ndarray of shape (n_documents,), or list of lists, or indicator matrix
+            Labels. Label sets come in the form that `fit` was given: as lists, most probable label
+            first, or as a sparse or dense matrix of 0 and 1, sparse beyond 65,536 columns.
+        """
+        state = self._fitted()
+        if not state.label_form.is_multilabel:
+            if threshold is not None or max_labels is not None:
+                raise ValueError(
+                    "threshold and max_labels are for models that were fitted with label sets; "
+                    "this one has one label for each document. Use predict_proba_topk to abstain."
+                )
+            return super().predict(X)
+        _check_max_labels(max_labels)
+        counts = self.count(X)
+        class_ids, probabilities = self._rank_calibrated(state, counts)
+        if threshold is None:
+            sizes = choose_set_sizes(probabilities, max_labels)
+        else:
+            sizes = np.count_nonzero(probabilities[:, :max_labels] >= float(threshold), axis=1)
+        sizes[~counts.have_any(state.known_terms)] = 0
+        return form_sets(state.all_classes, class_ids, sizes, state.label_form)
+
+    def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
+        """Return the accuracy; for label sets, the mean F1 of the documents' sets.
+
+        Parameters
+        ----------
+        X : sparse or dense matrix of shape (n_documents, n_terms)
+            Counts.
+        y : array-like of shape (n_documents,), list of lists or indicator matrix
+            True labels.
+        sample_weight : array-like of shape (n_documents,), optional
+            What each document counts.
+
+        Returns
+        -------
+        float
+            A document without labels for which none is predicted counts as 1.
+        """
+        if not self.multilabel_:
+            accuracy: float = super().score(X, y, sample_weight)
+            return accuracy
+        true, predicted = as_sets(y), as_sets(self.predict(X))
+        if true.n_documents != predicted.n_documents:
+            raise ValueError(
+                f"y has {true.n_documents} label sets for {predicted.n_documents} documents."
+            )
+        weights = None if sample_weight is None else np.asarray(sample_weight, np.float64)
+        return float(np.average(_document_f1(true, predicted), weights=weights))
+
     def predict_proba_topk(self, X: Any, k: int = 5) -> TopK:
         """Return the k best classes of each document with calibrated probabilities.
 
@@ -299,11 +287,11 @@ class LongTailClassifier(_LongTailChecks):
             `scores` holds probabilities, a row sums to at most 1; `none` that no candidate is the
             class. With several labels they are marginal: each is that of one label.
         """
-        state, counts = self._fitted(), self._check_counts(X)
-        classes = self._all_classes(state)
+        state, counts = self._fitted(), self.count(X)
+        classes = state.all_classes
         k = check_k(k, len(classes))
         class_ids, probabilities = self._rank_calibrated(state, counts)
-        known = has_known_term(state, counts)
+        known = counts.have_any(state.known_terms)
         top = label_topk(classes, class_ids[:, :k], probabilities[:, :k], k, known, missing=0.0)
         if state.several:
             return top
@@ -326,10 +314,10 @@ class LongTailClassifier(_LongTailChecks):
             their place stand the largest classes with their shares of the documents, or 0 with
             several labels.
         """
-        state, counts = self._fitted(), self._check_counts(X)
-        n_classes = len(self._all_classes(state))
+        state, counts = self._fitted(), self.count(X)
+        n_classes = len(state.all_classes)
         class_ids, probabilities = self._rank_calibrated(state, counts)
-        unknown = ~has_known_term(state, counts)
+        unknown = ~counts.have_any(state.known_terms)
         if unknown.any():
             class_ids[unknown], shares = self._largest_classes(state, class_ids.shape[1])
             probabilities[unknown] = 0.0 if state.several else shares
@@ -354,15 +342,54 @@ class LongTailClassifier(_LongTailChecks):
             second less that of the first. A document without a known term has no candidates; in
             their place stand the largest classes with the logarithms of their shares.
         """
-        state, counts = self._fitted(), self._check_counts(X)
-        n_classes = len(self._all_classes(state))
+        state, counts = self._fitted(), self.count(X)
+        n_classes = len(state.all_classes)
         class_ids, scores = self._rank(state, counts, n_classes)
-        unknown = ~has_known_term(state, counts)
+        unknown = ~counts.have_any(state.known_terms)
         if unknown.any():
             class_ids[unknown], shares = self._largest_classes(state, class_ids.shape[1])
             scores[unknown] = log(shares)  # a class without documents has -inf
         decisions = scatter_rows(class_ids, scores, n_classes, missing=-np.inf)
         return decisions[:, 1] - decisions[:, 0] if n_classes == 2 else decisions
+
+    def threshold_for(
+        self, precision: float, unknown: float = 0.0, *, each: bool = False
+    ) -> Threshold:
+        """Return the top-1 probability from which on predictions reach a precision.
+
+        Learned on documents that `fit` held out for it. `Threshold.keeps` tells which predictions
+        of `predict_proba_topk` to keep; abstain from the others. With several labels it is the
+        probability from which on all labels together reach the precision:
+        ``predict(X, threshold=classifier.threshold_for(0.9))``.
+
+        Parameters
+        ----------
+        precision : float
+            Between 0 and 1.
+        unknown : float, default=0.0
+            Share of the documents to come whose class the model does not have. Every prediction for
+            them is wrong, so the threshold must keep them out: how they score is learned on
+            held-out documents with their true class taken away.
+        each : bool, default=False
+            Whether each kept prediction must be that probable. By default all kept predictions
+            reach the precision on average, and each has at least half the probability asked for.
+
+        Returns
+        -------
+        Threshold
+            With the precision and coverage to expect; NaN where the precision cannot be reached.
+        """
+        return find_threshold(self._calibrator(self._fitted()), precision, unknown, each=each)
+
+    def health(self) -> Health:
+        """Return how far the model has moved from what was learned, and what to do about it.
+
+        Returns
+        -------
+        Health
+            Prints as a table.
+        """
+        return measure_health(self._fitted(), self._config())
 
     def refine(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> Self:
         """Bring what all classes share up to date; with documents, learn residuals anew as well.
@@ -393,24 +420,90 @@ class LongTailClassifier(_LongTailChecks):
         """
         self._fitted()
         if X is None and y is None:
-            with self._lock:
-                self._state = refine_from_memory(self._fitted(), self._config())
-            return self
-        given = y
-        X, y = self._check_input(X, y, reset=False)
-        weights = read_weights(sample_weight, given, y)
-        flat = flat_labels(y)
-        with self._lock:
-            state: LongTailState = self._fitted()
-            if len(flat):
-                check_same_kind(flat, state.all_classes)
-                check_known(flat, state.all_classes)
-            X, labels = weigh_documents(X, find_sets(y, state.all_classes), weights)
-            counts = CountMatrix.from_matrix(X)
-            factors = read_class_weights(self.class_weight, labels)
-            labels = labels if factors is None else labels.with_class_weights(factors)
-            self._state = refine(state, counts, labels, self._config())
-        return self
+            return self._edit(editing.refine())
+        return self._edit(editing.refine(*self._read(X, y, sample_weight)))
+
+    def expect_unknown(self, share: float) -> Self:
+        """Tell the model how many of the documents to come have a class that it does not have.
+
+        Call it once, after `fit`: probabilities are those of such documents then, and what is left
+        of a row is the probability of none of the candidates. How documents of unknown classes
+        score is learned on held-out documents with their class taken away. `recalibrate` finds out
+        by itself, but not before its first call.
+
+        Parameters
+        ----------
+        share : float
+            From 0 to below 1; such as that of the last documents of the fit that were the first of
+            their class.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If the share is out of range, the model was told before or has outcomes already,
+            documents have several labels, or no documents of unknown classes could be learned from.
+        """
+        return self._edit(editing.expect_unknown(share))
+
+    def recalibrate(self, X: Any, y: Any) -> Self:
+        """Correct the probabilities by documents that the model has not been taught yet.
+
+        Call it before `partial_fit` with the same documents: what the model says of them then is an
+        unbiased test. Their labels may be of classes that the model does not have; such a document
+        shows how often, and where, the model should doubt. The last 1,000 outcomes count; those of
+        the held-out documents of `fit` make room for them, and at the first call for as many of
+        unknown classes. Only probabilities and thresholds
+        change: neither sums nor ranking.
+
+        Parameters
+        ----------
+        X : sparse or dense matrix of shape (n_documents, n_terms)
+            Counts.
+        y : array-like of shape (n_documents,)
+            Their labels, known or not.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If documents have several labels.
+        """
+        self._fitted()
+        return self._edit(editing.recalibrate(*self._check_input(X, y, reset=False)))
+
+    def set_class_text(self, label: Any, text: Any) -> Self:
+        """Give a class another name, synonyms or description; its documents stay as they are.
+
+        What a name counts stays as it was learned by `fit`; where that had none, it is a default.
+
+        Parameters
+        ----------
+        label : label
+            A label that is no class becomes one that is known by its text alone.
+        text : array-like or sparse row of shape (n_terms,), or None
+            Counts of the terms of the text. None takes the text away; a class that has no document
+            either then disappears.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If the row does not fit, or the label is of another kind than the classes; the model
+            then stays as it is.
+        """
+        self._fitted()
+        rows = None if text is None else read_class_text(text, label, self.n_features_in_)
+        return self._edit(editing.set_class_text(label, rows))
 
     def _check_parameters(self) -> None:
         cap_candidates(self.candidates, 2)
@@ -460,3 +553,116 @@ class LongTailClassifier(_LongTailChecks):
     ) -> list[ScoreParts]:
         documents = state.weigh(counts, self.n_jobs)
         return split_linear_scores(documents, class_ids, state, self.n_jobs)
+
+    def _read_class_texts(self, class_texts: Any, labels: Any) -> ClassTexts | None:
+        """Return the labels that have a text, and its counts."""
+        if class_texts is None:
+            return None
+        texts = read_class_texts(class_texts, self.n_features_in_)
+        if texts is None:
+            return None
+        check_text_labels(texts[0], labels.classes, labels.form)
+        return texts
+
+    def _class_sizes(self, state: LongTailState) -> Integers:
+        return merged_class_sizes(state)
+
+    def _merged_statistics(self, state: LongTailState) -> ClassStatistics:
+        return merged_statistics(state)[0]
+
+    def _merged(self, state: LongTailState) -> LongTailState:
+        return long_tail_editing.merge_segments(state, self.n_jobs)
+
+    def _apply_edit(self, state: LongTailState, edit: ClassEdit) -> LongTailState:
+        check_columns(state.label_form, edit.classes)
+        return long_tail_editing.apply_edit(state, edit, self.n_jobs)
+
+    def _check_memory_takes(self, weights: Floats | None) -> None:
+        """Refuse fractions where documents are kept: they are taken out as whole ones to learn."""
+        if self.memory and weights is not None and not are_integral(weights):
+            raise ValueError(
+                "sample_weight has fractions, which memory cannot keep: use whole weights, or "
+                "memory=0."
+            )
+
+    def _with_documents(
+        self,
+        state: LongTailState,
+        counts: CountMatrix,
+        y: NDArray[Any],
+        direction: int,
+        weights: Floats | None = None,
+    ) -> LongTailState:
+        if direction > 0:
+            self._check_memory_takes(weights)
+        check_columns(state.label_form, y)
+        return long_tail_editing.change_documents(state, counts, y, direction, self.n_jobs, weights)
+
+    def _with_terms(self, state: LongTailState, n_terms: int) -> LongTailState:
+        return long_tail_editing.grow_terms(state, n_terms)
+
+    def _calibrator(self, state: LongTailState) -> Calibrator:
+        """Return the calibrator; warn where there was too little to fit one."""
+        if self.calibrate and not state.calibrator.is_calibrated:
+            warnings.warn(
+                f"probabilities are not calibrated: fewer than {FEWEST_DOCUMENTS} documents could "
+                "be held out (a class of one document has none to spare), or time_budget was too "
+                "short. They order predictions, but are no frequencies. Fit with more documents or "
+                "time, or without calibration.",
+                UncalibratedWarning,
+                stacklevel=level_outside(),
+            )
+        return state.calibrator
+
+    def _facts(self) -> dict[str, str]:
+        figures = self._fitted().check.summary()
+        shown = {
+            name: value if isinstance(value, str) else f"{value:.3g}"
+            for name, value in figures.items()
+            if name != "calibration_error"  # that of today
+        }
+        shown["calibration error"] = f"{estimate_calibration_error(self._fitted().calibrator):.3f}"
+        return super()._facts() | {f"held-out {name}": value for name, value in shown.items()}
+
+    def _expectation(self, state: LongTailState) -> str:
+        return state.check.describe(estimate_calibration_error(state.calibrator))
+
+
+def form_sets(
+    classes: NDArray[Any], class_ids: NDArray[Any], sizes: Integers, form: LabelForm
+) -> Predicted:
+    """Return the first classes of each row, as many as its size, in the form of the labels."""
+    kept = np.arange(class_ids.shape[1]) < sizes[:, None]
+    labels = classes[class_ids[kept]]
+    indptr = np.concatenate([[0], np.cumsum(sizes)])
+    if not form.is_indicator:
+        flat, bounds = labels.tolist(), indptr.tolist()
+        return [flat[first:last] for first, last in pairwise(bounds)]
+    n_columns = max(form.n_columns, int(classes.max()) + 1)  # classes may be added
+    matrix = sp.csr_array(
+        (np.ones(len(labels), np.int64), labels, indptr), shape=(len(sizes), n_columns)
+    )
+    matrix.sort_indices()
+    is_dense = LABEL_FORMS[form.form] == "dense indicator" and n_columns <= MAX_DENSE_COLUMNS
+    return matrix.toarray() if is_dense else matrix
+
+
+def _document_f1(true: LabelSets, predicted: LabelSets) -> Floats:
+    """Return the F1 of each document's predicted set."""
+    found = look_up(true.classes, predicted.labels)
+    keys = true.document_ids * (len(true.classes) + 1) + true.class_ids
+    wanted = predicted.document_ids * (len(true.classes) + 1) + found
+    hits = np.isin(wanted, keys) & (found >= 0)
+    n_correct = np.bincount(predicted.document_ids[hits], minlength=true.n_documents)
+    n_both = true.sizes + predicted.sizes
+    return np.where(n_both > 0, 2.0 * n_correct / np.maximum(n_both, 1), 1.0)
+
+
+def _check_max_labels(max_labels: int | None) -> None:
+    """Refuse anything but a whole number of labels."""
+    if max_labels is None:
+        return
+    if not isinstance(max_labels, numbers.Integral) or max_labels < 1:
+        raise ValueError(
+            f"max_labels must be an integer of at least 1, or None; got {max_labels!r}."
+        )

@@ -3,25 +3,60 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
-from typing import Any, Self
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Self, TypeVar
 
+import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
+from sklearn.utils.metaestimators import available_if
 
-from longtail._columns import TableFormat, as_texts
-from longtail._labels import Multilabel, read_label_sets
-from longtail._validation import PairWeights, read_weights
-from longtail.estimators._added_documents import AddedDocuments
-from longtail.estimators._base import CountClassifier
-from longtail.estimators._text_prediction import TextPrediction
-from longtail.estimators._text_state import TextState, check_lengths, fit_state
+from longtail._columns import TableFormat, as_labels, as_texts
+from longtail._labels import (
+    Labels,
+    Multilabel,
+    flat_labels,
+    join_sets,
+    read_label_sets,
+    replicate,
+)
+from longtail._progress import OnStage, StageReporter
+from longtail._validation import PairWeights, check_among, read_weights, weigh_rows
+from longtail.estimators import editing
+from longtail.estimators.added_documents import AddedDocuments
+from longtail.estimators.base import Classifier, CountClassifier
+from longtail.estimators.class_texts import check_class_texts
 from longtail.estimators.long_tail import LongTailClassifier
-from longtail.sparse import Floats
+from longtail.estimators.text_state import (
+    TextState,
+    add_documents,
+    check_lengths,
+    count_for_refining,
+    forget_documents,
+    set_class_text,
+)
+from longtail.results import Explanation, Health, Predicted, Threshold, TopK
+from longtail.sparse import CountMatrix, Floats
 from longtail.store.journal import saving
 from longtail.store.state_io import SavedModel, save_state
 from longtail.text import TextVectorizer, Vocabulary
 from longtail.text.vectorizer import tokenizer_options
+from longtail.text.vocabulary import count_for_kernels
+from longtail.training.name_rows import count_names
+
+Method = TypeVar("Method")
+
+
+def if_classifier_has(name: str) -> Callable[[Method], Method]:
+    """Return a decorator: the method exists where the classifier of counts has one of the name."""
+
+    def check(estimator: Any) -> bool:
+        getattr(type(estimator._classifier_of_counts()), name)  # AttributeError if it has not
+        return True
+
+    decorate: Callable[[Method], Method] = available_if(check)
+    return decorate
 
 
 class _FittedAttribute:
@@ -36,7 +71,7 @@ class _FittedAttribute:
         return getattr(estimator._fitted().classifier, self.name)
 
 
-class TextClassifier(TextPrediction):
+class TextClassifier(Classifier):
     """Classify texts into very many classes, most of them rare.
 
     Parameters
@@ -91,6 +126,7 @@ class TextClassifier(TextPrediction):
     LongTailClassifier(C=0.5)
     """
 
+    takes_texts = True
     _state: TextState
 
     classes_ = _FittedAttribute("classes_", "Labels of the classes, sorted.")
@@ -122,6 +158,24 @@ class TextClassifier(TextPrediction):
         """The fitted classifier of counts."""
         classifier: CountClassifier = self._fitted().classifier
         return classifier
+
+    def set_threads(self, n_jobs: int | None) -> Self:
+        """Set the number of threads that predicting and changing the fitted model take.
+
+        Parameters
+        ----------
+        n_jobs : int or None
+            None is one, -1 is every core.
+
+        Returns
+        -------
+        self
+        """
+        self.n_jobs = n_jobs
+        if self.__sklearn_is_fitted__():
+            template = clone(self._state.template).set_params(n_jobs=n_jobs)
+            self._swap(lambda state: replace(state, template=template))
+        return self
 
     @property
     def vocabulary_(self) -> Vocabulary:
@@ -193,11 +247,8 @@ class TextClassifier(TextPrediction):
         -------
         self
         """
-        multilabel: Multilabel = getattr(self._new("classifier"), "multilabel", "auto")
-        checked, labels = as_texts(texts), read_label_sets(y, multilabel)
-        check_lengths(checked, labels, "y")
-        weights = read_weights(sample_weight, y, labels)
-        return self._fit([(checked, labels)], weights, class_texts)
+        texts, labels, weights = self._read(texts, y, sample_weight, self._new("classifier"))
+        return self._fit([(texts, labels)], weights, class_texts)
 
     def fit_chunks(
         self,
@@ -228,7 +279,7 @@ class TextClassifier(TextPrediction):
         class_texts: Mapping[Any, str | None] | None,
     ) -> Self:
         """Fit new estimators, and only then swap them in."""
-        state = fit_state(
+        state = fit_texts(
             self._new("vectorizer"),
             self._new("classifier"),
             chunks,
@@ -239,6 +290,375 @@ class TextClassifier(TextPrediction):
         with self._lock:
             self._state = state
         return self
+
+    def predict(self, texts: Any, **options: Any) -> Predicted:
+        """Return the best class of each text, or its label set.
+
+        Parameters
+        ----------
+        texts : sequence of str
+            Documents.
+        **options
+            For label sets: `threshold` and `max_labels`, as in `LongTailClassifier.predict`.
+
+        Returns
+        -------
+        ndarray of shape (n_documents,), or list of lists, or indicator matrix
+            Labels; label sets in the form that `fit` was given.
+        """
+        classifier, counts = self._counted(texts)
+        predicted: Predicted = classifier.predict(counts, **options)
+        return predicted
+
+    def score(self, texts: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
+        """Return the accuracy; for label sets, the mean F1 of the documents' sets.
+
+        Parameters
+        ----------
+        texts : sequence of str
+            Documents.
+        y : array-like of shape (n_documents,), or label sets
+            True labels.
+        sample_weight : array-like of shape (n_documents,), optional
+            What each document counts.
+
+        Returns
+        -------
+        float
+        """
+        classifier, counts = self._counted(texts)
+        figure: float = classifier.score(counts, y, sample_weight)
+        return figure
+
+    def predict_topk(self, texts: Any, k: int = 5) -> TopK:
+        """Return the k best classes of each text with their scores.
+
+        Parameters
+        ----------
+        texts : sequence of str
+            Documents.
+        k : int, default=5
+            How many; where there are fewer candidates the rest is not `valid`.
+
+        Returns
+        -------
+        TopK
+        """
+        classifier, counts = self._counted(texts)
+        top: TopK = classifier.predict_topk(counts, k)
+        return top
+
+    @if_classifier_has("predict_proba_topk")
+    def predict_proba_topk(self, texts: Any, k: int = 5) -> TopK:
+        """Return the k best classes of each text with calibrated probabilities.
+
+        Parameters
+        ----------
+        texts : sequence of str
+            Documents.
+        k : int, default=5
+            How many.
+
+        Returns
+        -------
+        TopK
+            `scores` holds probabilities, a row sums to at most 1; `none` that no candidate is the
+            class. With several labels they are marginal.
+        """
+        classifier, counts = self._counted(texts)
+        top: TopK = classifier.predict_proba_topk(counts, k)
+        return top
+
+    @if_classifier_has("predict_proba")
+    def predict_proba(self, texts: Any) -> Any:
+        """Return calibrated probabilities; see the classifier of counts."""
+        classifier, counts = self._counted(texts)
+        return classifier.predict_proba(counts)
+
+    @if_classifier_has("decision_function")
+    def decision_function(self, texts: Any) -> Any:
+        """Return the scores of candidates; see the classifier of counts."""
+        classifier, counts = self._counted(texts)
+        return classifier.decision_function(counts)
+
+    @if_classifier_has("threshold_for")
+    def threshold_for(
+        self, precision: float, unknown: float = 0.0, *, each: bool = False
+    ) -> Threshold:
+        """Return the top-1 probability from which on predictions reach a precision.
+
+        Parameters
+        ----------
+        precision : float
+            Between 0 and 1.
+        unknown : float, default=0.0
+            Share of the documents to come whose class the model does not have.
+        each : bool, default=False
+            Whether each kept prediction must be that probable, instead of all on average.
+
+        Returns
+        -------
+        Threshold
+        """
+        classifier = self._fitted().classifier
+        threshold: Threshold = classifier.threshold_for(precision, unknown, each=each)
+        return threshold
+
+    def explain(
+        self, texts: Any, classes: ArrayLike | None = None, top_terms: int = 10
+    ) -> list[Explanation]:
+        """Split the score of one class for each text into terms and features.
+
+        Parameters
+        ----------
+        texts : sequence of str
+            Documents.
+        classes : array-like of shape (n_documents,), optional
+            The label to explain for each document; the predicted one when left out.
+        top_terms : int, default=10
+            How many terms to name, those first whose contribution differs most from that to the
+            runner-up; the others are summed up in `rest`.
+
+        Returns
+        -------
+        list of Explanation
+            With terms as the vocabulary has them.
+        """
+        state = self._fitted()
+        counts = count_for_kernels(state.vocabulary, texts, self.n_jobs)
+        term = state.vocabulary.term
+        return [
+            explanation.rename_terms(lambda name: term(int(name)))
+            for explanation in state.classifier.explain(counts, classes, top_terms)
+        ]
+
+    def partial_fit(
+        self,
+        texts: Any,
+        y: Any,
+        classes: ArrayLike | None = None,
+        sample_weight: Any = None,
+    ) -> Self:
+        """Add documents of known or new classes, and their new terms; on an unfitted one, fit.
+
+        Parameters
+        ----------
+        texts : sequence of str
+            Documents.
+        y : array-like of shape (n_documents,), or label sets
+            Labels; sets as `fit` takes them.
+        classes : array-like, optional
+            Where given, every label must be among them.
+        sample_weight : array-like of shape (n_documents,), or in the form of label sets, optional
+            As how many documents each counts; see `fit`.
+
+        Returns
+        -------
+        self
+        """
+        texts, labels, weights = self._read(texts, y, sample_weight)
+        if not self.__sklearn_is_fitted__():
+            if classes is not None:
+                check_among(flat_labels(labels), as_labels(classes))
+            return self._fit([(texts, labels)], weights, None)
+        return self._swap(
+            lambda state: add_documents(
+                state,
+                texts,
+                labels,
+                classes=classes,
+                weights=weights,
+                n_jobs=self.n_jobs,
+            )
+        )
+
+    def forget(self, texts: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Subtract documents that were added before; a class with none left disappears.
+
+        A document is counted as it was when it was added: one of the fit with the terms of the
+        fit, a later one with those that it brought as well. A document that was never added is
+        noticed for certain with `remember_documents`; without, where a term, a count or the number
+        of documents is more than its class has, which in a large class may not be so.
+
+        Parameters
+        ----------
+        texts : sequence of str
+            The same texts as when they were added.
+        y : array-like of shape (n_documents,), or label sets
+            The same labels as when they were added; of a label set, those to forget: the document
+            stays in its other classes.
+        sample_weight : array-like of shape (n_documents,), or in the form of label sets, optional
+            As how many documents they counted when they were added. Of a document of weight 2 one
+            may be forgotten, too; a fraction is forgotten as it was added.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a document was never added, or none would be left; the model then stays as it is.
+        """
+        self._fitted()
+        texts, labels, weights = self._read(texts, y, sample_weight)
+        return self._swap(
+            lambda state: forget_documents(state, texts, labels, self.n_jobs, weights)
+        )
+
+    @if_classifier_has("refine")
+    def refine(self, texts: Any = None, y: Any = None, sample_weight: Any = None) -> Self:
+        """Bring what all classes share up to date; with documents, learn residuals anew as well.
+
+        See the classifier of counts.
+
+        Parameters
+        ----------
+        texts : sequence of str, optional
+            Documents of the model: those of the changed classes, and as many others as there are.
+        y : array-like of shape (n_documents,), optional
+            Their labels.
+        sample_weight : array-like of shape (n_documents,), or in the form of label sets, optional
+            As how many documents they counted when they were added; see `fit`.
+
+        Returns
+        -------
+        self
+        """
+        self._fitted()
+        if texts is None and y is None:
+            return self._edit(editing.refine())
+        texts, labels, weights = self._read(texts, y, sample_weight)
+
+        def refined(state: TextState) -> TextState:
+            X = count_for_refining(state, texts, labels, self.n_jobs)
+            given = state.classifier._check_input(X, labels, reset=False)
+            return state.edit(editing.refine(*given, weights))
+
+        return self._swap(refined)
+
+    @if_classifier_has("expect_unknown")
+    def expect_unknown(self, share: float) -> Self:
+        """Tell the model how many of the texts to come have a class that it does not have.
+
+        See the classifier of counts. Call it once, after `fit`.
+
+        Parameters
+        ----------
+        share : float
+            From 0 to below 1.
+
+        Returns
+        -------
+        self
+        """
+        return self._edit(editing.expect_unknown(share))
+
+    @if_classifier_has("recalibrate")
+    def recalibrate(self, texts: Any, y: Any) -> Self:
+        """Correct the probabilities by texts that the model has not been taught yet.
+
+        See the classifier of counts. Call it before `partial_fit` with the same texts.
+
+        Parameters
+        ----------
+        texts : sequence of str
+            Documents.
+        y : array-like of shape (n_documents,)
+            Their labels; the model need not have them.
+
+        Returns
+        -------
+        self
+        """
+        self._fitted()
+        texts, labels, _ = self._read(texts, y)
+
+        def recalibrated(state: TextState) -> TextState:
+            X = state.vocabulary.count(texts, self.n_jobs)
+            given = state.classifier._check_input(X, labels, reset=False)
+            return state.edit(editing.recalibrate(*given))
+
+        return self._swap(recalibrated)
+
+    @if_classifier_has("health")
+    def health(self) -> Health:
+        """Return how far the model has moved from what was learned, and what to do about it.
+
+        Returns
+        -------
+        Health
+            Prints as a table.
+        """
+        found: Health = self._fitted().classifier.health()
+        return found
+
+    @if_classifier_has("set_class_text")
+    def set_class_text(self, label: Any, text: str | None) -> Self:
+        """Give a class another name, synonyms or description; its documents stay as they are.
+
+        The text is compared with the vocabulary as it is now. What a name counts stays as it was
+        learned by `fit`; where that had none, it is a default.
+
+        Parameters
+        ----------
+        label : label
+            A label that is no class becomes one that is known by its text alone.
+        text : str or None
+            None or a blank text takes it away; a class that has no document either then
+            disappears.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If the text is no string, or the label is of another kind than the classes; the model
+            then stays as it is.
+        """
+        return self._swap(lambda state: set_class_text(state, label, text, self.n_jobs))
+
+    @property
+    def class_texts_(self) -> dict[Any, str]:
+        """Names, synonyms or descriptions of the classes that have any."""
+        return dict(self._fitted().class_texts)
+
+    @property
+    def columns_(self) -> TableFormat | None:
+        """Where tables have text and labels, if that was said; a file keeps it."""
+        columns: TableFormat | None = self._fitted().columns
+        return columns
+
+    def set_columns(
+        self,
+        text: Sequence[str],
+        label: str | Sequence[str],
+        label_separator: str | None = None,
+        **reading: Any,
+    ) -> Self:
+        """Say how tables hold texts and labels; commands, the service and the page go by it.
+
+        Parameters
+        ----------
+        text : sequence of str
+            Names of the columns that make up the text, joined by a blank.
+        label : str or sequence of str
+            Name of the column with the class, or of several that hold the labels of a document.
+        label_separator : str, optional
+            What separates the labels in a column; an empty one says that labels are whole.
+        **reading : object
+            How files are written: `format`, and of this format `header`, `delimiter`, `quotes` and
+            `encoding`, as in `longtail.datasets.Table`.
+
+        Returns
+        -------
+        self
+        """
+        labels = (label,) if isinstance(label, str) else tuple(label)
+        columns = TableFormat(tuple(text), labels, label_separator, **reading)
+        return self._swap(lambda state: replace(state, columns=columns))
 
     def save(self, path: str | os.PathLike[str], *, discard_changes: bool = False) -> None:
         """Write the fitted model to one file for `longtail.load`; nothing in it can run code.
@@ -296,8 +716,13 @@ class TextClassifier(TextPrediction):
         labels, texts = classifier.classes_.tolist(), saved.class_texts or []
         named = {label: name for label, name in zip(labels, texts, strict=False) if name}
         added = AddedDocuments(**saved.parts["added"])
-        estimator._state = TextState(
-            vocabulary, classifier, text["n_fitted"], added, columns, named
+        estimator._state = TextState.of(
+            vocabulary,
+            classifier,
+            added,
+            n_fitted=text["n_fitted"],
+            columns=columns,
+            class_texts=named,
         )
         return estimator
 
@@ -315,8 +740,50 @@ class TextClassifier(TextPrediction):
     def _classifier_of_counts(self) -> Any:
         """Return the classifier of counts, fitted or not, whose kind decides what there is."""
         if self.__sklearn_is_fitted__():
-            return self._state.classifier
+            return self._state.template
         return LongTailClassifier() if self.classifier is None else self.classifier
+
+    def count(self, documents: Any) -> CountMatrix:
+        """Return documents as counts of the model's terms.
+
+        Parameters
+        ----------
+        documents : sequence of str
+            Texts.
+
+        Returns
+        -------
+        CountMatrix
+        """
+        return count_for_kernels(self._fitted().vocabulary, documents, self.n_jobs)
+
+    def _counted(self, texts: Any) -> tuple[Any, CountMatrix]:
+        """Return the classifier of counts and the counts of texts, both of one state."""
+        state = self._fitted()
+        return state.classifier, count_for_kernels(state.vocabulary, texts, self.n_jobs)
+
+    def _read(
+        self, texts: Any, y: Any, sample_weight: Any = None, classifier: Any = None
+    ) -> tuple[list[str], Labels, Floats | None]:
+        """Return texts, labels or label sets, and weights, one for each text."""
+        classifier = classifier or self._classifier_of_counts()
+        multilabel: Multilabel = getattr(classifier, "multilabel", "auto")
+        checked, labels = as_texts(texts), read_label_sets(y, multilabel)
+        check_lengths(checked, labels, "y")
+        return checked, labels, read_weights(sample_weight, y, labels)
+
+    def _check_takes(self, y: Labels) -> None:
+        self.classifier_._check_takes(y)
+
+    def _edit(self, change: editing.Change, moved: tuple[Any, Any] | None = None) -> Self:
+        return self._swap(lambda state: state.edit(change, moved))
+
+    def _swap(self, change: Callable[[TextState], TextState]) -> Self:
+        """Swap in the state that a function makes of the present one."""
+        self._fitted()
+        with self._lock:
+            self._state = change(self._fitted())
+        return self
 
     def _new(self, name: str) -> Any:
         """Return the classifier or vectorizer to fit, with what this one hands down to it."""
@@ -344,3 +811,53 @@ _NAMES = {
     "classifier": "a LongTailClassifier, a DoubleSamplingClassifier",
     "vectorizer": "a TextVectorizer",
 }
+
+
+def fit_texts(
+    vectorizer: TextVectorizer,
+    classifier: Any,
+    chunks: Iterable[tuple[Any, Any]],
+    *,
+    weights: PairWeights | None = None,
+    remember_documents: bool = False,
+    class_texts: Mapping[Any, str | None] | None = None,
+) -> TextState:
+    """Fit a vectorizer and a classifier of counts on chunks of (texts, labels)."""
+    named = check_class_texts(class_texts)
+    labels: list[Labels] = []
+    multilabel: Multilabel = getattr(classifier, "multilabel", "auto")
+    on_stage = StageReporter(classifier.verbose)
+    on_stage("reading texts")
+    X = vectorizer.fit_chunks(_check_chunks(chunks, labels, multilabel, on_stage))
+    y = join_sets(labels)
+    if named:
+        on_stage("class texts", 0, 0)
+        rows = count_names(vectorizer.vocabulary_, list(named.values()), classifier.n_jobs)
+        classifier.fit(X, y, weights, class_texts=(list(named), rows))
+    else:
+        classifier.fit(X, y, weights)
+    n_terms = vectorizer.vocabulary_.n_terms
+    added = AddedDocuments.empty(complete=remember_documents)
+    if remember_documents:  # else only documents with late terms, of which a fit has none
+        X, flat, _ = weigh_rows(*replicate(X, y), None if weights is None else weights.values)
+        added = added.add(X, np.searchsorted(classifier.classes_, flat), n_terms)
+    return TextState.of(vectorizer.vocabulary_, classifier, added, class_texts=named)
+
+
+def _check_chunks(
+    chunks: Iterable[tuple[Any, Any]],
+    labels: list[Labels],
+    multilabel: Multilabel,
+    on_stage: OnStage,
+) -> Iterator[list[str]]:
+    """Yield the texts of chunks, and append their labels to a list; then terms are chosen."""
+    for i, chunk in enumerate(chunks):
+        if not isinstance(chunk, tuple | list) or len(chunk) != 2:
+            raise ValueError(
+                f"chunks must be pairs (texts, labels); chunk {i} is {type(chunk).__name__}."
+            )
+        texts, y = as_texts(chunk[0]), read_label_sets(chunk[1], multilabel)
+        check_lengths(texts, y, f"chunk {i}")
+        labels.append(y)
+        yield texts
+    on_stage("vocabulary", 0, 0)

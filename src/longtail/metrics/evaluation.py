@@ -286,8 +286,8 @@ def evaluate(
 
 
 def knows_probabilities(classifier: Any) -> bool:
-    """Tell whether a classifier, or the one inside a classifier of texts, knows probabilities."""
-    return hasattr(getattr(classifier, "classifier_", classifier), "predict_proba_topk")
+    """Tell whether a classifier knows probabilities."""
+    return hasattr(classifier, "predict_proba_topk")
 
 
 def gives_label_sets(classifier: Any) -> bool:

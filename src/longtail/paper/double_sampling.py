@@ -52,6 +52,11 @@ class DoubleSamplingState:
     index: InvertedIndex
     term_scores: LinearScorer
 
+    @property
+    def all_classes(self) -> NDArray[Any]:
+        """Labels of all classes."""
+        return self.classes
+
     @cached_property
     def known_terms(self) -> NDArray[np.bool_]:
         """Which terms a class has."""

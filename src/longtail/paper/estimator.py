@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from longtail._labels import LabelSets
@@ -13,7 +14,7 @@ from longtail._validation import (
     check_examples_per_class,
     check_positive,
 )
-from longtail.estimators._base import CountClassifier
+from longtail.estimators.base import CountClassifier
 from longtail.explanation import ScoreParts
 from longtail.paper.double_sampling import (
     DoubleSamplingConfig,
@@ -27,7 +28,8 @@ from longtail.paper.sampling import PairSample
 from longtail.paper.score_parts import split_paper_scores
 from longtail.sparse import CountMatrix, Floats, Integers
 from longtail.statistics.classes import ClassStatistics
-from longtail.training.editing import ClassEdit
+from longtail.statistics.editing import grow_terms
+from longtail.training.editing import ClassEdit, edit_documents
 
 
 class DoubleSamplingClassifier(CountClassifier):
@@ -146,9 +148,6 @@ class DoubleSamplingClassifier(CountClassifier):
             self.examples_per_class, self.adversaries, self.C, self.random_state, self.n_jobs
         )
 
-    def _all_classes(self, state: DoubleSamplingState) -> NDArray[Any]:
-        return state.classes
-
     def _class_sizes(self, state: DoubleSamplingState) -> Integers:
         return state.statistics.class_sizes
 
@@ -161,6 +160,26 @@ class DoubleSamplingClassifier(CountClassifier):
     def _apply_edit(self, state: DoubleSamplingState, edit: ClassEdit) -> DoubleSamplingState:
         return derive_state(
             edit.classes, edit.statistics, state.corpus, state.pairwise, state.sample, self.n_jobs
+        )
+
+    def _with_documents(
+        self,
+        state: DoubleSamplingState,
+        counts: CountMatrix,
+        y: NDArray[Any],
+        direction: int,
+        weights: Floats | None = None,
+    ) -> DoubleSamplingState:
+        known = state.classes, state.statistics
+        edit = edit_documents(*known, counts, y, direction, self.n_jobs, weights=weights)
+        return self._apply_edit(state, edit)
+
+    def _with_terms(self, state: DoubleSamplingState, n_terms: int) -> DoubleSamplingState:
+        n_classes = len(state.classes)
+        statistics = grow_terms(state.statistics, n_terms)
+        changed = np.zeros(n_classes, np.bool_)
+        return self._apply_edit(
+            state, ClassEdit(state.classes, statistics, np.arange(n_classes), changed)
         )
 
     def _rank(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import InitVar, dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from longtail._caching import cached_property
+from longtail._caching import Known, cached_property, keep_known
 from longtail._kernels import weighting as kernels
 from longtail._kernels.types import Block, ClassProfile, Documents, Vectors
 from longtail._parallel import parallel_for
@@ -90,14 +90,24 @@ class Profile:
     statistics: ClassStatistics
     corpus: Corpus
     collection_model: Floats
+    known: InitVar[Known] = field(default=None, kw_only=True)  # of cached properties
+
+    def __post_init__(self, known: Known) -> None:
+        keep_known(self, known)
 
     @classmethod
-    def of(cls, statistics: ClassStatistics, corpus: Corpus, collection_model: Floats) -> Profile:
+    def of(
+        cls,
+        statistics: ClassStatistics,
+        corpus: Corpus,
+        collection_model: Floats,
+        known: Known = None,
+    ) -> Profile:
         """Return the profile; terms that the collection model lacks get its smallest share."""
-        known = collection_model[collection_model > 0]
-        smallest = known.min() if len(known) else 1.0
+        given = collection_model[collection_model > 0]
+        smallest = given.min() if len(given) else 1.0
         shares = np.where(collection_model > 0, collection_model, smallest)
-        return cls(statistics, corpus, shares)
+        return cls(statistics, corpus, shares, known=known)
 
     @cached_property
     def squares(self) -> Floats:

@@ -50,7 +50,7 @@ class Snapshot:
     def __init__(self, model: TextClassifier, version: str, before: Snapshot | None) -> None:
         self.model, self.version = model, version
         self.classes = model.classes_
-        self.is_multilabel = bool(getattr(model.classifier_, "multilabel_", False))
+        self.is_multilabel = model.multilabel_
         self.has_probabilities = hasattr(model, "predict_proba_topk")
         self._before = None if before is None else vars(before).get("names")
 
@@ -254,9 +254,10 @@ class ServedModel:
 
 def _check_model(path: Path, model: Any) -> TextClassifier:
     """Refuse a model that does not take texts."""
-    if not isinstance(model, TextClassifier):
+    if not model.takes_texts:
         raise ValueError(
             f"{path}: holds a {type(model).__name__}, which takes counts; a service needs a model "
             "that takes texts. Fit one with: longtail fit, or TextClassifier."
         )
-    return model
+    texts: TextClassifier = model
+    return texts

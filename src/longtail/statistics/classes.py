@@ -9,14 +9,14 @@ the corpus, the sums do not.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import InitVar, dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from longtail._caching import cached_property
+from longtail._caching import Known, cached_property, keep_known
 from longtail._constants import FRACTION_BITS
 from longtail._kernels import statistics as kernels
 from longtail._kernels.types import Block, ClassTerms, FixedPoint, Members, TermScratch
@@ -92,6 +92,10 @@ class ClassStatistics(RowTable):
     document_frequencies: Integers
     count_bits: int = 0
     sublinear: bool = False
+    known: InitVar[Known] = field(default=None, kw_only=True)  # of cached properties
+
+    def __post_init__(self, known: Known) -> None:
+        keep_known(self, known)
 
     @classmethod
     def from_counts(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import InitVar, dataclass, field, replace
 
 import numpy as np
 
-from longtail._caching import cached_property
+from longtail._caching import Known, cached_property, keep_known
 from longtail._elementary import log
 from longtail.sparse import (
     Floats,
@@ -40,6 +40,10 @@ class Corpus:
     term_counts: Floats
     length: float
     mean_class_length: float
+    known: InitVar[Known] = field(default=None, kw_only=True)  # of cached properties
+
+    def __post_init__(self, known: Known) -> None:
+        keep_known(self, known)
 
     @cached_property
     def idf(self) -> Floats:
@@ -65,14 +69,12 @@ class Corpus:
     def grow_terms(self, n_terms: int) -> Corpus:
         """Make room for terms that no document has."""
         n_new = n_terms - len(self.term_counts)
-        grown = replace(
+        return replace(
             self,
             document_frequencies=append_constant(self.document_frequencies, n_new),
             term_counts=append_constant(self.term_counts, n_new),
+            known={"idf": append(self.idf, self._idf_of(np.zeros(n_new, np.int64)))},
         )
-        if n_new and "idf" in self.__dict__:
-            grown.__dict__["idf"] = append(self.idf, self._idf_of(np.zeros(n_new, np.int64)))
-        return grown
 
     def with_frequencies_at(self, terms: Integers, frequencies: Integers) -> Corpus:
         """Return the corpus with other document frequencies of a few terms; their idf follows."""
@@ -80,9 +82,7 @@ class Corpus:
         idf = copy_with_capacity(self.idf)
         document_frequencies[terms] = frequencies
         idf[terms] = self._idf_of(frequencies)
-        changed = replace(self, document_frequencies=document_frequencies)
-        changed.__dict__["idf"] = idf  # where the cached property looks
-        return changed
+        return replace(self, document_frequencies=document_frequencies, known={"idf": idf})
 
     def with_new_terms(self, document_frequencies: Integers, term_counts: Floats) -> Corpus:
         """Take the frequencies of terms that are unknown here from the current ones.

@@ -70,15 +70,12 @@ def without_frequencies(statistics: ClassStatistics) -> ClassStatistics:
 def grow_terms(statistics: ClassStatistics, n_terms: int) -> ClassStatistics:
     """Make room for terms that no document has."""
     n_new = n_terms - statistics.n_terms
-    grown = replace(
+    return replace(
         statistics,
         indices=statistics.indices.astype(index_dtype(n_terms), copy=False),
         document_frequencies=append_constant(statistics.document_frequencies, n_new),
+        known={"class_frequencies": append_constant(statistics.class_frequencies, n_new)},
     )
-    counted = vars(statistics).get("class_frequencies")
-    if counted is not None:
-        vars(grown)["class_frequencies"] = append_constant(counted, n_new)
-    return grown
 
 
 def drop_empty_classes(

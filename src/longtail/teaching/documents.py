@@ -18,18 +18,12 @@ from longtail._columns import align_labels, as_labels, show_label
 from longtail._constants import MAX_LABEL
 from longtail._labels import LabelSets, as_sets
 from longtail._words import count
-from longtail.estimators.text import TextClassifier
 from longtail.sparse import check_sparse
 from longtail.store.changes import pack_counts, unpack_counts
 
 # A character takes at most 12 bytes of JSON, a count 22: a batch has at most 12 MiB, a row 16.
 _LARGEST_BATCH = 1 << 19
 _MOST_PADDING = 1 << 22  # bytes, of the labels of a journal in one array
-
-
-def takes_texts(model: Any) -> bool:
-    """Return whether a model takes texts; the others take counts."""
-    return isinstance(model, TextClassifier)
 
 
 def pack(model: Any, documents: Any, labels: Any) -> list[dict[str, Any]]:
@@ -49,7 +43,7 @@ def pack(model: Any, documents: Any, labels: Any) -> list[dict[str, Any]]:
     named = labels if isinstance(labels, list | tuple) else np.asarray(labels).tolist()
     if not isinstance(named, list | tuple) or any(isinstance(label, list) for label in named):
         raise ValueError(f"labels must be a list with one label for each document; got {labels!r}.")
-    checked = _check_texts(documents) if takes_texts(model) else _check_counts(model, documents)
+    checked = _check_documents(model, documents)
     n_documents = len(checked) if isinstance(checked, list) else checked.shape[0]
     if n_documents != len(named) or not n_documents:
         raise ValueError(
@@ -68,8 +62,8 @@ def _are_sets(labels: Any) -> bool:
 
 def _pack_sets(model: Any, documents: Any, labels: LabelSets) -> list[dict[str, Any]]:
     """Return a document for each (document, label) pair, in batches."""
-    (model.classifier_ if takes_texts(model) else model)._check_takes(labels)
-    checked = _check_texts(documents) if takes_texts(model) else _check_counts(model, documents)
+    model._check_takes(labels)
+    checked = _check_documents(model, documents)
     n_documents = len(checked) if isinstance(checked, list) else checked.shape[0]
     if n_documents != labels.n_documents or not len(labels.class_ids):
         raise ValueError(
@@ -101,10 +95,10 @@ def unpack(model: Any, batches: Sequence[dict[str, Any]]) -> tuple[Any, NDArray[
         If the batches do not fit the model, or are not sound.
     """
     packed = [batch["documents"] for batch in batches]
-    if any(isinstance(documents, list) != takes_texts(model) for documents in packed):
+    if any(isinstance(documents, list) != model.takes_texts for documents in packed):
         raise ValueError("it holds texts where the model takes counts, or counts for texts")
     labels = _as_labels(model, [label for batch in batches for label in batch["labels"]])
-    if takes_texts(model):
+    if model.takes_texts:
         return [text for texts in packed for text in texts], labels
     return unpack_counts(packed), labels
 
@@ -120,6 +114,11 @@ def plain_label(label: Any) -> str | int | float:
             f"{len(value):,}."
         )
     return value
+
+
+def _check_documents(model: Any, documents: Any) -> Any:
+    """Return texts as a list, counts as a CSR matrix."""
+    return _check_texts(documents) if model.takes_texts else _check_counts(model, documents)
 
 
 def _check_texts(documents: Any) -> list[str]:

@@ -38,7 +38,7 @@ def copy_model(model: Any) -> Any:
 
 def shares_segment(model: Any, other: Any) -> bool:
     """Return whether two models share the sums of their main segment: keeping both costs little."""
-    states = [getattr(m, "classifier_", m)._state for m in (model, other)]
+    states = [m.classifier_.state_ for m in (model, other)]
     first, second = (state.statistics.indices for state in states)
     return first is second
 
@@ -48,7 +48,7 @@ def shares_index(model: Any, other: Any) -> bool:
 
     A class that is renamed may keep its sums; its index is built anew all the same.
     """
-    states = [getattr(m, "classifier_", m)._state for m in (model, other)]
+    states = [m.classifier_.state_ for m in (model, other)]
     first, second = (state.index.quantized for state in states)
     return first is second
 

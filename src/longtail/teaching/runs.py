@@ -6,7 +6,6 @@ where that cannot be said of all of them together.
 
 from __future__ import annotations
 
-import copy
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -18,14 +17,14 @@ from scipy.sparse import csr_array
 
 from longtail._columns import align_labels, as_labels
 from longtail._validation import check_columns, check_same_kind, look_up
-from longtail.estimators._added_documents import AddedDocuments, drop_late, has_late, hash_rows
-from longtail.estimators._text_state import TextState, add_counts, check_lengths
-from longtail.estimators.long_tail import LongTailClassifier
-from longtail.estimators.text import TextClassifier
+from longtail.estimators.added_documents import AddedDocuments, drop_late, has_late, hash_rows
+from longtail.estimators.editing import Change as EditChange
+from longtail.estimators.text_state import TextState, add_counts, check_lengths, grow_vocabulary
 from longtail.sparse import CountMatrix, Integers
 from longtail.store.changes import Change
 from longtail.teaching.documents import unpack
 from longtail.text.entering import enter_in_turn
+from longtail.training.long_tail import LongTailState
 from longtail.training.ordered_editing import change_in_order
 
 MOST_REPLAYED_AT_ONCE = 20_000  # documents; bounds the memory that replaying takes
@@ -62,7 +61,7 @@ def split_runs(model: Any, changes: Iterable[Change]) -> Iterator[list[Change]]:
     """
     run: list[Change] = []
     n_documents = 0
-    in_any_order = _takes_any_order(model)
+    in_any_order = model.classifier_._takes_mixed_edits
     for change in changes:
         if not change.in_effect or change.action == "undo":
             continue
@@ -109,20 +108,14 @@ def apply_run(model: Any, run: Sequence[Change]) -> None:
     read = _read_run(model, run)
     if not read.added.any():
         model.forget(read.documents, read.y)
-    elif isinstance(model, TextClassifier):
+    elif model.takes_texts:
         check_lengths(read.documents, read.y, "y")
         model._swap(lambda state: _change_texts(state, read, model.n_jobs))
     elif read.added.all():
         model.partial_fit(read.documents, read.y)
     else:
         X, y = model._check_input(read.documents, read.y, reset=False)
-        _change_counts(model, X, y, read.added)
-
-
-def _takes_any_order(model: Any) -> bool:
-    """Return whether documents may come and go in one call."""
-    counts_model = model.classifier_ if isinstance(model, TextClassifier) else model
-    return isinstance(counts_model, LongTailClassifier)
+        model._edit(_change_in_order(X, y, read.added))
 
 
 def _read_run(model: Any, run: Sequence[Change]) -> Run:
@@ -134,13 +127,16 @@ def _read_run(model: Any, run: Sequence[Change]) -> Run:
     return Run(documents, as_labels(labels), changes, added[changes])
 
 
-def _change_counts(classifier: Any, X: Any, y: NDArray[Any], added: Flags) -> None:
+def _change_in_order(X: Any, y: NDArray[Any], added: Flags) -> EditChange:
     """Let counts be added and forgotten in their order."""
-    state = classifier._fitted()
-    check_same_kind(y, classifier.classes_)
-    check_columns(state.label_form, y)
-    counts, y = CountMatrix.from_matrix(X), align_labels(y, classifier.classes_)
-    classifier._state = change_in_order(state, counts, y, added, classifier.n_jobs)
+
+    def change(classifier: Any, model: LongTailState) -> LongTailState:
+        check_same_kind(y, model.all_classes)
+        check_columns(model.label_form, y)
+        counts, labels = CountMatrix.from_matrix(X), align_labels(y, model.all_classes)
+        return change_in_order(model, counts, labels, added, classifier.n_jobs)
+
+    return change
 
 
 def _change_texts(state: TextState, run: Run, n_jobs: int | None) -> TextState:
@@ -149,17 +145,14 @@ def _change_texts(state: TextState, run: Run, n_jobs: int | None) -> TextState:
     vocabulary, X = enter_in_turn(*entering)
     if run.added.all():
         return add_counts(state, vocabulary, X, run.y)
-    before = state.classifier.classes_
+    before = state.model.all_classes
     X, register, kept = _count_in_order(X, run, before, state.n_fitted, state.added)
-    classifier = copy.copy(state.classifier)
-    if vocabulary.n_terms > state.vocabulary.n_terms:
-        classifier._grow_terms(vocabulary.n_terms)
-    _change_counts(classifier, X, run.y, run.added)
-    after = classifier.classes_
-    register = register.follow(before, after)
+    grown = replace(grow_vocabulary(state, vocabulary), added=register)
+    changed = grown.edit(_change_in_order(X, run.y, run.added))
+    after, register = changed.model.all_classes, changed.added
     kept = kept[look_up(after, run.y[kept]) >= 0]
     register = register.add(X[kept], look_up(after, run.y[kept]), state.n_fitted)
-    return replace(state, vocabulary=vocabulary, classifier=classifier, added=register)
+    return replace(changed, added=register)
 
 
 def _count_in_order(

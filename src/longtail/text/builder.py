@@ -231,8 +231,8 @@ class VocabularyBuilder:
         frequencies = self._frequencies[: self._table.n_terms]
         selected = self._select(selection or TermSelection(), frequencies)
         written = self._table.write(selected, self.options.largest_ngram)
-        vocabulary = Vocabulary(*written, frequencies[selected], self.options)
-        vocabulary.__dict__["tokenizer"] = self._tokenizer  # where the cached property looks
+        known = {"tokenizer": self._tokenizer}
+        vocabulary = Vocabulary(*written, frequencies[selected], self.options, known=known)
         new_ids = np.full(len(frequencies), -1, np.int32)
         new_ids[selected] = np.arange(len(selected), dtype=np.int32)
         blocks = self._blocks if keep_rows else []

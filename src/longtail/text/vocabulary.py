@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import InitVar, dataclass, field, fields, replace
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeVar
 
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from longtail._caching import cached_property
+from longtail._caching import Known, cached_property, keep_known
 from longtail._columns import as_texts
 from longtail._kernels import vocabulary as kernels
 from longtail._kernels.interning import HashTables, TermIds, Terms
@@ -50,6 +50,10 @@ class Vocabulary(Mapping[str, int]):
     offsets: Integers
     document_frequencies: Integers
     options: TokenizerOptions
+    known: InitVar[Known] = field(default=None, kw_only=True)  # of cached properties
+
+    def __post_init__(self, known: Known) -> None:
+        keep_known(self, known)
 
     def __getitem__(self, term: str) -> int:
         """Return the id of a term."""
@@ -122,19 +126,18 @@ class Vocabulary(Mapping[str, int]):
         frequencies : ndarray of int64
             How many documents have each.
         """
-        grown = Vocabulary(
+        terms = Vocabulary(
             append(self.utf8, utf8),
             append(self.offsets, self.offsets[-1] + np.cumsum(lengths)),
             append(self.document_frequencies, frequencies),
             self.options,
         )
-        # Where the cached properties look.
-        grown.__dict__.update(
-            tokenizer=self.tokenizer,
-            shared_tables=self.shared_tables.extend(self.n_terms, grown),
-            weights=append(self.weights, _weights_from(grown, self.n_terms)),
-        )
-        return grown
+        known = {
+            "tokenizer": self.tokenizer,
+            "shared_tables": self.shared_tables.extend(self.n_terms, terms),
+            "weights": append(self.weights, _weights_from(terms, self.n_terms)),
+        }
+        return replace(terms, known=known)
 
     @property
     def slices(self) -> Terms:

@@ -20,13 +20,13 @@ from __future__ import annotations
 
 import logging
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import InitVar, dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from longtail._caching import cached_property
+from longtail._caching import Known, cached_property, keep_known
 from longtail._labels import LabelForm, LabelSets
 from longtail._parallel import release_memory
 from longtail._progress import OnStage
@@ -133,6 +133,10 @@ class LongTailState:
     delta: DeltaSegment | None = None
     names: ClassNames | None = None
     memory: DocumentMemory | None = None
+    known: InitVar[Known] = field(default=None, kw_only=True)  # of cached properties
+
+    def __post_init__(self, known: Known) -> None:
+        keep_known(self, known)
 
     @property
     def several(self) -> bool:

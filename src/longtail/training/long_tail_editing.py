@@ -212,10 +212,9 @@ def grow_terms(state: LongTailState, n_terms: int) -> LongTailState:
 
 def _keep_scorer(before: LongTailState, after: LongTailState) -> LongTailState:
     """Let a state whose main segment is that of another use its scorer of documents and names."""
-    known = vars(before).get("ranking_scorer")
-    if before.names is not None and known is not None:
-        vars(after)["ranking_scorer"] = known
-    return after
+    if before.names is None:
+        return after
+    return replace(after, known={"ranking_scorer": before.ranking_scorer})
 
 
 def refresh_corpus(state: LongTailState, n_jobs: int | None = None) -> LongTailState:

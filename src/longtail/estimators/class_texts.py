@@ -1,9 +1,9 @@
-"""Class texts of a classifier of counts: what `fit` is given, and `set_class_text`."""
+"""Checks of class texts: as rows of counts, and as texts."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,67 +12,18 @@ from numpy.typing import NDArray
 from longtail._columns import as_labels, show_label
 from longtail._labels import LabelForm
 from longtail._validation import check_columns, check_same_kind
-from longtail.estimators._outcomes import OutcomeCalibration
 from longtail.sparse import CountMatrix, check_sparse
-from longtail.training.name_editing import set_name
 
 ClassTexts = tuple[NDArray[Any], CountMatrix]
-
-
-class ClassTextEditing(OutcomeCalibration):
-    """Classes that have a name beside their documents, or instead of them."""
-
-    def set_class_text(self, label: Any, text: Any) -> Self:
-        """Give a class another name, synonyms or description; its documents stay as they are.
-
-        What a name counts stays as it was learned by `fit`; where that had none, it is a default.
-
-        Parameters
-        ----------
-        label : label
-            A label that is no class becomes one that is known by its text alone.
-        text : array-like or sparse row of shape (n_terms,), or None
-            Counts of the terms of the text. None takes the text away; a class that has no document
-            either then disappears.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            If the row does not fit, or the label is of another kind than the classes; the model
-            then stays as it is.
-        """
-        self._fitted()
-        rows = None if text is None else _stack([_as_row(text, label)], self.n_features_in_, label)
-        with self._lock:
-            state = self._fitted()
-            if rows is None and label not in state.all_classes:
-                raise ValueError(f"there is no class {label!r} whose text could be removed.")
-            _check_column(state.label_form, np.asarray(as_labels([label])))
-            self._state = set_name(state, label, rows, self.n_jobs)
-        return self
-
-    def _read_class_texts(self, class_texts: Any, labels: Any) -> ClassTexts | None:
-        """Return the labels that have a text, and its counts."""
-        if class_texts is None:
-            return None
-        texts = read_class_texts(class_texts, self.n_features_in_)
-        if texts is None:
-            return None
-        check_text_labels(texts[0], labels.classes, labels.form)
-        return texts
 
 
 def check_text_labels(named: NDArray[Any], classes: NDArray[Any], form: LabelForm) -> None:
     """Refuse labels that have a text but cannot be classes beside those of the documents."""
     check_same_kind(named, classes)
-    _check_column(form, named)
+    check_column(form, named)
 
 
-def _check_column(form: LabelForm, labels: NDArray[Any]) -> None:
+def check_column(form: LabelForm, labels: NDArray[Any]) -> None:
     """Refuse a class that an indicator matrix has no column for."""
     check_columns(form, labels)
     if form.is_indicator and not np.all((labels >= 0) & (labels < form.n_columns)):
@@ -156,3 +107,34 @@ def _stack(rows: list[Any], n_terms: int | None, label: Any) -> CountMatrix:
             )
         check_sparse(row, "class_texts")
     return CountMatrix.from_matrix(sp.vstack([sp.csr_array(row) for row in rows], format="csr"))
+
+
+def check_class_texts(class_texts: Mapping[Any, str | None] | None) -> dict[Any, str]:
+    """Return the texts of classes that have one: not None, not blank.
+
+    Raises
+    ------
+    ValueError
+        If it is no mapping, or a text is no string.
+    """
+    if class_texts is None:
+        return {}
+    if not isinstance(class_texts, Mapping):
+        raise ValueError(
+            f"class_texts must be a mapping of label to text; got {type(class_texts).__name__}."
+        )
+    for label, text in class_texts.items():
+        if text is not None and not isinstance(text, str):
+            raise ValueError(f"the text of class {label!r} must be a string or None; got {text!r}.")
+    named = {as_plain(label): text for label, text in class_texts.items() if text}
+    return {label: text for label, text in named.items() if text.strip()}
+
+
+def as_plain(label: Any) -> Any:
+    """Return a label as Python has it, not numpy."""
+    return label.item() if isinstance(label, np.generic) else label
+
+
+def read_class_text(text: Any, label: Any, n_terms: int) -> CountMatrix:
+    """Return the counts of one class's text."""
+    return _stack([_as_row(text, label)], n_terms, label)
