@@ -23,7 +23,7 @@ _BATCH = 2000  # documents predicted between two steps of progress
 _TOP = 5
 _EXPLAINED = "a river in France"
 _CORRECTED = "a program that has read much text and writes some of its own"
-_CORRECTION = "language model"
+_NEW_LABEL = "language model"
 
 
 def demo(
@@ -130,7 +130,7 @@ def _teach_and_undo(classifier: Any) -> dict[str, Any]:
         classifier.save(path)
         teacher = Teacher(path)
         before = predict()
-        teacher.teach([_CORRECTED], [_CORRECTION], by="demo")
+        teacher.teach([_CORRECTED], [_NEW_LABEL], by="demo")
         taught = predict()
         teacher.undo()
         undone = predict()
@@ -165,8 +165,8 @@ def _print(report: dict[str, Any]) -> None:
     print_table("Test definitions", ("definition", "class", "predicted, with probability"), rows)
     say(f'\nWhy is "{report["explanation"]["text"]}" predicted as it is?')
     say(report["explanation"]["table"])
-    correction = report["correction"]
-    say(f'\nA correction: "{correction["text"]}"')
-    say(f"  predicted        {correction['before']}")
-    say(f"  after teaching   {correction['taught']}")
-    say(f"  after undo       {correction['undone']}")
+    shown = report["correction"]
+    say(f'\nA correction: "{shown["text"]}"')
+    say(f"  predicted        {shown['before']}")
+    say(f"  after teaching   {shown['taught']}")
+    say(f"  after undo       {shown['undone']}")
