@@ -22,8 +22,8 @@ _EXAMPLES = 6  # test documents that the demonstration shows
 _BATCH = 2000  # documents predicted between two steps of progress
 _TOP = 5
 _EXPLAINED = "a river in France"
-_CORRECTED = "a program that has read much text and writes some of its own"
-_NEW_LABEL = "language model"
+_TAUGHT_TEXT = "a program that has read much text and writes some of its own"
+_TAUGHT_CLASS = "language model"
 
 
 def demo(
@@ -123,19 +123,19 @@ def _teach_and_undo(classifier: Any) -> dict[str, Any]:
     from longtail import Teacher
 
     def predict() -> str:
-        return str(teacher.model.predict([_CORRECTED])[0])
+        return str(teacher.model.predict([_TAUGHT_TEXT])[0])
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "wordnet.longtail"
         classifier.save(path)
         teacher = Teacher(path)
         before = predict()
-        teacher.teach([_CORRECTED], [_NEW_LABEL], by="demo")
+        teacher.teach([_TAUGHT_TEXT], [_TAUGHT_CLASS], by="demo")
         taught = predict()
         teacher.undo()
         undone = predict()
         teacher.close()
-    return {"text": _CORRECTED, "before": before, "taught": taught, "undone": undone}
+    return {"text": _TAUGHT_TEXT, "before": before, "taught": taught, "undone": undone}
 
 
 def _print(report: dict[str, Any]) -> None:
@@ -165,8 +165,8 @@ def _print(report: dict[str, Any]) -> None:
     print_table("Test definitions", ("definition", "class", "predicted, with probability"), rows)
     say(f'\nWhy is "{report["explanation"]["text"]}" predicted as it is?')
     say(report["explanation"]["table"])
-    shown = report["correction"]
-    say(f'\nA correction: "{shown["text"]}"')
-    say(f"  predicted        {shown['before']}")
-    say(f"  after teaching   {shown['taught']}")
-    say(f"  after undo       {shown['undone']}")
+    taught = report["correction"]
+    say(f'\nA correction: "{taught["text"]}"')
+    say(f"  predicted        {taught['before']}")
+    say(f"  after teaching   {taught['taught']}")
+    say(f"  after undo       {taught['undone']}")

@@ -46,7 +46,7 @@ def compile_for_text(update: Update) -> None:
     """Call what fitting, predicting, explaining and teaching texts needs: a third of all."""
     from longtail import TextClassifier
 
-    texts, labels = _make_texts()
+    texts, labels = _make_texts(N_CLASSES)
     classifier = TextClassifier(random_state=0, n_jobs=1)
     with tempfile.TemporaryDirectory() as folder:
         calls = [
@@ -79,10 +79,11 @@ def _make_counts(table: Path) -> tuple[Any, Any]:
     return counts.X, counts.y
 
 
-def _make_texts() -> tuple[list[str], list[str]]:
-    """Return made-up texts and their labels."""
-    labels = [f"class {i % 12}" for i in range(240)]
-    texts = [f"made up text {i % 12} of number {i % 7} and {i % 12 * 5}" for i in range(240)]
+def _make_texts(n_classes: int) -> tuple[list[str], list[str]]:
+    """Return made-up texts, twenty or two of each class, and their labels."""
+    class_ids = [i % n_classes for i in range(max(240, 2 * n_classes))]
+    labels = [f"class {c}" for c in class_ids]
+    texts = [f"made up text {c} of number {i % 7} and {c * 5}" for i, c in enumerate(class_ids)]
     return texts, labels
 
 
@@ -103,7 +104,7 @@ def _list_calls(folder: Path) -> Iterator[Callable[[], Any]]:
             yield partial(_fit_and_use, kind(random_state=0, n_jobs=1), matrix, y, folder)
     yield lambda: _search_many_classes(X, y)
     yield _fit_lists
-    texts, labels = _make_texts()
+    texts, labels = _make_texts(12)
     for options in ({}, {"vectorizer__char_ngram_range": (3, 4)}):
         classifier = TextClassifier(random_state=0, n_jobs=1).set_params(**options)
         yield partial(_fit_and_use, classifier, texts, labels, folder)
@@ -117,12 +118,14 @@ def _fit_and_use(classifier: Any, documents: Any, labels: Any, folder: Path) -> 
 
 
 def _fit_lists() -> None:
-    """Learn feature weights and a mixture, for which the made-up documents are too few."""
+    """Learn feature weights and a mixture, and draw negatives: made-up documents are too easy."""
     import numpy as np
 
     from longtail.training.listwise import fit_feature_weights
     from longtail.training.mixture import MIN_MIXED, N_FEATURES, N_PARTS, PairParts, fit_mixture
+    from longtail.training.sampling import draw_uniform_negatives
 
+    draw_uniform_negatives(np.zeros(1, np.int64), np.zeros(1, np.int64), 3, 1, 0)
     fit_feature_weights(np.zeros((1, 2, N_FEATURES), np.float32))
     pairs = (MIN_MIXED, 2)
     parts = PairParts(np.zeros(pairs), np.zeros((*pairs, N_PARTS)), np.zeros(pairs))
