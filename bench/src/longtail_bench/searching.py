@@ -120,7 +120,7 @@ def count_reads(asked: Search) -> dict[str, float]:
         return rank_topk(shortlist, scores, asked.n_candidates, 1)
 
     queries = make_queries(np.arange(rows.n_documents))
-    search_batches(documents, [index], queries, asked.n_candidates, rank, 1)
+    search_batches(documents, [index], [queries], asked.n_candidates, rank, 1)
     n_dense = np.diff(offsets_from_lengths(index.dense_row_ids[rows.indices] >= 0)[rows.indptr])
     frequencies = np.bincount(asked.scorer.indices, minlength=rows.n_terms)
     totals = {

@@ -291,18 +291,51 @@ def shortlist_reaching(wanted, error_bound, scratch, shortlist):
     return n
 
 
+@subroutine
+def shortlist_listed(class_ids, wanted, error_bound, scratch, shortlist):
+    """Do the same among some classes, ascending, without reading the others."""
+    accumulators, keys = scratch.accumulators, scratch.keys
+    n_classes = len(class_ids)
+    for p in range(n_classes):
+        keys[p] = accumulators[class_ids[p]]
+    threshold = np.uint16(1)
+    if n_classes > wanted:
+        threshold = lower(nth_largest(keys, n_classes, wanted), error_bound)
+    n = 0
+    for p in range(n_classes):
+        if keys[p] >= threshold:
+            if n < len(shortlist):
+                shortlist[n] = class_ids[p]
+            n += 1
+    return n
+
+
 @kernel
-def shortlist_classes(vectors, queries, index, wanted, block, scratch, shortlist):
+def shortlist_classes(vectors, queries, index, wanted, block, scratch, shortlist, whole):
     """List every class that may be among the `wanted` highest of each document, ascending.
 
-    `shortlist.sizes` counts all of them, `shortlist.classes` takes as many as it can hold.
+    `shortlist.sizes` counts all of them, `shortlist.classes` takes as many as it can hold. `whole`
+    is the same over all classes, whatever the subset of the document; it may have no rows.
     """
-    document_ids, label_indptr, label_ids = queries
+    label_indptr, label_ids = queries.label_indptr, queries.label_ids
+    subset_indptr, subset_classes = queries.subset_indptr, queries.subset_classes
     tombstones, accumulators = index.tombstones, scratch.accumulators
     for i in range(block.first, block.last):
-        error_bound = accumulate(vectors, document_ids[i], index, scratch)
+        error_bound = accumulate(vectors, queries.document_ids[i], index, scratch)
         for c in tombstones:
             accumulators[c] = 0
         for p in range(label_indptr[i], label_indptr[i + 1]):
             accumulators[label_ids[p]] = 0
+        if len(whole.sizes) > 0:
+            whole.sizes[i] = shortlist_reaching(wanted, error_bound, scratch, whole.classes[i])
+        subset = queries.subset_ids[i]
+        if subset >= 0:
+            listed = subset_classes[subset_indptr[subset] : subset_indptr[subset + 1]]
+            if queries.are_allowed[subset]:
+                shortlist.sizes[i] = shortlist_listed(
+                    listed, wanted, error_bound, scratch, shortlist.classes[i]
+                )
+                continue
+            for c in listed:
+                accumulators[c] = 0
         shortlist.sizes[i] = shortlist_reaching(wanted, error_bound, scratch, shortlist.classes[i])

@@ -53,11 +53,19 @@ class Queries(NamedTuple):
 
 
 class SearchQueries(NamedTuple):
-    """Which documents, and in CSR form the classes that the search of each passes over."""
+    """Which documents, and in CSR form the classes that the search of each passes over.
+
+    Then the subset of classes of each document (-1: all), the list of each subset in CSR form, and
+    whether it holds the classes of the subset or those that it lacks.
+    """
 
     document_ids: Array
     label_indptr: Array
     label_ids: Array
+    subset_ids: Array
+    subset_indptr: Array
+    subset_classes: Array
+    are_allowed: Array
 
 
 class ListRows(NamedTuple):

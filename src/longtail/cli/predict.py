@@ -43,6 +43,7 @@ from longtail.cli.predictions import (
     rank_rows,
 )
 from longtail.cli.show import clear_errors, print_json, print_note, print_table, progress, say
+from longtail.cli.subsets import Exclude, Limits, Within
 
 if TYPE_CHECKING:
     from longtail.results import Threshold
@@ -85,6 +86,8 @@ def predict(
         int | None,
         typer.Option("--max-labels", min=1, help="Label sets: the most labels of a document."),
     ] = None,
+    within: Within = None,
+    exclude: Exclude = None,
     out: Annotated[
         Path, typer.Option("--out", "-o", metavar="FILE", help="Where to write; - is the terminal.")
     ] = STANDARD_OUTPUT,
@@ -120,16 +123,18 @@ def predict(
             classifier = load_model(model, threads)
             threshold = _find_threshold(classifier, precision, unknown, each)
             _check_max_labels(classifier, max_labels)
+            limits = Limits(within, exclude).read(classifier)
             document = one_document(classifier, source.path, source.layout.zero_based)
             chunk = Documents(document, [], [1], [[]], 0)
             shown = top or _TOP_OF_A_TEXT
             texts = class_texts(classifier)
-            [row] = _predict_rows(classifier, chunk, shown, threshold, max_labels, texts)
+            [row] = _predict_rows(classifier, chunk, shown, threshold, max_labels, texts, limits)
             _print_text(classifier, row, as_json)
             return
         cluster = Cluster(dask, workers)
         if cluster.is_asked:
-            _check_cluster(out, out_format, keep, precision, each, unknown)
+            chosen = precision is not None or each or unknown or Limits(within, exclude).are_given
+            _check_cluster(out, out_format, keep or chosen)
             classifier = load_model(model, 1)
             source = match_source(source, classifier, quiet)
             with progress(quiet) as update:
@@ -145,6 +150,7 @@ def predict(
         source = match_source(source, classifier, quiet)
         threshold = _find_threshold(classifier, precision, unknown, each)
         _check_max_labels(classifier, max_labels)
+        limits = Limits(within, exclude).read(classifier)
         n_documents = n_kept = n_without_words = 0
         columns = choose_columns(classifier, source, top, escape_formulas, written)
         texts = class_texts(classifier)
@@ -161,7 +167,9 @@ def predict(
             first = list(islice(chunks, 1))  # what is wrong with the table comes before any output
             with open_output(out, written, columns, inputs) as write:
                 for chunk in chain(first, chunks):
-                    rows = _predict_rows(classifier, chunk, top, threshold, max_labels, texts)
+                    rows = _predict_rows(
+                        classifier, chunk, top, threshold, max_labels, texts, limits
+                    )
                     write(rows)
                     n_kept += sum(row.label is not None and row.label != [] for row in rows)
                     n_without_words += sum(not row.classes for row in rows)
@@ -181,10 +189,7 @@ def predict(
 def _check_cluster(
     out: Path,
     out_format: str | None,
-    keep: list[str] | None,
-    precision: float | None,
-    each: bool,
-    unknown: float,
+    others: Any,
 ) -> None:
     """Refuse what does not go with --dask and --workers."""
     if out == STANDARD_OUTPUT or (out.exists() and not out.is_dir()):
@@ -196,10 +201,10 @@ def _check_cluster(
         raise ValueError(
             f"--dask and --workers write jsonl or parquet; got --out-format {out_format}."
         )
-    if keep or precision is not None or each or unknown:
+    if others:
         raise ValueError(
-            "--keep, --precision, --each and --unknown do not go with --dask and --workers; the "
-            "files have the lines and probabilities to add them."
+            "--keep, --precision, --each, --unknown, --within and --exclude do not go with --dask "
+            "and --workers; the files have the lines and probabilities to add them."
         )
 
 
@@ -288,16 +293,19 @@ def _predict_rows(
     threshold: Threshold | None,
     max_labels: int | None,
     texts: dict[Any, str],
+    limits: dict[str, Any],
 ) -> list[Prediction]:
-    """Predict a chunk."""
+    """Predict a chunk; `limits` are `within` and `exclude`."""
     calibrated = _knows_probabilities(classifier)
     rank = classifier.predict_proba_topk if calibrated else classifier.predict_topk
     sets = None
     if gives_label_sets(classifier):
-        sets = classifier.predict(chunk.content, threshold=threshold, max_labels=max_labels)
+        sets = classifier.predict(
+            chunk.content, threshold=threshold, max_labels=max_labels, **limits
+        )
     # A label set is the beginning of the ranking, so its probabilities are there too.
     longest = max(map(len, sets), default=0) if sets is not None else 1
-    ranking = rank(chunk.content, max(top or 1, longest))
+    ranking = rank(chunk.content, max(top or 1, longest), **limits)
     kept = (ranking.valid if threshold is None else threshold.keeps(ranking))[:, 0].tolist()
     return rank_rows(chunk, ranking, kept, sets, top, texts)
 

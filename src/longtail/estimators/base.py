@@ -46,9 +46,11 @@ from longtail._validation import (
     weigh_rows,
 )
 from longtail.estimators import editing
+from longtail.estimators.subsets import read_subsets
 from longtail.exceptions import NoKnownTermWarning, level_outside
 from longtail.explanation import ScoreParts, name_parts
 from longtail.results import Explanation, TopK
+from longtail.retrieval.subsets import ClassSubsets
 from longtail.sparse import CountMatrix, Floats, Integers, check_sparse
 from longtail.statistics.classes import ClassStatistics
 from longtail.store.journal import saving
@@ -230,8 +232,13 @@ class CountClassifier(Classifier):
         """Run the stages of a fit."""
 
     @abstractmethod
-    def _rank(self, state: Any, counts: CountMatrix, k: int) -> tuple[Integers, Floats]:
-        """Return at most k class ids and scores for each document, best first."""
+    def _rank(
+        self, state: Any, counts: CountMatrix, k: int, subsets: ClassSubsets | None = None
+    ) -> tuple[Integers, Floats]:
+        """Return at most k class ids and scores for each document, best first.
+
+        Where a document's subset has fewer classes, -1 with a score of -inf.
+        """
 
     @abstractmethod
     def _merged_statistics(self, state: Any) -> ClassStatistics:
@@ -417,26 +424,33 @@ class CountClassifier(Classifier):
                 self._state = state
         return self
 
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: Any, *, within: Any = None, exclude: Any = None) -> NDArray[Any]:
         """Return the best class of each document.
 
         Parameters
         ----------
         X : sparse or dense matrix of shape (n_documents, n_terms)
             Counts.
+        within, exclude : labels, mask, or a list of them for each document, optional
+            The classes to choose from, and those to leave out; see `predict_topk`.
 
         Returns
         -------
         ndarray of shape (n_documents,)
-            Labels. A document without a known term has the largest class, with a
+            Labels. A document without a known term has the largest class that it may have, with a
             `NoKnownTermWarning`; `predict_topk` has no class there.
         """
         state, counts = self._fitted(), self.count(X)
-        class_ids = self._rank(state, counts, 1)[0][:, 0]
+        subsets = read_subsets(within, exclude, state.all_classes, counts.n_documents)
+        class_ids = self._rank(state, counts, 1, subsets)[0][:, 0]
         known = counts.have_any(state.known_terms)
         if not known.all():
             _warn_of_unknown(counts.n_documents - int(np.count_nonzero(known)), len(known))
-            class_ids[~known] = self._largest_classes(state, 1)[0]
+            if subsets is None:
+                class_ids[~known] = self._largest_classes(state, 1)[0]
+            else:
+                largest, _ = self._largest_classes(state, len(state.all_classes))
+                class_ids[~known] = subsets.gather(np.flatnonzero(~known)).first_of(largest)
         return np.asarray(state.all_classes[class_ids])
 
     def _largest_classes(self, state: Any, n: int) -> tuple[Integers, Floats]:
@@ -445,7 +459,7 @@ class CountClassifier(Classifier):
         largest = np.argsort(-sizes, kind="stable")[:n]
         return largest, sizes[largest] / sizes.sum()
 
-    def predict_topk(self, X: Any, k: int = 5) -> TopK:
+    def predict_topk(self, X: Any, k: int = 5, *, within: Any = None, exclude: Any = None) -> TopK:
         """Return the k best classes of each document with their scores.
 
         Parameters
@@ -455,6 +469,11 @@ class CountClassifier(Classifier):
         k : int, default=5
             How many; where there are fewer candidates the rest is not `valid`. A document without
             a known term has none.
+        within, exclude : labels, mask, or a list of them for each document, optional
+            The classes to choose from, and those to leave out: labels, or an array of bool of shape
+            (n_classes,). A list of lists of labels (None: no limit), or an array of bool of shape
+            (n_documents, n_classes), limits each document by itself. The search passes over all
+            other classes, so there are as many candidates as without a limit.
 
         Returns
         -------
@@ -464,7 +483,8 @@ class CountClassifier(Classifier):
         state, counts = self._fitted(), self.count(X)
         classes = state.all_classes
         k = check_k(k, len(classes))
-        class_ids, scores = self._rank(state, counts, k)
+        subsets = read_subsets(within, exclude, classes, counts.n_documents)
+        class_ids, scores = self._rank(state, counts, k, subsets)
         known = counts.have_any(state.known_terms)
         return label_topk(classes, class_ids, scores, k, known, missing=-np.inf)
 
@@ -707,15 +727,20 @@ def label_topk(
     known: NDArray[np.bool_],
     missing: float,
 ) -> TopK:
-    """Return class ids as labels, filled up to k columns; rows that are not `known` have none."""
+    """Return class ids as labels, filled up to k columns; rows that are not `known` have none.
+
+    -1 is no class.
+    """
     n_found = class_ids.shape[1]
-    if n_found == k and known.all():  # the rule; padding takes 10 µs all the same
+    is_full = n_found == 0 or class_ids[:, -1].min(initial=0) >= 0
+    if n_found == k and is_full and known.all():  # the rule; padding takes 10 µs all the same
         return TopK(classes[class_ids], np.ascontiguousarray(scores), scores > -np.inf)
     shape = len(class_ids), k
     labels, filled = np.full(shape, _no_label(classes), classes.dtype), np.full(shape, missing)
     valid = np.zeros(shape, np.bool_)
     labels[:, :n_found], filled[:, :n_found] = classes[class_ids], scores
-    valid[:, :n_found] = True
+    valid[:, :n_found] = class_ids >= 0
+    labels[~valid], filled[~valid] = _no_label(classes), missing
     labels[~known], filled[~known], valid[~known] = _no_label(classes), missing, False
     return TopK(labels, filled, valid)
 

@@ -33,10 +33,12 @@ from longtail.estimators.class_texts import (
     read_class_text,
     read_class_texts,
 )
+from longtail.estimators.subsets import read_subsets
 from longtail.exceptions import UncalibratedWarning, level_outside
 from longtail.explanation import ScoreParts, split_linear_scores
 from longtail.paper.sampling import draw_seed
 from longtail.results import Health, Predicted, Threshold, TopK
+from longtail.retrieval.subsets import ClassSubsets
 from longtail.scoring.features import SCORE_FEATURE_NAMES
 from longtail.sparse import CountMatrix, Floats, Integers, are_integral
 from longtail.statistics.classes import ClassStatistics
@@ -45,6 +47,7 @@ from longtail.training.calibration import (
     FEWEST_DOCUMENTS,
     Calibrator,
     calibrate,
+    calibrate_within,
     choose_set_sizes,
     estimate_calibration_error,
     probability_of_none,
@@ -203,7 +206,13 @@ class LongTailClassifier(CountClassifier):
         return estimate_calibration_error(self._fitted().calibrator)
 
     def predict(
-        self, X: Any, threshold: float | Threshold | None = None, max_labels: int | None = None
+        self,
+        X: Any,
+        threshold: float | Threshold | None = None,
+        max_labels: int | None = None,
+        *,
+        within: Any = None,
+        exclude: Any = None,
     ) -> Predicted:
         """Return the best class of each document, or its label set.
 
@@ -217,6 +226,8 @@ class LongTailClassifier(CountClassifier):
             F1, which has a label at least, unless the document has no known term.
         max_labels : int, optional
             For label sets: the most labels of a document.
+        within, exclude : labels, mask, or a list of them for each document, optional
+            The classes to choose from, and those to leave out; see `predict_topk`.
 
         Returns
         -------
@@ -231,14 +242,16 @@ class LongTailClassifier(CountClassifier):
                     "threshold and max_labels are for models that were fitted with label sets; "
                     "this one has one label for each document. Use predict_proba_topk to abstain."
                 )
-            return super().predict(X)
+            return super().predict(X, within=within, exclude=exclude)
         _check_max_labels(max_labels)
         counts = self.count(X)
-        class_ids, probabilities = self._rank_calibrated(state, counts)
+        subsets = read_subsets(within, exclude, state.all_classes, counts.n_documents)
+        class_ids, probabilities = self._rank_calibrated(state, counts, subsets)
         if threshold is None:
             sizes = choose_set_sizes(probabilities, max_labels)
         else:
             sizes = np.count_nonzero(probabilities[:, :max_labels] >= float(threshold), axis=1)
+        sizes = np.minimum(sizes, np.count_nonzero(class_ids >= 0, axis=1))
         sizes[~counts.have_any(state.known_terms)] = 0
         return form_sets(state.all_classes, class_ids, sizes, state.label_form)
 
@@ -270,7 +283,9 @@ class LongTailClassifier(CountClassifier):
         weights = None if sample_weight is None else np.asarray(sample_weight, np.float64)
         return float(np.average(_document_f1(true, predicted), weights=weights))
 
-    def predict_proba_topk(self, X: Any, k: int = 5) -> TopK:
+    def predict_proba_topk(
+        self, X: Any, k: int = 5, *, within: Any = None, exclude: Any = None
+    ) -> TopK:
         """Return the k best classes of each document with calibrated probabilities.
 
         Parameters
@@ -280,6 +295,10 @@ class LongTailClassifier(CountClassifier):
         k : int, default=5
             How many; with fewer candidates the rest is not `valid`. A document without a known
             term has none.
+        within, exclude : labels, mask, or a list of them for each document, optional
+            The classes to choose from, and those to leave out; see `predict_topk`. Classes outside
+            are part of `none`: where it is known that the class is within, divide a row by
+            ``1 - none``. With several labels probabilities are as without a limit.
 
         Returns
         -------
@@ -290,7 +309,8 @@ class LongTailClassifier(CountClassifier):
         state, counts = self._fitted(), self.count(X)
         classes = state.all_classes
         k = check_k(k, len(classes))
-        class_ids, probabilities = self._rank_calibrated(state, counts)
+        subsets = read_subsets(within, exclude, classes, counts.n_documents)
+        class_ids, probabilities = self._rank_calibrated(state, counts, subsets)
         known = counts.have_any(state.known_terms)
         top = label_topk(classes, class_ids[:, :k], probabilities[:, :k], k, known, missing=0.0)
         if state.several:
@@ -538,15 +558,33 @@ class LongTailClassifier(CountClassifier):
             return state
         return replace(state, memory=DocumentMemory.of(counts, labels.class_ids, self.memory))
 
-    def _rank(self, state: LongTailState, counts: CountMatrix, k: int) -> tuple[Integers, Floats]:
-        return rank_documents(state, counts, self.candidates, k, self.n_jobs)
+    def _rank(
+        self,
+        state: LongTailState,
+        counts: CountMatrix,
+        k: int,
+        subsets: ClassSubsets | None = None,
+    ) -> tuple[Integers, Floats]:
+        return rank_documents(state, counts, self.candidates, k, self.n_jobs, subsets)
 
     def _rank_calibrated(
-        self, state: LongTailState, counts: CountMatrix
+        self, state: LongTailState, counts: CountMatrix, subsets: ClassSubsets | None = None
     ) -> tuple[Integers, Floats]:
         """Return all candidates of each document with their probabilities."""
-        class_ids, scores = self._rank(state, counts, len(state.all_classes))
-        return class_ids, calibrate(scores, self._calibrator(state), np.diff(counts.indptr))
+        n_classes, lengths = len(state.all_classes), np.diff(counts.indptr)
+        calibrator = self._calibrator(state)
+        if subsets is None:
+            class_ids, scores = self._rank(state, counts, n_classes)
+            return class_ids, calibrate(scores, calibrator, lengths)
+        class_ids, scores = rank_documents(
+            state, counts, self.candidates, n_classes, self.n_jobs, subsets, also_whole=True
+        )
+        k = class_ids.shape[1] // 2
+        whole_within = subsets.contain(class_ids[:, k:])
+        probabilities = calibrate_within(
+            scores[:, :k], scores[:, k:], whole_within, calibrator, lengths
+        )
+        return class_ids[:, :k], probabilities
 
     def _split_scores(
         self, state: LongTailState, counts: CountMatrix, class_ids: Integers

@@ -299,7 +299,8 @@ class TextClassifier(Classifier):
         texts : sequence of str
             Documents.
         **options
-            For label sets: `threshold` and `max_labels`, as in `LongTailClassifier.predict`.
+            `within` and `exclude`; for label sets `threshold` and `max_labels`: as in
+            `LongTailClassifier.predict`.
 
         Returns
         -------
@@ -330,7 +331,9 @@ class TextClassifier(Classifier):
         figure: float = classifier.score(counts, y, sample_weight)
         return figure
 
-    def predict_topk(self, texts: Any, k: int = 5) -> TopK:
+    def predict_topk(
+        self, texts: Any, k: int = 5, *, within: Any = None, exclude: Any = None
+    ) -> TopK:
         """Return the k best classes of each text with their scores.
 
         Parameters
@@ -339,17 +342,22 @@ class TextClassifier(Classifier):
             Documents.
         k : int, default=5
             How many; where there are fewer candidates the rest is not `valid`.
+        within, exclude : labels, mask, or a list of them for each document, optional
+            The classes to choose from, and those to leave out, as in
+            `LongTailClassifier.predict_topk`.
 
         Returns
         -------
         TopK
         """
         classifier, counts = self._counted(texts)
-        top: TopK = classifier.predict_topk(counts, k)
+        top: TopK = classifier.predict_topk(counts, k, within=within, exclude=exclude)
         return top
 
     @if_classifier_has("predict_proba_topk")
-    def predict_proba_topk(self, texts: Any, k: int = 5) -> TopK:
+    def predict_proba_topk(
+        self, texts: Any, k: int = 5, *, within: Any = None, exclude: Any = None
+    ) -> TopK:
         """Return the k best classes of each text with calibrated probabilities.
 
         Parameters
@@ -358,6 +366,8 @@ class TextClassifier(Classifier):
             Documents.
         k : int, default=5
             How many.
+        within, exclude : labels, mask, or a list of them for each document, optional
+            The classes to choose from, and those to leave out; the others are part of `none`.
 
         Returns
         -------
@@ -366,7 +376,7 @@ class TextClassifier(Classifier):
             class. With several labels they are marginal.
         """
         classifier, counts = self._counted(texts)
-        top: TopK = classifier.predict_proba_topk(counts, k)
+        top: TopK = classifier.predict_proba_topk(counts, k, within=within, exclude=exclude)
         return top
 
     @if_classifier_has("predict_proba")

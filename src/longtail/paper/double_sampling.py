@@ -26,6 +26,7 @@ from longtail.paper.pairwise import PairwiseScorer, adversary_differences, fit_p
 from longtail.paper.sampling import PairSample, draw_pairs
 from longtail.retrieval.index import InvertedIndex, build_index
 from longtail.retrieval.search import rank_topk, search
+from longtail.retrieval.subsets import ClassSubsets
 from longtail.scoring.linear import LinearScorer, score_pairs
 from longtail.sparse import CountMatrix, Floats, Integers
 from longtail.statistics.classes import ClassStatistics
@@ -149,13 +150,15 @@ def rank_by_paper(
     n_candidates: int,
     k: int,
     n_jobs: int | None = None,
+    subsets: ClassSubsets | None = None,
 ) -> tuple[NDArray[Any], Floats]:
     """Run Algorithm 2: the k best of each document's q nearest centroids, best first."""
     documents = weight_for_cosine(counts, state.current_corpus.idf, n_jobs=n_jobs)
     candidates, cosines = search(
-        documents, state.centroids, state.index, n_candidates, n_jobs=n_jobs
+        documents, state.centroids, state.index, n_candidates, subsets=subsets, n_jobs=n_jobs
     )
     counted = replace(documents, weights=np.ones_like(documents.weights))
     scores = score_pairs(counted, candidates, state.term_scores, n_jobs)
+    cosines[candidates < 0] = 0.0  # of a subset of fewer classes: -inf
     scores += state.pairwise.weights[CENTROID_DISTANCE] * (1.0 - cosines)
     return rank_topk(candidates, scores, k, n_jobs)

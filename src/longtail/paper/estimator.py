@@ -26,6 +26,7 @@ from longtail.paper.double_sampling import (
 from longtail.paper.features import FEATURE_NAMES
 from longtail.paper.sampling import PairSample
 from longtail.paper.score_parts import split_paper_scores
+from longtail.retrieval.subsets import ClassSubsets
 from longtail.sparse import CountMatrix, Floats, Integers
 from longtail.statistics.classes import ClassStatistics
 from longtail.statistics.editing import grow_terms
@@ -183,10 +184,15 @@ class DoubleSamplingClassifier(CountClassifier):
         )
 
     def _rank(
-        self, state: DoubleSamplingState, counts: CountMatrix, k: int
+        self,
+        state: DoubleSamplingState,
+        counts: CountMatrix,
+        k: int,
+        subsets: ClassSubsets | None = None,
     ) -> tuple[Integers, Floats]:
         n_candidates = cap_candidates(self.candidates, len(state.classes))
-        return rank_by_paper(state, counts, n_candidates, min(k, n_candidates), self.n_jobs)
+        k = min(k, n_candidates)
+        return rank_by_paper(state, counts, n_candidates, k, self.n_jobs, subsets)
 
     def _split_scores(
         self, state: DoubleSamplingState, counts: CountMatrix, class_ids: Integers

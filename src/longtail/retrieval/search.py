@@ -34,6 +34,7 @@ from longtail._labels import LabelSets
 from longtail._parallel import parallel_for, uniform_work
 from longtail.retrieval.index import AnyIndex, IndexShards, InvertedIndex
 from longtail.retrieval.pruning import QueryPruning
+from longtail.retrieval.subsets import ClassSubsets
 from longtail.scoring.linear import LinearScorer, score_pairs, score_pairs_with_residuals
 from longtail.scoring.weighting import WeightedDocuments
 from longtail.sparse import Floats, Integers, gather_rows, index_dtype
@@ -77,6 +78,14 @@ class Segment:
         ids = self._ids_and_none
         return rows if ids is None else ids[rows]
 
+    def find_subsets(self, subsets: ClassSubsets) -> ClassSubsets:
+        """Return subsets of all classes in the rows of this segment."""
+        if self.class_ids is None:
+            return subsets
+        rows, in_segment = np.full(subsets.n_classes, -1), np.flatnonzero(self.class_ids >= 0)
+        rows[self.class_ids[in_segment]] = in_segment
+        return subsets.to_segment(rows)
+
 
 def search(
     documents: WeightedDocuments,
@@ -86,6 +95,7 @@ def search(
     *,
     document_ids: Integers | None = None,
     labels: LabelSets | None = None,
+    subsets: ClassSubsets | None = None,
     pruning: QueryPruning | None = None,
     n_jobs: int | None = None,
 ) -> tuple[Integers, Floats]:
@@ -105,6 +115,8 @@ def search(
         Which documents; all when left out.
     labels : LabelSets, optional
         The classes to pass over for each of the M documents.
+    subsets : ClassSubsets, optional
+        The classes that may be found for each of the M documents; not with `IndexShards`.
     pruning : QueryPruning, optional
         Score a document by its rarest terms alone; by all when left out.
     n_jobs : int or None
@@ -131,8 +143,8 @@ def search(
         scores = score_pairs(pruned, shortlist, scorer, n_jobs, document_ids=ids)
         return rank_topk(shortlist, scores, n_candidates, n_jobs)
 
-    queries = make_queries(document_ids, labels)
-    return search_batches(pruned, [index], queries, n_candidates, rank, n_jobs)
+    queries = make_queries(document_ids, labels, subsets)
+    return search_batches(pruned, [index], [queries], n_candidates, rank, n_jobs)
 
 
 def _search_shards(
@@ -173,6 +185,9 @@ def search_segments(
     n_candidates: int,
     k: int,
     n_jobs: int | None = None,
+    *,
+    subsets: ClassSubsets | None = None,
+    also_whole: bool = False,
 ) -> tuple[NDArray[Any], Floats]:
     """Return the best of each document's candidates over all segments, best first; exact.
 
@@ -190,13 +205,17 @@ def search_segments(
         How many of these, by score and residual; at most `n_candidates`.
     n_jobs : int or None
         Number of threads.
+    subsets : ClassSubsets, optional
+        The classes that may be found for each document.
+    also_whole : bool, default=False
+        Whether the k best over all classes are wanted as well, in the columns after the first k.
 
     Returns
     -------
-    classes : ndarray of shape (n_documents, k)
-        Class ids; ties go to the lower one.
-    scores : ndarray of shape (n_documents, k), float64
-        Score by all terms plus residual.
+    classes : ndarray of shape (n_documents, k) or (n_documents, 2 * k)
+        Class ids; ties go to the lower one. -1 where a subset has fewer.
+    scores : ndarray of the same shape, float64
+        Score by all terms plus residual; -inf where there is no class.
     """
 
     def rank(ids: Integers, shortlists: Sequence[NDArray[Any]]) -> tuple[NDArray[Any], Floats]:
@@ -206,51 +225,87 @@ def search_segments(
                 documents, pruned, ids, rows, segment.scorer, segment.residuals, n_jobs
             )
             found.append((segment.to_class_ids(rows), *scores))
+        if not also_whole:
+            return best(found)
+        # Each segment's shortlist of the subset is followed by that of all classes.
+        halves = zip(*(_split_columns(arrays) for arrays in found), strict=True)
+        classes, scores = zip(*(best(half) for half in halves), strict=True)
+        return np.hstack(classes), np.hstack(scores)
+
+    def best(found: Sequence[Sequence[NDArray[Any]]]) -> tuple[NDArray[Any], Floats]:
         classes, *both = (
             arrays[0] if len(arrays) == 1 else np.concatenate(arrays, axis=1)
             for arrays in zip(*found, strict=True)
         )
         return rerank(classes, PairScores(*both), n_candidates, k, n_jobs)
 
-    queries = make_queries(np.arange(documents.rows.n_documents))
+    ids = np.arange(documents.rows.n_documents)
+    queries = [
+        make_queries(ids, subsets=None if subsets is None else segment.find_subsets(subsets))
+        for segment in segments
+    ]
     indexes = [segment.index for segment in segments]
-    return search_batches(pruned, indexes, queries, n_candidates, rank, n_jobs)
+    return search_batches(
+        pruned, indexes, queries, n_candidates, rank, n_jobs, also_whole=also_whole
+    )
+
+
+def _split_columns(
+    arrays: Sequence[NDArray[Any]],
+) -> tuple[list[NDArray[Any]], list[NDArray[Any]]]:
+    """Return the first and the second half of the columns of each array."""
+    half = arrays[0].shape[1] // 2
+    first = [np.ascontiguousarray(values[:, :half]) for values in arrays]
+    return first, [np.ascontiguousarray(values[:, half:]) for values in arrays]
 
 
 def search_batches(
     documents: WeightedDocuments,
     indexes: Sequence[InvertedIndex],
-    queries: SearchQueries,
+    queries: Sequence[SearchQueries],
     wanted: int,
     rank: Rank,
     n_jobs: int | None,
+    *,
+    also_whole: bool = False,
     growth: int = 1,
 ) -> tuple[NDArray[Any], Floats]:
     """List what may be among the `wanted` highest of each index, and let `rank` decide.
 
-    Where ties and near ties are more than the capacity of a shortlist, search again with a larger
-    one: `growth` times the usual.
+    The queries of the indexes differ in the ids of their classes alone. Where ties and near ties
+    are more than the capacity of a shortlist, search again with a larger one: `growth` times the
+    usual. With `also_whole` a shortlist of all classes follows that of each document's subset.
     """
     # A second search is for few documents: a quarter of the scratch is enough for it.
     n_entries = BATCH_ENTRIES if growth == 1 else BATCH_ENTRIES // 4
     capacities = [min(growth * (2 * wanted + 12), len(index.biases)) for index in indexes]
     batch_size = max(1, min(BATCH_DOCUMENTS, n_entries // sum(capacities)))
+    document_ids = queries[0].document_ids
     found = []
-    for start in range(0, len(queries.document_ids), batch_size):
-        batch = _slice_queries(queries, start, start + batch_size)
+    for start in range(0, len(document_ids), batch_size):
+        batch = [_slice_queries(asked, start, start + batch_size) for asked in queries]
+        ids = document_ids[start : start + batch_size]
         shortlists = [
-            _shortlist(documents, index, batch, wanted, capacity, n_jobs)
-            for index, capacity in zip(indexes, capacities, strict=True)
+            _shortlist(documents, index, asked, wanted, capacity, n_jobs, also_whole=also_whole)
+            for index, asked, capacity in zip(indexes, batch, capacities, strict=True)
         ]
         rows = [shortlist.classes for shortlist in shortlists]
         sizes = [shortlist.sizes for shortlist in shortlists]
         if all(n.max() <= c for n, c in zip(sizes, capacities, strict=True)):
-            found.append(rank(batch.document_ids, rows))
+            found.append(rank(ids, rows))
             continue
         fits = np.all([n <= c for n, c in zip(sizes, capacities, strict=True)], axis=0)
-        fitting = rank(batch.document_ids[fits], [classes[fits] for classes in rows])
-        rest = _gather_queries(batch, np.flatnonzero(~fits))
-        others = search_batches(documents, indexes, rest, wanted, rank, n_jobs, 8 * growth)
+        fitting = rank(ids[fits], [classes[fits] for classes in rows])
+        others = search_batches(
+            documents,
+            indexes,
+            [_gather_queries(asked, np.flatnonzero(~fits)) for asked in batch],
+            wanted,
+            rank,
+            n_jobs,
+            also_whole=also_whole,
+            growth=8 * growth,
+        )
         found.append((_merge(fits, fitting[0], others[0]), _merge(fits, fitting[1], others[1])))
     if len(found) == 1:
         return found[0]
@@ -258,27 +313,44 @@ def search_batches(
     return np.concatenate(classes), np.concatenate(scores)
 
 
-def make_queries(document_ids: Integers, labels: LabelSets | None = None) -> SearchQueries:
-    """Return queries that pass over the label sets of their documents, or over nothing."""
+def make_queries(
+    document_ids: Integers, labels: LabelSets | None = None, subsets: ClassSubsets | None = None
+) -> SearchQueries:
+    """Return queries that pass over the label sets of their documents, or over nothing.
+
+    With `subsets`, the classes of each document's subset alone are found.
+    """
+    nothing = np.zeros(0, np.int64)
     if labels is None:
-        nothing = np.zeros(len(document_ids) + 1, np.int64)
-        return SearchQueries(document_ids, nothing, np.zeros(0, np.int64))
-    return SearchQueries(document_ids, labels.indptr, labels.class_ids)
+        passed_over = np.zeros(len(document_ids) + 1, np.int64), nothing
+    else:
+        passed_over = labels.indptr, labels.class_ids
+    if subsets is None:
+        everything = np.full(len(document_ids), -1), np.zeros(1, np.int64), nothing
+        return SearchQueries(document_ids, *passed_over, *everything, np.zeros(0, np.bool_))
+    given = subsets.subset_ids, subsets.indptr, subsets.class_ids, subsets.are_allowed
+    return SearchQueries(document_ids, *passed_over, *given)
 
 
 def _slice_queries(queries: SearchQueries, first: int, last: int) -> SearchQueries:
     """Return queries that follow each other; their offsets still count from the first of all."""
-    return SearchQueries(
-        queries.document_ids[first:last],
-        queries.label_indptr[first : min(last, len(queries.document_ids)) + 1],
-        queries.label_ids,
+    last = min(last, len(queries.document_ids))
+    return queries._replace(
+        document_ids=queries.document_ids[first:last],
+        label_indptr=queries.label_indptr[first : last + 1],
+        subset_ids=queries.subset_ids[first:last],
     )
 
 
 def _gather_queries(queries: SearchQueries, rows: Integers) -> SearchQueries:
     """Return some queries, in the order given."""
     indptr, entries = gather_rows(queries.label_indptr, rows)
-    return SearchQueries(queries.document_ids[rows], indptr, queries.label_ids[entries])
+    return queries._replace(
+        document_ids=queries.document_ids[rows],
+        label_indptr=indptr,
+        label_ids=queries.label_ids[entries],
+        subset_ids=queries.subset_ids[rows],
+    )
 
 
 def _merge(first: NDArray[np.bool_], rows: NDArray[Any], other_rows: NDArray[Any]) -> NDArray[Any]:
@@ -295,12 +367,20 @@ def _shortlist(
     wanted: int,
     capacity: int,
     n_jobs: int | None,
+    *,
+    also_whole: bool = False,
 ) -> Shortlist:
-    """Return the classes that may be among the highest, -1 where there are fewer, and how many."""
+    """Return the classes that may be among the highest, -1 where there are fewer, and how many.
+
+    With `also_whole` those of all classes follow those of the subset; the larger count is given.
+    """
     n_queries, n_classes = len(queries.document_ids), len(index.biases)
-    shortlist = Shortlist(
-        np.full((n_queries, capacity), -1, index_dtype(n_classes)), np.zeros(n_queries, np.int64)
-    )
+
+    def empty(n_rows: int) -> Shortlist:
+        classes = np.full((n_rows, capacity), -1, index_dtype(n_classes))
+        return Shortlist(classes, np.zeros(n_rows, np.int64))
+
+    shortlist, whole = empty(n_queries), empty(n_queries if also_whole else 0)
     parallel_for(
         lambda first, last: kernels.shortlist_classes(
             documents.vectors,
@@ -310,11 +390,16 @@ def _shortlist(
             Block(first, last),
             make_scratch(n_classes, documents.rows.most_terms),
             shortlist,
+            whole,
         ),
         uniform_work(n_queries),
         n_jobs,
     )
-    return shortlist
+    if not also_whole:
+        return shortlist
+    return Shortlist(
+        np.hstack([shortlist.classes, whole.classes]), np.maximum(shortlist.sizes, whole.sizes)
+    )
 
 
 def make_scratch(n_classes: int, most_terms: int) -> SearchScratch:

@@ -79,14 +79,14 @@ class Prediction:
         }
 
 
-def predict(snapshot: Snapshot, texts: list[str]) -> list[Prediction]:
-    """Return all candidates of each text."""
+def predict(snapshot: Snapshot, texts: list[str], **limits: Any) -> list[Prediction]:
+    """Return all candidates of each text; `limits` are `within` and `exclude`."""
     model = snapshot.model
     n_candidates = snapshot.n_candidates
     if snapshot.has_probabilities:
-        top = model.predict_proba_topk(texts, n_candidates)
+        top = model.predict_proba_topk(texts, n_candidates, **limits)
     else:
-        top = model.predict_topk(texts, n_candidates)
+        top = model.predict_topk(texts, n_candidates, **limits)
     counts = np.count_nonzero(top.valid, axis=1)  # places without a candidate are last
     sizes = np.minimum(counts, 1)
     if snapshot.is_multilabel:

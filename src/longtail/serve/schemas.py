@@ -60,6 +60,19 @@ class PredictRequest(_Request):
         Field(description="Whether each label must be as probable as precision, not all together."),
     ] = False
     new_words: Annotated[bool, Field(description="Also return words that no document had.")] = False
+    within: Annotated[
+        list[AnyLabel] | None,
+        Field(min_length=1, description="Choose among these classes alone; the others are `none`."),
+    ] = None
+    exclude: Annotated[
+        list[AnyLabel] | None, Field(description="Leave out these classes, likewise.")
+    ] = None
+
+    @property
+    def limits(self) -> dict[str, Any]:
+        """`within` and `exclude`, as far as they are given."""
+        given = {"within": self.within, "exclude": self.exclude}
+        return {name: labels for name, labels in given.items() if labels}
 
 
 ClassText = Annotated[str, Field(description="What the class is called, or its description.")]

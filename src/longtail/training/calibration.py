@@ -35,6 +35,7 @@ SMALLEST_MARGINAL = 0.05  # of pairs that are kept for thresholds
 # how many labels there are, and all candidates would be the best set by a hair.
 SMALLEST_CHOSEN = 0.01
 LARGEST_LOG_ODDS = 50.0  # where there is no other candidate
+SMALLEST_WITHIN = 1e-6  # of a subset: what is shared out among its classes can still be told
 
 
 @dataclass(frozen=True)
@@ -215,20 +216,93 @@ def calibrate(scores: Floats, calibrator: Calibrator, lengths: Integers | None =
     documents; where it is left out, all are of the usual length.
     """
     log_odds = label_log_odds(scores) if calibrator.marginal else candidate_log_odds(scores)
-    top = _apply_map(log_odds[:, 0], calibrator.top_log_odds, calibrator.top_probabilities)
-    others = _apply_map(log_odds[:, 1:], calibrator.other_log_odds, calibrator.other_probabilities)
-    if lengths is not None:
-        short = lengths, calibrator.short_length, calibrator.short_slope
-        top = doubt_short(top, *short)
-        # Of one label what the best candidate loses is not lost to the others; marginals are each
-        # for themselves.
-        others = doubt_short(others, *short) if calibrator.marginal else others
+    top, others = _read_maps(log_odds[:, 0], log_odds[:, 1:], calibrator, lengths)
     others = np.minimum(others, top[:, None])
     if not calibrator.marginal:
         left, sums = 1.0 - top, others.sum(axis=1)
         excess = sums > left
         others[excess] *= (left[excess] / sums[excess])[:, None]
     return np.concatenate([top[:, None], others], axis=1)
+
+
+def calibrate_within(
+    scores: Floats,
+    whole_scores: Floats,
+    whole_within: NDArray[np.bool_],
+    calibrator: Calibrator,
+    lengths: Integers,
+) -> Floats:
+    """Turn scores of the classes of a subset into probabilities that fall along each row.
+
+    Of one label, the chain rule: the probability that the class is in the subset, by the ranking of
+    its best and the best of all classes, shared out by the ranking of the subset alone. Marginals
+    are as without a subset: the classes that a label is compared with are those of the whole
+    ranking.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n_documents, q)
+        Of the best classes of the subset, best first; -inf where it has fewer.
+    whole_scores : ndarray of shape (n_documents, q)
+        Of the best of all classes.
+    whole_within : ndarray of shape (n_documents, q), bool
+        Which of these are in the subset.
+    calibrator : Calibrator
+        Of all classes.
+    lengths : ndarray of shape (n_documents,)
+        Distinct terms of the documents.
+
+    Returns
+    -------
+    ndarray of shape (n_documents, q)
+        0 where there is no class. What is left of a row is the probability of everything else.
+    """
+    if calibrator.marginal:
+        return _marginals_within(scores, whole_scores, calibrator, lengths)
+    shares = calibrate(scores, calibrator, lengths)
+    outside = np.where(whole_within, -np.inf, whole_scores)
+    both = np.hstack([scores, outside])
+    order = np.argsort(-both, axis=1, kind="stable")
+    ranked = calibrate(np.take_along_axis(both, order, axis=1), calibrator, lengths)
+    probabilities = np.empty_like(ranked)
+    np.put_along_axis(probabilities, order, ranked, axis=1)
+    inside = probabilities[:, : scores.shape[1]].sum(axis=1)
+    totals = shares.sum(axis=1)
+    factors = np.maximum(inside, SMALLEST_WITHIN) / np.where(totals > 0, totals, 1.0)
+    return np.asarray(shares * factors[:, None])
+
+
+def _marginals_within(
+    scores: Floats, whole_scores: Floats, calibrator: Calibrator, lengths: Integers
+) -> Floats:
+    """Return the marginals of classes of a subset: those that they have without it."""
+    log_odds = label_log_odds(scores, whole_scores)
+    top, others = _read_maps(log_odds[:, 0], log_odds, calibrator, lengths)
+    # The first of a subset need not be the first of all, whose map is another.
+    is_first = scores[:, 0] >= whole_scores[:, 0]
+    others[:, 0] = np.where(is_first, top, others[:, 0])
+    falling: Floats = np.minimum.accumulate(others, axis=1)
+    return falling
+
+
+def _read_maps(
+    top_log_odds: Floats, other_log_odds: Floats, calibrator: Calibrator, lengths: Integers | None
+) -> tuple[Floats, Floats]:
+    """Read the probabilities of the best candidates and of others off their maps.
+
+    A log odds of -inf is no candidate.
+    """
+    top = _apply_map(top_log_odds, calibrator.top_log_odds, calibrator.top_probabilities)
+    others = _apply_map(other_log_odds, calibrator.other_log_odds, calibrator.other_probabilities)
+    others[other_log_odds == -np.inf] = 0.0
+    top[top_log_odds == -np.inf] = 0.0
+    if lengths is not None:
+        short = lengths, calibrator.short_length, calibrator.short_slope
+        top = doubt_short(top, *short)
+        # Of one label what the best candidate loses is not lost to the others; marginals are each
+        # for themselves.
+        others = doubt_short(others, *short) if calibrator.marginal else others
+    return top, others
 
 
 def probability_of_none(probabilities: Floats) -> Floats:
@@ -266,29 +340,38 @@ def candidate_log_odds(scores: Floats) -> Floats:
     Unlike the softmax's shares these do not run together near 1.
     """
     if scores.shape[1] == 1:
-        return np.full(scores.shape, LARGEST_LOG_ODDS)
+        return np.where(scores > -np.inf, LARGEST_LOG_ODDS, -np.inf)
     indptr = scores.shape[1] * np.arange(len(scores) + 1)
     rows = ListRows(indptr, np.zeros(len(scores), np.int64))
     log_odds = np.empty(scores.size)
     fill_log_odds(np.ravel(scores), rows, Block(0, len(scores)), log_odds)
-    return np.clip(log_odds.reshape(scores.shape), -LARGEST_LOG_ODDS, LARGEST_LOG_ODDS)
+    return _clip(log_odds.reshape(scores.shape), scores)
 
 
-def label_log_odds(scores: Floats) -> Floats:
+def label_log_odds(scores: Floats, whole_scores: Floats | None = None) -> Floats:
     """Return each candidate's score minus the log-sum-exp of those that are hardly labels.
 
     These are the candidates after the first `LIKELY_LABELS`; the second half where there are few.
+    They are of `whole_scores`, best first, where the scores are those of a subset.
     """
-    n_candidates = scores.shape[1]
+    whole = scores if whole_scores is None else whole_scores
+    n_candidates = whole.shape[1]
     if n_candidates == 1:
-        return np.full(scores.shape, LARGEST_LOG_ODDS)
-    others = scores[:, min(LIKELY_LABELS, n_candidates // 2) :]
+        return np.where(scores > -np.inf, LARGEST_LOG_ODDS, -np.inf)
+    others = whole[:, min(LIKELY_LABELS, n_candidates // 2) :]
     highest = others[:, :1]
     total = np.zeros(len(scores))
     for column in others.T:  # one by one: the bits of a sum over rows depend on how many there are
         total += exp(column - highest[:, 0])
     log_odds = scores - highest - log(total)[:, None]
-    return np.clip(log_odds, -LARGEST_LOG_ODDS, LARGEST_LOG_ODDS)
+    return _clip(log_odds, scores)
+
+
+def _clip(log_odds: Floats, scores: Floats) -> Floats:
+    """Return finite log odds, but -inf where there is no candidate."""
+    clipped = np.clip(log_odds, -LARGEST_LOG_ODDS, LARGEST_LOG_ODDS)
+    clipped[scores == -np.inf] = -np.inf
+    return clipped
 
 
 def fit_map(log_odds: Floats, correct: NDArray[np.bool_]) -> tuple[Floats, Floats]:
@@ -307,5 +390,5 @@ def fit_map(log_odds: Floats, correct: NDArray[np.bool_]) -> tuple[Floats, Float
 def _apply_map(log_odds: Floats, knots: Floats, probabilities: Floats) -> Floats:
     """Read probabilities off a map."""
     if not len(knots):
-        return 1.0 / (1.0 + exp(-log_odds))
+        return 1.0 / (1.0 + exp(np.minimum(-log_odds, LARGEST_LOG_ODDS)))
     return np.interp(log_odds, knots, probabilities)

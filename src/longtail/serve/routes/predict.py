@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator
 from contextlib import suppress
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
@@ -19,6 +20,7 @@ from longtail.serve.documents import as_texts
 from longtail.serve.guard import STREAMED
 from longtail.serve.highlights import new_words
 from longtail.serve.predictions import Prediction, find_threshold
+from longtail.serve.predictions import predict as predictions_of
 from longtail.serve.problems import RESPONSES, Problem, describe_invalid, encode_json
 from longtail.serve.schemas import (
     MOST_CHARACTERS,
@@ -76,7 +78,10 @@ async def predict(
         raise Problem(415, f"Send application/json, or {STREAMED} to stream.")
     asked = _parse(await request.body())
     texts = as_texts(service.snapshot, asked.documents)
-    predictions = await service.batcher.submit(texts)
+    if asked.limits:
+        predictions = await _predict_limited(service, texts, asked.limits)
+    else:
+        predictions = await service.batcher.submit(texts)
     snapshot = predictions[0].snapshot
     sure = find_threshold(snapshot, asked.precision, asked.each)
     results = [prediction.as_dict(asked.k, sure) for prediction in predictions]
@@ -87,6 +92,18 @@ async def predict(
             result["new_words"] = some
     body = None if sure is None else sure.as_dict()
     return answer({"version": snapshot.version, "threshold": body, "results": results})
+
+
+async def _predict_limited(
+    service: Service, texts: list[str], limits: dict[str, Any]
+) -> list[Prediction]:
+    """Predict among some classes: a call for each request, which no batch takes along."""
+    run = partial(predictions_of, **limits)
+    try:
+        found: list[Prediction] = await service.reading.run(run, service.snapshot, texts)
+    except ValueError as error:
+        raise Problem(422, str(error)) from None
+    return found
 
 
 @router.post("/v1/explain", response_model=ExplainResponse)
