@@ -6,6 +6,7 @@ import numpy as np
 
 from longtail.store.checks import RULES, describe
 from longtail.store.schema import (
+    CLASS_LABELS,
     CLASS_TEXTS,
     DOUBLE_SAMPLING,
     DOUBLE_SAMPLING_VALUES,
@@ -13,21 +14,25 @@ from longtail.store.schema import (
     INDEX,
     LONG_TAIL,
     LONG_TAIL_VALUES,
-    NUMERIC_LABELS,
-    OBJECT_LABELS,
+    NODE_LABELS,
     PARAMETERS,
     STATE_VALUES,
     STATISTICS,
-    STRING_LABELS,
     TEXT,
     TEXT_VALUES,
 )
-from longtail.store.specs import LARGEST_FLOAT, ArraySpec, ValueSpec
+from longtail.store.specs import LARGEST_FLOAT, ArraySpec, LabelSpecs, ValueSpec
 
-_LABELS = (NUMERIC_LABELS, *STRING_LABELS.arrays, *OBJECT_LABELS.arrays, *FEATURE_NAMES_IN.arrays)
+
+def _forms(labels: LabelSpecs) -> tuple[ArraySpec, ...]:
+    """Return the arrays of all forms of labels."""
+    return labels.numeric, *(array for texts in labels.texts for array in texts.arrays)
+
+
+_LABELS = (*_forms(CLASS_LABELS), *FEATURE_NAMES_IN.arrays)
 _GROUPS: tuple[tuple[str, tuple[ArraySpec, ...], tuple[ValueSpec, ...]], ...] = (
     ("Every estimator", (*STATISTICS, *_LABELS, *INDEX), STATE_VALUES),
-    ("`LongTailClassifier`", LONG_TAIL, LONG_TAIL_VALUES),
+    ("`LongTailClassifier`", (*LONG_TAIL, *_forms(NODE_LABELS)), LONG_TAIL_VALUES),
     ("`DoubleSamplingClassifier`", DOUBLE_SAMPLING, DOUBLE_SAMPLING_VALUES),
     ("`TextClassifier`, beside those of its classifier", (*TEXT, *CLASS_TEXTS.arrays), TEXT_VALUES),
 )

@@ -96,6 +96,10 @@ class NoKnownTermWarning(UserWarning):
     """Labels were asked for documents in which no term is known, so the largest class was given."""
 
 
+class HierarchyWarning(UserWarning):
+    """A hierarchy and the classes of a model do not cover each other."""
+
+
 class PartitionError(ValueError):
     """A partition of the data cannot be read; what other tasks have done is kept.
 

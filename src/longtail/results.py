@@ -217,6 +217,57 @@ class Threshold:
         return np.asarray(self.threshold, dtype)
 
 
+@dataclass(frozen=True, eq=False)
+class NodeAnswers:
+    """The deepest sure node of each document.
+
+    Attributes
+    ----------
+    labels : ndarray of shape (n_documents,)
+        Classes or inner nodes; None, "", -1 or NaN, by their type, where no node is sure.
+    probabilities : ndarray of shape (n_documents,), float64
+        That the class is the node or below it; 0 where there is none.
+    depths : ndarray of shape (n_documents,), int64
+        How far the node is from the top of the hierarchy; 0 where there is none.
+    valid : ndarray of shape (n_documents,), bool
+        Whether there is a node.
+    """
+
+    labels: NDArray[Any]
+    probabilities: Floats
+    depths: NDArray[np.int64]
+    valid: NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        """Return the number of documents."""
+        return len(self.labels)
+
+
+@dataclass(frozen=True)
+class NodeThreshold:
+    """The share of the candidates from which on the deepest nodes reach a precision.
+
+    Attributes
+    ----------
+    threshold : float
+        The share; NaN where the precision cannot be reached.
+    expected_precision : float
+        What held-out documents reached; NaN likewise.
+    coverage : float
+        The share of held-out documents that are answered, if not by a class then by a node.
+    mean_depth : float
+        How far the answers are from the top, on average over all held-out documents; 0 for none.
+    n_documents : int
+        How many held-out documents are answered; 0 where none were held out.
+    """
+
+    threshold: float
+    expected_precision: float
+    coverage: float
+    mean_depth: float
+    n_documents: int
+
+
 @dataclass(frozen=True)
 class Health:
     """How far a model has moved from what it was when it was fitted; prints as a table.

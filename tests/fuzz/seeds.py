@@ -12,6 +12,7 @@ import numpy as np
 from longtail._constants import EXPECTED, FIGURES, LABEL_FORMS, N_LEARNED, RESIDUALS, SCORERS
 from longtail._kernels.sizes import N_BENDS, N_SCORE_FEATURES
 from longtail.store import FORMAT_NUMBER, open_model, pack_texts, write_model
+from longtail.store.texts import unpack_texts
 from tests.fuzz.mutations import Array
 
 GOLDEN = Path(__file__).parents[1] / "persistence" / "golden"
@@ -22,7 +23,8 @@ SETS = "label_sets"  # counts with the columns of a dense matrix as classes
 SEEDS = (*ESTIMATORS, NAMED, SETS)
 # Parts that the golden files lack; the test suite runs every mutation of them.
 MORE_PARTS = {
-    NAMED: ("names", "class_texts", "memory", "values/columns", "estimators",
+    NAMED: ("names", "class_texts", "memory", "hierarchy", "nodes", "calibrator",
+            "values/columns", "estimators",
             "values/label_form", "values/memory"),
     SETS: ("check", "feature_names", "calibrator", "values/check", "values/label_form",
            "values/calibrator", "estimators"),
@@ -94,6 +96,7 @@ def _with_names(seed: Content) -> Content:
         "names/named": named,
         "check/name_weights": np.array([14.0, -0.6, 1.5]),
         **_keep_documents(arrays),
+        **_make_hierarchy(arrays),
     }
     more = {
         "LongTailClassifier": {"memory": 2, "class_weight": "balanced"},
@@ -117,6 +120,26 @@ def _with_names(seed: Content) -> Content:
         "memory/n_changed": 3,
     }
     return Content(seed.kind, {"estimators": estimators, "values": values}, kept)
+
+
+def _make_hierarchy(arrays: dict[str, Array]) -> dict[str, Array]:
+    """Put a node above every class, a second one above every third, and rank three documents."""
+    labels = unpack_texts(
+        "classes.text", arrays["classes.text.offsets"], arrays["classes.text.utf8"]
+    )
+    nodes = sorted([*labels, "~ all", "~ some"])
+    classes = np.array([nodes.index(label) for label in labels])
+    parents = [[] for _ in nodes]
+    for c in classes.tolist():
+        parents[c] = [nodes.index("~ all")] + ([nodes.index("~ some")] if c % 3 == 0 else [])
+    lengths = [len(above) for above in parents]
+    return pack_texts("nodes.text", nodes) | {
+        "hierarchy/indptr": np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
+        "hierarchy/parents": np.array([p for above in parents for p in above], np.int64),
+        "calibrator/ranked_classes": np.array([[0, 1], [1, -1], [2, 0]], np.int32),
+        "calibrator/ranked_shares": np.array([[0.8, 0.2], [1, 0], [0.6, 0.4]], np.float32),
+        "calibrator/ranked_truth": np.array([0, 1, -1], np.int32),
+    }
 
 
 def _keep_documents(arrays: dict[str, Array]) -> dict[str, Array]:

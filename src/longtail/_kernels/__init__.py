@@ -23,5 +23,6 @@ on the disk (`cache`).
 `pairwise`       squared hinge loss of pairs
 `linear_algebra` small systems of equations
 `residuals`      logistic regression of each class
+`hierarchy`      topological order; sums over ancestors
 ================ ================================================================
 """

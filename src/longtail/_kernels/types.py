@@ -308,6 +308,29 @@ class Shortlist(NamedTuple):
     sizes: Array
 
 
+class Tree(NamedTuple):
+    """The parents of each node in CSR form, and how far each is from a root."""
+
+    indptr: Array
+    parents: Array
+    depths: Array
+
+
+class TreeScratch(NamedTuple):
+    """What a visit of ancestors writes to; all but the first two of one entry for each node.
+
+    The last mark given; nodes reached; the mark of each node's last visit; its sum; whether it was
+    reached; nodes to visit.
+    """
+
+    marks: Array
+    reached: Array
+    seen: Array
+    sums: Array
+    are_reached: Array
+    stack: Array
+
+
 class RankScratch(NamedTuple):
     """Classes with their columns, and scores, of the candidates of one document."""
 

@@ -11,6 +11,7 @@ These are imported when a command runs, so that `longtail --help` answers at onc
 `teach`    teach and forget documents
 `edit`     rename, merge and remove classes, refine, undo, compact
 `serve`    a model as a service, with a page
+`mcp`      a model as tools for language models
 `info`     what is in a model
 `warmup`   compile ahead
 `demo`     the embedded WordNet set
@@ -39,6 +40,7 @@ from longtail.cli.explain import explain
 from longtail.cli.fit import fit
 from longtail.cli.help import Command, Commands
 from longtail.cli.info import info
+from longtail.cli.mcp import mcp
 from longtail.cli.predict import predict
 from longtail.cli.serve import serve
 from longtail.cli.show import clear_errors
@@ -92,7 +94,7 @@ def bench() -> None:
 for command in (
     *(demo, check, fit, evaluate, predict, explain),
     *_CHANGING,
-    *(serve, info, warmup),
+    *(serve, mcp, info, warmup),
 ):
     app.command(cls=Command)(command)
 further = entry_points(group="longtail.commands")

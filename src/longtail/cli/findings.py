@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from longtail._words import count
 
 if TYPE_CHECKING:
-    from longtail.metrics import ClassResult, PairedDifference
+    from longtail.metrics import ClassResult, HierarchicalScores, PairedDifference
     from longtail.metrics.evaluation import Certainty, Evaluation
     from longtail.metrics.mistakes import Mistake
 
@@ -106,6 +106,22 @@ def find(result: Evaluation) -> Findings:
     )
 
 
+def _hierarchy_section(scores: HierarchicalScores) -> Section:
+    """Return how far the answers are from the right ones."""
+    rows = [
+        ("hierarchical precision", share(scores.precision)),
+        ("hierarchical recall", share(scores.recall)),
+        ("hierarchical F1", share(scores.f1)),
+    ]
+    if not isnan(scores.distance):
+        rows += [("LCA-F1", share(scores.lca_f1)), ("distance", f"{scores.distance:.2f} edges")]
+    rows += [
+        (f"right at depth {depth}", f"{share(found)} of {count(n, 'document')}")
+        for depth, (found, n) in scores.levels.items()
+    ]
+    return Section("By the hierarchy", ("measure", "value"), rows)
+
+
 def _sections(result: Evaluation) -> Iterator[Section]:
     """Yield the results as tables."""
     labels = f" with {count(result.n_labels, 'label')}" if result.multilabel else ""
@@ -113,6 +129,8 @@ def _sections(result: Evaluation) -> Iterator[Section]:
     rows = _set_measures(result) if result.multilabel else _label_measures(result)
     header = ("measure", "value", "95 % interval")
     yield Section(sizes, header, [*rows, *_certainty_measures(result)])
+    if result.hierarchical is not None:
+        yield _hierarchy_section(result.hierarchical)
     certainty = result.certainty
     if certainty is not None and certainty.choices:
         yield _set_choices(certainty) if result.multilabel else _choices(certainty, result)

@@ -29,6 +29,7 @@ from longtail.cli.fit_options import (
     VECTORIZER_OPTIONS,
     convert_given,
 )
+from longtail.cli.hierarchy import HierarchyOptions, takes_hierarchy
 from longtail.cli.inputs import Documents, Source, ask_separator, check_columns, read_documents
 from longtail.cli.options import (
     AsJson,
@@ -61,6 +62,7 @@ _TEXT: Any = {"rich_help_panel": TEXT_PANEL}
     [option.as_parameter(TEXT_PANEL) for option in (*VECTORIZER_OPTIONS, *TEXT_OPTIONS)],
 )
 @take_options("learning", [option.as_parameter(None) for option in CLASSIFIER_OPTIONS])
+@takes_hierarchy
 def fit(
     files: TablePaths,
     out: Annotated[Path, typer.Option("--out", "-o", metavar="MODEL", help="The model file.")],
@@ -104,6 +106,7 @@ def fit(
             "--unique-labels", help="Every class has one document, and that is as it should be."
         ),
     ] = False,
+    above: HierarchyOptions,
     learning: dict[str, Any],
     dask: DaskAddress = None,
     workers: Workers = None,
@@ -120,7 +123,7 @@ def fit(
     several labels give a model of label sets.
     """
     with clear_errors():
-        source = Source(files[0], text, label, layout, more=tuple(files[1:]))
+        source = Source(files[0], text, label, layout, above.keep, tuple(files[1:]))
         check_columns(source, labelled=True)
         source = ask_separator(source)
         _check_text_options(source, reading | {"class_texts": class_texts})
@@ -130,6 +133,13 @@ def fit(
         _check_target(out, discard_changes)
         columns = (class_texts_label, class_texts_text)
         names = None if class_texts is None else _read_class_texts(class_texts, *columns)
+        above.check(
+            has_text=not source.holds_counts,
+            is_cluster=Cluster(dask, workers, memory_limit, scratch).is_asked,
+        )
+        vocabulary = above.read_vocabulary()
+        if vocabulary is not None and not source.holds_counts:
+            names = vocabulary.texts | (names or {})
         cluster, cost = Cluster(dask, workers, memory_limit, scratch), dict[str, float]()
         wall, processor = time.perf_counter(), time.process_time()
         with progress(quiet) as update:
@@ -144,7 +154,8 @@ def fit(
                 if not source.holds_counts:
                     _remember_columns(model, source)
             else:
-                model = _fit(make, source, update, names, unique_labels)
+                model = _fit(make, source, update, names, unique_labels, above)
+            above.give(model, vocabulary, quiet)
             update("writing", 0, None)
             model.save(out, discard_changes=discard_changes)
         summary = {
@@ -243,12 +254,13 @@ def _fit(
     update: Update,
     class_texts: dict[str, str] | None,
     unique_labels: bool,
+    above: HierarchyOptions,
 ) -> Any:
     """Read a source and fit an estimator on it."""
     with read_documents(source, update, labelled=True) as chunks:
         first = list(islice(chunks, 1))  # a wrong column is an error before numba is imported
         model = make()
-        documents: Iterator[Documents] = chain(first, chunks)
+        documents: Iterator[Documents] = above.collect(chain(first, chunks))
         if not unique_labels:
             documents = _check_repeated(source, documents)
         from longtail._progress import report_progress

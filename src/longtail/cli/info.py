@@ -124,12 +124,17 @@ def _sizes(arrays: Any, values: Any) -> dict[str, int]:
     counted = {"documents": int(sizes.sum())}
     if values.get("label_form/form"):
         counted = {"documents": values.get("n_fitted_documents", 0), "labels": int(sizes.sum())}
-    return counted | {"classes": len(sizes), "terms": len(terms)}
+    counted |= {"classes": len(sizes), "terms": len(terms)}
+    if "hierarchy/indptr" in arrays:
+        counted["hierarchy_nodes"] = len(arrays["hierarchy/indptr"]) - 1
+    return counted
 
 
 def _taught_sizes(model: Any) -> dict[str, int]:
     """Return the sizes of a model with its changes."""
-    return model_sizes(model) | {"terms": model.statistics_.n_terms}
+    sizes = model_sizes(model) | {"terms": model.statistics_.n_terms}
+    hierarchy = getattr(model, "hierarchy_", None)
+    return sizes if hierarchy is None else sizes | {"hierarchy_nodes": hierarchy.n_nodes}
 
 
 def _parameters(contents: Any) -> dict[str, Any]:

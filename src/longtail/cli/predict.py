@@ -43,7 +43,7 @@ from longtail.cli.predictions import (
     rank_rows,
 )
 from longtail.cli.show import clear_errors, print_json, print_note, print_table, progress, say
-from longtail.cli.subsets import Exclude, Limits, Within
+from longtail.cli.subsets import BackOff, Branch, Exclude, Level, Limits, Within
 
 if TYPE_CHECKING:
     from longtail.results import Threshold
@@ -88,6 +88,9 @@ def predict(
     ] = None,
     within: Within = None,
     exclude: Exclude = None,
+    branch: Branch = None,
+    back_off: BackOff = None,
+    level: Level = None,
     out: Annotated[
         Path, typer.Option("--out", "-o", metavar="FILE", help="Where to write; - is the terminal.")
     ] = STANDARD_OUTPUT,
@@ -119,11 +122,13 @@ def predict(
     """
     with clear_errors():
         source = Source(documents[0], text, None, layout, keep or [], tuple(documents[1:]))
+        asked = Limits(within, exclude, branch, level)
+        _check_back_off(back_off, asked, precision, top)
         if _is_text(source):
             classifier = load_model(model, threads)
-            threshold = _find_threshold(classifier, precision, unknown, each)
+            threshold = _find_threshold(classifier, precision, unknown, each, level)
             _check_max_labels(classifier, max_labels)
-            limits = Limits(within, exclude).read(classifier)
+            limits = asked.read(classifier) | _back_off(back_off)
             document = one_document(classifier, source.path, source.layout.zero_based)
             chunk = Documents(document, [], [1], [[]], 0)
             shown = top or _TOP_OF_A_TEXT
@@ -133,7 +138,7 @@ def predict(
             return
         cluster = Cluster(dask, workers)
         if cluster.is_asked:
-            chosen = precision is not None or each or unknown or Limits(within, exclude).are_given
+            chosen = precision is not None or each or unknown or back_off or asked.are_given
             _check_cluster(out, out_format, keep or chosen)
             classifier = load_model(model, 1)
             source = match_source(source, classifier, quiet)
@@ -148,9 +153,9 @@ def predict(
             check_writable(out, inputs)
         classifier = load_model(model, threads)
         source = match_source(source, classifier, quiet)
-        threshold = _find_threshold(classifier, precision, unknown, each)
+        threshold = _find_threshold(classifier, precision, unknown, each, level)
         _check_max_labels(classifier, max_labels)
-        limits = Limits(within, exclude).read(classifier)
+        limits = asked.read(classifier) | _back_off(back_off)
         n_documents = n_kept = n_without_words = 0
         columns = choose_columns(classifier, source, top, escape_formulas, written)
         texts = class_texts(classifier)
@@ -203,8 +208,9 @@ def _check_cluster(
         )
     if others:
         raise ValueError(
-            "--keep, --precision, --each, --unknown, --within and --exclude do not go with --dask "
-            "and --workers; the files have the lines and probabilities to add them."
+            "--keep, --precision, --each, --unknown, --within, --exclude, --branch, --back-off and "
+            "--level do not go with --dask and --workers; the files have the lines and "
+            "probabilities to add them."
         )
 
 
@@ -235,12 +241,14 @@ def _print_text(classifier: Any, row: Prediction, as_json: bool) -> None:
     """Print the best classes of one text."""
     value = "probability" if _knows_probabilities(classifier) else "score"
     sets, texts = gives_label_sets(classifier), class_texts(classifier)
+    path = _find_path(classifier, row.label)
     if as_json:
         ranked = [
             {"class": label, **({"text": text} if texts else {}), value: score}
             for label, text, score in zip(row.classes, row.texts, row.scores, strict=True)
         ]
-        print_json({"labels" if sets else "class": row.label, "ranking": ranked})
+        shown = {"labels" if sets else "class": row.label, "ranking": ranked}
+        print_json(shown | ({"path": path} if path else {}))
         return
     cells = [
         (
@@ -253,14 +261,28 @@ def _print_text(classifier: Any, row: Prediction, as_json: bool) -> None:
     named = row.label if sets else [row.label]
     unsure = not named or named == [None]
     title = "not sure enough of a class" if unsure else ", ".join(map(str, named))
+    if len(path) > 1:
+        title = " > ".join(map(str, path))
     if not cells:
         say("The text has no known word, so no class.")
         return
     print_table(title, ("class", *(["text"] if texts else []), value), cells)
 
 
+def _find_path(classifier: Any, label: Any) -> list[Any]:
+    """Return the nodes from a root to a class; empty where there is no hierarchy."""
+    hierarchy = getattr(classifier, "hierarchy_", None)
+    if hierarchy is None or isinstance(label, list) or label not in hierarchy.nodes:
+        return []
+    return list(hierarchy.path(label))
+
+
 def _find_threshold(
-    classifier: Any, precision: float | None, unknown: float, each: bool
+    classifier: Any,
+    precision: float | None,
+    unknown: float,
+    each: bool,
+    level: int | None = None,
 ) -> Threshold | None:
     """Return what decides where the class is left empty; None where nothing was asked for."""
     if precision is None:
@@ -271,7 +293,8 @@ def _find_threshold(
         raise ValueError(
             f"--precision needs a model with probabilities; this is a {type(classifier).__name__}."
         )
-    threshold: Threshold = classifier.threshold_for(precision, unknown, each=each)
+    at_level = {} if level is None else {"level": level}
+    threshold: Threshold = classifier.threshold_for(precision, unknown, each=each, **at_level)
     if not threshold.n_documents:
         raise ValueError(
             f"a precision of {precision} cannot be reached: no threshold gave it on the documents "
@@ -295,7 +318,9 @@ def _predict_rows(
     texts: dict[Any, str],
     limits: dict[str, Any],
 ) -> list[Prediction]:
-    """Predict a chunk; `limits` are `within` and `exclude`."""
+    """Predict a chunk; `limits` are `within`, `exclude`, `level` and `back_off`."""
+    if "back_off" in limits:
+        return _answer_nodes(classifier, chunk, texts, **limits)
     calibrated = _knows_probabilities(classifier)
     rank = classifier.predict_proba_topk if calibrated else classifier.predict_topk
     sets = None
@@ -308,6 +333,33 @@ def _predict_rows(
     ranking = rank(chunk.content, max(top or 1, longest), **limits)
     kept = (ranking.valid if threshold is None else threshold.keeps(ranking))[:, 0].tolist()
     return rank_rows(chunk, ranking, kept, sets, top, texts)
+
+
+def _answer_nodes(
+    classifier: Any, chunk: Documents, texts: dict[Any, str], back_off: float, **limits: Any
+) -> list[Prediction]:
+    """Return for each document of a chunk the deepest sure node."""
+    from longtail.results import TopK
+
+    found = classifier.predict_nodes(chunk.content, back_off, **limits)
+    ranking = TopK(found.labels[:, None], found.probabilities[:, None], found.valid[:, None])
+    return rank_rows(chunk, ranking, found.valid.tolist(), None, 1, texts)
+
+
+def _back_off(precision: float | None) -> dict[str, float]:
+    """Return the argument that asks for nodes."""
+    return {} if precision is None else {"back_off": precision}
+
+
+def _check_back_off(
+    back_off: float | None, asked: Limits, precision: float | None, top: int | None
+) -> None:
+    """Refuse what does not go with --back-off."""
+    if back_off is not None and (precision is not None or asked.level or (top or 1) > 1):
+        raise ValueError(
+            "--back-off gives one answer at a precision; it does not go with --precision, --level "
+            "or --top."
+        )
 
 
 def _knows_probabilities(classifier: Any) -> bool:

@@ -13,6 +13,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -55,7 +56,7 @@ from longtail.sparse import CountMatrix, Floats, Integers, check_sparse
 from longtail.statistics.classes import ClassStatistics
 from longtail.store.journal import saving
 from longtail.store.state_io import SavedModel, save_state
-from longtail.training.editing import ClassEdit, merge_classes, remove_class, rename_class
+from longtail.training.editing import ClassEdit, merge_classes, remove_class
 
 DENSE_CLASSES = 1_000  # up to here probabilities and decisions are dense arrays
 _PLAIN = (sp.csr_array, sp.csr_matrix, np.ndarray)  # counts of these kinds need no conversion
@@ -155,7 +156,7 @@ class Classifier(ClassifierMixin, BaseEstimator):
         -------
         self
         """
-        return self._edit(editing.edit_classes(rename_class, old, new), (old, new))
+        return self._edit(editing.rename(old, new), (old, new))
 
     def merge_classes(self, source: Any, into: Any) -> Self:
         """Add the documents of one class to another; the first then no longer exists.
@@ -382,6 +383,7 @@ class CountClassifier(Classifier):
         y: Any,
         sample_weight: Any = None,
         class_texts: Any = None,
+        hierarchy: Any = None,
     ) -> Self:
         """Learn from counts and labels.
 
@@ -401,6 +403,9 @@ class CountClassifier(Classifier):
             description, one row of n_terms each; None for a class that has none. A class with a
             text and no document can be predicted, and how much a name counts is learned on held-out
             documents.
+        hierarchy : mapping, pairs, table of two columns or str, optional
+            For `LongTailClassifier`: the parents of classes and inner nodes; see `set_hierarchy`.
+            It changes no score.
 
         Returns
         -------
@@ -418,7 +423,10 @@ class CountClassifier(Classifier):
                 if labels.form.is_multilabel:
                     n_labels = len(labels.class_ids) / labels.n_documents
                     reporter.tell(f"label sets: {n_labels:.2f} labels per document")
+                nodes = self._read_hierarchy(hierarchy, labels.classes)
                 state = self._fit_state(counts, labels, reporter, texts)
+                if nodes is not None:
+                    state = replace(state, hierarchy=nodes)
                 reporter.finish(self._expectation(state))
             with self._lock:
                 self._state = state
@@ -677,6 +685,11 @@ class CountClassifier(Classifier):
                 f"{type(self).__name__} takes no class_texts; LongTailClassifier does."
             )
 
+    def _read_hierarchy(self, hierarchy: Any, classes: NDArray[Any]) -> Any:
+        """Return the hierarchy of classes, or None where none was given."""
+        if hierarchy is not None:
+            raise ValueError(f"{type(self).__name__} takes no hierarchy; LongTailClassifier does.")
+
     def __sklearn_tags__(self) -> Any:
         """Tell scikit-learn what input is understood."""
         tags = super().__sklearn_tags__()
@@ -736,12 +749,12 @@ def label_topk(
     if n_found == k and is_full and known.all():  # the rule; padding takes 10 µs all the same
         return TopK(classes[class_ids], np.ascontiguousarray(scores), scores > -np.inf)
     shape = len(class_ids), k
-    labels, filled = np.full(shape, _no_label(classes), classes.dtype), np.full(shape, missing)
+    labels, filled = np.full(shape, no_label(classes), classes.dtype), np.full(shape, missing)
     valid = np.zeros(shape, np.bool_)
     labels[:, :n_found], filled[:, :n_found] = classes[class_ids], scores
     valid[:, :n_found] = class_ids >= 0
-    labels[~valid], filled[~valid] = _no_label(classes), missing
-    labels[~known], filled[~known], valid[~known] = _no_label(classes), missing, False
+    labels[~valid], filled[~valid] = no_label(classes), missing
+    labels[~known], filled[~known], valid[~known] = no_label(classes), missing, False
     return TopK(labels, filled, valid)
 
 
@@ -770,6 +783,6 @@ def scatter_rows(class_ids: Integers, values: Floats, n_classes: int, missing: f
     return matrix
 
 
-def _no_label(classes: NDArray[Any]) -> Any:
+def no_label(classes: NDArray[Any]) -> Any:
     """Return what stands where there is no class."""
     return {"O": None, "U": "", "f": np.nan, "b": False, "u": 0}.get(classes.dtype.kind, -1)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from longtail._columns import align_labels, as_labels
+from longtail._columns import align_labels, as_labels, show_label
 from longtail._labels import Labels, LabelSets, find_sets, flat_labels, weigh_documents
 from longtail._validation import (
     check_known,
@@ -25,8 +25,9 @@ from longtail._validation import (
 )
 from longtail.estimators.class_texts import check_column
 from longtail.sparse import CountMatrix, Floats
+from longtail.taxonomy import read_hierarchy
 from longtail.training import outcomes, relearning
-from longtail.training.editing import ClassEdit
+from longtail.training.editing import ClassEdit, rename_class
 from longtail.training.long_tail import LongTailState
 from longtail.training.name_editing import set_name
 
@@ -39,6 +40,48 @@ def edit_classes(edit: Callable[..., ClassEdit], *labels: Any) -> Change:
     def change(classifier: Any, model: Any) -> Any:
         merged = classifier._merged(model)
         return classifier._apply_edit(merged, edit(merged.classes, merged.statistics, *labels))
+
+    return change
+
+
+def rename(old: Any, new: Any) -> Change:
+    """Give a class another label, in the hierarchy as well."""
+    edit = edit_classes(rename_class, old, new)
+
+    def change(classifier: Any, model: Any) -> Any:
+        renamed = edit(classifier, model)
+        hierarchy = getattr(renamed, "hierarchy", None)
+        if hierarchy is None:
+            return renamed
+        return replace(renamed, hierarchy=hierarchy.rename(old, new))
+
+    return change
+
+
+def set_hierarchy(given: Any) -> Change:
+    """Give the classes other parents; None takes the hierarchy away."""
+
+    def change(_: Any, model: LongTailState) -> LongTailState:
+        if given is None:
+            return replace(model, hierarchy=None)
+        return replace(model, hierarchy=read_hierarchy(given, model.all_classes))
+
+    return change
+
+
+def move_class(label: Any, parents: Any) -> Change:
+    """Give one class or inner node other parents."""
+    wanted = list(parents) if isinstance(parents, list | tuple | set | frozenset) else [parents]
+    wanted = [parent for parent in wanted if parent is not None]
+
+    def change(_: Any, model: LongTailState) -> LongTailState:
+        hierarchy = model.hierarchy
+        if hierarchy is None:
+            raise ValueError("this model has no hierarchy; give it one with set_hierarchy.")
+        [known] = look_up(model.all_classes, as_labels([label])) >= 0
+        if not known and hierarchy.find(as_labels([label]))[0] < 0:
+            raise ValueError(f"{show_label(label)} is neither a class nor a node of the hierarchy.")
+        return replace(model, hierarchy=hierarchy.move(label, wanted))
 
     return change
 

@@ -20,13 +20,17 @@ from longtail._validation import (
     cap_candidates,
     check_class_weight,
     check_columns,
+    check_integer,
     check_k,
     check_memory,
     check_positive,
+    check_precision,
     look_up,
 )
+from longtail.candidates import Candidates
 from longtail.estimators import editing
-from longtail.estimators.base import CountClassifier, label_topk, scatter_rows
+from longtail.estimators.base import CountClassifier, label_topk, no_label, scatter_rows
+from longtail.estimators.candidates import make_candidates
 from longtail.estimators.class_texts import (
     ClassTexts,
     check_text_labels,
@@ -37,12 +41,14 @@ from longtail.estimators.subsets import read_subsets
 from longtail.exceptions import UncalibratedWarning, level_outside
 from longtail.explanation import ScoreParts, split_linear_scores
 from longtail.paper.sampling import draw_seed
-from longtail.results import Health, Predicted, Threshold, TopK
+from longtail.results import Health, NodeAnswers, Predicted, Threshold, TopK
 from longtail.retrieval.subsets import ClassSubsets
 from longtail.scoring.features import SCORE_FEATURE_NAMES
 from longtail.sparse import CountMatrix, Floats, Integers, are_integral
 from longtail.statistics.classes import ClassStatistics
+from longtail.taxonomy import Hierarchy, read_hierarchy
 from longtail.training import long_tail_editing
+from longtail.training.back_off import BackOff
 from longtail.training.calibration import (
     FEWEST_DOCUMENTS,
     Calibrator,
@@ -213,6 +219,7 @@ class LongTailClassifier(CountClassifier):
         *,
         within: Any = None,
         exclude: Any = None,
+        back_off: float | None = None,
     ) -> Predicted:
         """Return the best class of each document, or its label set.
 
@@ -228,6 +235,10 @@ class LongTailClassifier(CountClassifier):
             For label sets: the most labels of a document.
         within, exclude : labels, mask, or a list of them for each document, optional
             The classes to choose from, and those to leave out; see `predict_topk`.
+        back_off : float, optional
+            With a hierarchy: a precision. A class of which the model is not that sure gives way to
+            the deepest node above it of which it is, and where there is none to no label at all:
+            None, "", -1 or NaN, by the type of the labels. See `predict_nodes`.
 
         Returns
         -------
@@ -236,6 +247,8 @@ class LongTailClassifier(CountClassifier):
             first, or as a sparse or dense matrix of 0 and 1, sparse beyond 65,536 columns.
         """
         state = self._fitted()
+        if back_off is not None:
+            return self.predict_nodes(X, back_off, within=within, exclude=exclude).labels
         if not state.label_form.is_multilabel:
             if threshold is not None or max_labels is not None:
                 raise ValueError(
@@ -283,8 +296,120 @@ class LongTailClassifier(CountClassifier):
         weights = None if sample_weight is None else np.asarray(sample_weight, np.float64)
         return float(np.average(_document_f1(true, predicted), weights=weights))
 
+    def predict_nodes(
+        self, X: Any, precision: float = 0.9, *, within: Any = None, exclude: Any = None
+    ) -> NodeAnswers:
+        """Return the deepest node of the hierarchy that each document is surely at or below.
+
+        The probabilities of a document's candidates are summed up over their ancestors. From which
+        share of the sum on nodes reach the precision, on average, is learned on documents that
+        `fit` held out.
+
+        Parameters
+        ----------
+        X : sparse or dense matrix of shape (n_documents, n_terms)
+            Counts.
+        precision : float, default=0.9
+            How many of the answers shall be right: the true class is the node or below it.
+        within, exclude : labels, mask, or a list of them for each document, optional
+            The classes to choose from, and those to leave out; see `predict_topk`.
+
+        Returns
+        -------
+        NodeAnswers
+            A document without a known term, or without a sure node, has none.
+        """
+        state, counts = self._fitted(), self.count(X)
+        back_off = self._back_off(state)
+        check_precision(precision)
+        subsets = read_subsets(within, exclude, state.all_classes, counts.n_documents)
+        ranking = self._rank_calibrated(state, counts, subsets)
+        answers = back_off.answer(*ranking, precision, np.diff(counts.indptr), self.n_jobs)
+        known = counts.have_any(state.known_terms)
+        nodes = np.where(known, answers.nodes, -1)
+        return NodeAnswers(
+            back_off.labels(nodes, no_label(state.all_classes)),
+            np.where(known, answers.probabilities, 0.0),
+            np.where(known, answers.depths, 0),
+            nodes >= 0,
+        )
+
+    def _back_off(self, state: LongTailState) -> BackOff:
+        """Return what answers by nodes, or say why nothing does."""
+        if state.back_off is None:
+            raise ValueError(
+                "this model has no hierarchy; give it one with set_hierarchy or fit(hierarchy=...)."
+            )
+        if state.several:
+            raise ValueError(
+                "back-off and levels are for models with one label for each document: the "
+                "probabilities of the labels of a set do not add up."
+            )
+        return state.back_off
+
+    def predict_topk(
+        self,
+        X: Any,
+        k: int = 5,
+        *,
+        within: Any = None,
+        exclude: Any = None,
+        level: int | None = None,
+    ) -> TopK:
+        """Return the k best classes of each document with their scores.
+
+        Parameters
+        ----------
+        X : sparse or dense matrix of shape (n_documents, n_terms)
+            Counts.
+        k : int, default=5
+            How many; where there are fewer candidates the rest is not `valid`. A document without
+            a known term has none.
+        within, exclude : labels, mask, or a list of them for each document, optional
+            The classes to choose from, and those to leave out: labels, or an array of bool of shape
+            (n_classes,). A list of lists of labels (None: no limit), or an array of bool of shape
+            (n_documents, n_classes), limits each document by itself. The search passes over all
+            other classes, so there are as many candidates as without a limit.
+        level : int, optional
+            With a hierarchy: rank the nodes at this depth, each by its best candidate. A class that
+            is not as deep stands for itself.
+
+        Returns
+        -------
+        TopK
+            `classes` and `scores`, each of shape (n_documents, k), best first; ties in class order.
+        """
+        if level is None:
+            return super().predict_topk(X, k, within=within, exclude=exclude)
+        state, counts = self._fitted(), self.count(X)
+        back_off, level = self._back_off(state), check_integer("level", level, 1)
+        k = check_k(k, len(state.all_classes))
+        subsets = read_subsets(within, exclude, state.all_classes, counts.n_documents)
+        ranking = self._rank(state, counts, len(state.all_classes), subsets)
+        nodes, scores = back_off.score_level(*ranking, level, k)
+        return self._label_nodes(state, counts, nodes, scores, -np.inf)
+
+    def _label_nodes(
+        self,
+        state: LongTailState,
+        counts: CountMatrix,
+        nodes: Integers,
+        scores: Floats,
+        missing: float,
+    ) -> TopK:
+        """Return nodes as labels; documents without a known term have none."""
+        nodes[~counts.have_any(state.known_terms)] = -1
+        labels = self._back_off(state).labels(nodes, no_label(state.all_classes))
+        return TopK(labels, np.where(nodes >= 0, scores, missing), nodes >= 0)
+
     def predict_proba_topk(
-        self, X: Any, k: int = 5, *, within: Any = None, exclude: Any = None
+        self,
+        X: Any,
+        k: int = 5,
+        *,
+        within: Any = None,
+        exclude: Any = None,
+        level: int | None = None,
     ) -> TopK:
         """Return the k best classes of each document with calibrated probabilities.
 
@@ -299,6 +424,9 @@ class LongTailClassifier(CountClassifier):
             The classes to choose from, and those to leave out; see `predict_topk`. Classes outside
             are part of `none`: where it is known that the class is within, divide a row by
             ``1 - none``. With several labels probabilities are as without a limit.
+        level : int, optional
+            With a hierarchy: rank the nodes at this depth; the probability of a node is that the
+            class is at or below it. A class that is not as deep stands for itself.
 
         Returns
         -------
@@ -312,10 +440,51 @@ class LongTailClassifier(CountClassifier):
         subsets = read_subsets(within, exclude, classes, counts.n_documents)
         class_ids, probabilities = self._rank_calibrated(state, counts, subsets)
         known = counts.have_any(state.known_terms)
+        if level is not None:
+            back_off, level = self._back_off(state), check_integer("level", level, 1)
+            lengths = np.diff(counts.indptr)
+            nodes, values = back_off.rank_level(
+                class_ids, probabilities, level, k, lengths, self.n_jobs
+            )
+            none = np.where(known, probability_of_none(values), 1.0)
+            ranked = self._label_nodes(state, counts, nodes[:, :k], values[:, :k], 0.0)
+            return replace(ranked, none=none)
         top = label_topk(classes, class_ids[:, :k], probabilities[:, :k], k, known, missing=0.0)
         if state.several:
             return top
         return replace(top, none=np.where(known, probability_of_none(probabilities), 1.0))
+
+    def list_candidates(
+        self, X: Any, k: int = 20, *, within: Any = None, exclude: Any = None
+    ) -> list[Candidates]:
+        """Return the k best classes of each document as records, for a person or a language model.
+
+        `TextClassifier.candidates` is the same for texts; here that name is a parameter.
+
+        Parameters
+        ----------
+        X : sparse or dense matrix of shape (n_documents, n_terms)
+            Counts.
+        k : int, default=20
+            How many.
+        within, exclude : labels, mask, or a list of them for each document, optional
+            The classes to choose from, and those to leave out; see `predict_topk`.
+
+        Returns
+        -------
+        list of Candidates
+            With probabilities, paths in the hierarchy, evidence, and documents that are kept.
+        """
+        state, counts = self._fitted(), self.count(X)
+        top = self.predict_proba_topk(counts, k, within=within, exclude=exclude)
+        names = getattr(self, "feature_names_in_", None)
+        return make_candidates(
+            state,
+            counts,
+            top,
+            self._split_scores,
+            lambda term: term if names is None else names[term],
+        )
 
     def predict_proba(self, X: Any) -> Any:
         """Return the calibrated probabilities of each document's candidates.
@@ -373,7 +542,12 @@ class LongTailClassifier(CountClassifier):
         return decisions[:, 1] - decisions[:, 0] if n_classes == 2 else decisions
 
     def threshold_for(
-        self, precision: float, unknown: float = 0.0, *, each: bool = False
+        self,
+        precision: float,
+        unknown: float = 0.0,
+        *,
+        each: bool = False,
+        level: int | None = None,
     ) -> Threshold:
         """Return the top-1 probability from which on predictions reach a precision.
 
@@ -393,12 +567,21 @@ class LongTailClassifier(CountClassifier):
         each : bool, default=False
             Whether each kept prediction must be that probable. By default all kept predictions
             reach the precision on average, and each has at least half the probability asked for.
+        level : int, optional
+            With a hierarchy: for nodes at this depth, as `predict_proba_topk` with this level gives
+            them.
 
         Returns
         -------
         Threshold
             With the precision and coverage to expect; NaN where the precision cannot be reached.
         """
+        if level is not None:
+            if unknown:
+                raise ValueError("unknown does not go with level: use one of them.")
+            state = self._fitted()
+            calibrator = self._back_off(state).level_calibrator(check_integer("level", level, 1))
+            return find_threshold(calibrator, precision, each=each)
         return find_threshold(self._calibrator(self._fitted()), precision, unknown, each=each)
 
     def health(self) -> Health:
@@ -524,6 +707,80 @@ class LongTailClassifier(CountClassifier):
         self._fitted()
         rows = None if text is None else read_class_text(text, label, self.n_features_in_)
         return self._edit(editing.set_class_text(label, rows))
+
+    @property
+    def hierarchy_(self) -> Hierarchy | None:
+        """The parents of the classes, where any were given."""
+        hierarchy: Hierarchy | None = self._fitted().hierarchy
+        return hierarchy
+
+    def set_hierarchy(self, hierarchy: Any) -> Self:
+        """Give the classes parents; scores and probabilities of classes stay as they are.
+
+        Parameters
+        ----------
+        hierarchy : mapping, pairs, table of two columns, str, Hierarchy or None
+            A parent or a list of parents by child; pairs of a child and a parent; a data frame of
+            these two columns; or what separates the levels of labels that are paths, such as "/".
+            A node may have several parents, and a class may be an inner node. None takes the
+            hierarchy away.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If there is a cycle, or no class is a node; the model then stays as it is.
+        """
+        return self._edit(editing.set_hierarchy(hierarchy))
+
+    def move_class(self, label: Any, parents: Any) -> Self:
+        """Give a class, or an inner node of the hierarchy, other parents.
+
+        Parameters
+        ----------
+        label : label
+            A class of the model or a node.
+        parents : label, list of labels or None
+            The parents that it has afterwards, in place of those before; new ones become roots.
+            None makes it a root.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If it would be below itself, or there is no hierarchy; the model then stays as it is.
+        """
+        return self._edit(editing.move_class(label, parents))
+
+    def branch(self, label: Any) -> NDArray[Any]:
+        """Return the classes at or below a node, for `within` and `exclude`.
+
+        Parameters
+        ----------
+        label : label
+            A node of the hierarchy.
+
+        Returns
+        -------
+        ndarray of shape (n_below,)
+            Labels, sorted.
+        """
+        state = self._fitted()
+        hierarchy = state.hierarchy
+        if hierarchy is None:
+            raise ValueError("this model has no hierarchy; give it one with set_hierarchy.")
+        below = hierarchy.branch(label)
+        classes: NDArray[Any] = state.all_classes
+        return classes[np.isin(classes, below)]
+
+    def _read_hierarchy(self, hierarchy: Any, classes: NDArray[Any]) -> Hierarchy | None:
+        return None if hierarchy is None else read_hierarchy(hierarchy, classes)
 
     def _check_parameters(self) -> None:
         cap_candidates(self.candidates, 2)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, Self, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.utils.metaestimators import available_if
 
@@ -23,9 +23,11 @@ from longtail._labels import (
 )
 from longtail._progress import OnStage, StageReporter
 from longtail._validation import PairWeights, check_among, read_weights, weigh_rows
+from longtail.candidates import Candidates
 from longtail.estimators import editing
 from longtail.estimators.added_documents import AddedDocuments
 from longtail.estimators.base import Classifier, CountClassifier
+from longtail.estimators.candidates import make_candidates
 from longtail.estimators.class_texts import check_class_texts
 from longtail.estimators.long_tail import LongTailClassifier
 from longtail.estimators.text_state import (
@@ -36,10 +38,11 @@ from longtail.estimators.text_state import (
     forget_documents,
     set_class_text,
 )
-from longtail.results import Explanation, Health, Predicted, Threshold, TopK
+from longtail.results import Explanation, Health, NodeAnswers, Predicted, Threshold, TopK
 from longtail.sparse import CountMatrix, Floats
 from longtail.store.journal import saving
 from longtail.store.state_io import SavedModel, save_state
+from longtail.taxonomy import Hierarchy
 from longtail.text import TextVectorizer, Vocabulary
 from longtail.text.vectorizer import tokenizer_options
 from longtail.text.vocabulary import count_for_kernels
@@ -226,6 +229,7 @@ class TextClassifier(Classifier):
         y: Any,
         sample_weight: Any = None,
         class_texts: Mapping[Any, str | None] | None = None,
+        hierarchy: Any = None,
     ) -> Self:
         """Learn from texts and labels.
 
@@ -242,18 +246,21 @@ class TextClassifier(Classifier):
             Name, synonyms or description: ``{"4190088-1": "Wisent; European bison"}``. A class
             with a text and no document can be predicted, and how much a name counts is learned on
             held-out documents. None and blank texts are as if left out.
+        hierarchy : mapping, pairs, table of two columns or str, optional
+            The parents of classes and inner nodes; see `set_hierarchy`.
 
         Returns
         -------
         self
         """
         texts, labels, weights = self._read(texts, y, sample_weight, self._new("classifier"))
-        return self._fit([(texts, labels)], weights, class_texts)
+        return self._fit([(texts, labels)], weights, class_texts, hierarchy)
 
     def fit_chunks(
         self,
         chunks: Iterable[tuple[Any, ArrayLike]],
         class_texts: Mapping[Any, str | None] | None = None,
+        hierarchy: Any = None,
     ) -> Self:
         """Learn from texts and labels that come in chunks; the same model as from one `fit`.
 
@@ -265,18 +272,21 @@ class TextClassifier(Classifier):
             Gone through once.
         class_texts : mapping of label to str, optional
             As in `fit`.
+        hierarchy : mapping, pairs, table of two columns or str, optional
+            As in `fit`.
 
         Returns
         -------
         self
         """
-        return self._fit(chunks, None, class_texts)
+        return self._fit(chunks, None, class_texts, hierarchy)
 
     def _fit(
         self,
         chunks: Iterable[tuple[Any, Any]],
         weights: Floats | None,
         class_texts: Mapping[Any, str | None] | None,
+        hierarchy: Any = None,
     ) -> Self:
         """Fit new estimators, and only then swap them in."""
         state = fit_texts(
@@ -287,6 +297,9 @@ class TextClassifier(Classifier):
             remember_documents=bool(self.remember_documents),
             class_texts=class_texts,
         )
+        if hierarchy is not None:
+            nodes = state.classifier._read_hierarchy(hierarchy, state.model.all_classes)
+            state = replace(state, model=replace(state.model, hierarchy=nodes))
         with self._lock:
             self._state = state
         return self
@@ -299,8 +312,8 @@ class TextClassifier(Classifier):
         texts : sequence of str
             Documents.
         **options
-            `within` and `exclude`; for label sets `threshold` and `max_labels`: as in
-            `LongTailClassifier.predict`.
+            `within` and `exclude`; with a hierarchy `back_off`; for label sets `threshold` and
+            `max_labels`: as in `LongTailClassifier.predict`.
 
         Returns
         -------
@@ -331,9 +344,7 @@ class TextClassifier(Classifier):
         figure: float = classifier.score(counts, y, sample_weight)
         return figure
 
-    def predict_topk(
-        self, texts: Any, k: int = 5, *, within: Any = None, exclude: Any = None
-    ) -> TopK:
+    def predict_topk(self, texts: Any, k: int = 5, **options: Any) -> TopK:
         """Return the k best classes of each text with their scores.
 
         Parameters
@@ -342,8 +353,8 @@ class TextClassifier(Classifier):
             Documents.
         k : int, default=5
             How many; where there are fewer candidates the rest is not `valid`.
-        within, exclude : labels, mask, or a list of them for each document, optional
-            The classes to choose from, and those to leave out, as in
+        **options
+            `within`, `exclude` and, with a hierarchy, `level`: as in
             `LongTailClassifier.predict_topk`.
 
         Returns
@@ -351,13 +362,11 @@ class TextClassifier(Classifier):
         TopK
         """
         classifier, counts = self._counted(texts)
-        top: TopK = classifier.predict_topk(counts, k, within=within, exclude=exclude)
+        top: TopK = classifier.predict_topk(counts, k, **options)
         return top
 
     @if_classifier_has("predict_proba_topk")
-    def predict_proba_topk(
-        self, texts: Any, k: int = 5, *, within: Any = None, exclude: Any = None
-    ) -> TopK:
+    def predict_proba_topk(self, texts: Any, k: int = 5, **options: Any) -> TopK:
         """Return the k best classes of each text with calibrated probabilities.
 
         Parameters
@@ -366,8 +375,9 @@ class TextClassifier(Classifier):
             Documents.
         k : int, default=5
             How many.
-        within, exclude : labels, mask, or a list of them for each document, optional
-            The classes to choose from, and those to leave out; the others are part of `none`.
+        **options
+            `within`, `exclude` and, with a hierarchy, `level`: as in
+            `LongTailClassifier.predict_proba_topk`.
 
         Returns
         -------
@@ -376,8 +386,123 @@ class TextClassifier(Classifier):
             class. With several labels they are marginal.
         """
         classifier, counts = self._counted(texts)
-        top: TopK = classifier.predict_proba_topk(counts, k, within=within, exclude=exclude)
+        top: TopK = classifier.predict_proba_topk(counts, k, **options)
         return top
+
+    @if_classifier_has("predict_nodes")
+    def predict_nodes(self, texts: Any, precision: float = 0.9, **options: Any) -> NodeAnswers:
+        """Return the deepest node of the hierarchy that each text is surely at or below.
+
+        Parameters
+        ----------
+        texts : sequence of str
+            Documents.
+        precision : float, default=0.9
+            How many of the answers shall be right.
+        **options
+            `within` and `exclude`, as in `LongTailClassifier.predict_nodes`.
+
+        Returns
+        -------
+        NodeAnswers
+        """
+        classifier, counts = self._counted(texts)
+        answers: NodeAnswers = classifier.predict_nodes(counts, precision, **options)
+        return answers
+
+    @property
+    def hierarchy_(self) -> Hierarchy | None:
+        """The parents of the classes, where any were given."""
+        hierarchy: Hierarchy | None = getattr(self._fitted().model, "hierarchy", None)
+        return hierarchy
+
+    @if_classifier_has("set_hierarchy")
+    def set_hierarchy(self, hierarchy: Any) -> Self:
+        """Give the classes parents; scores and probabilities of classes stay as they are.
+
+        Parameters
+        ----------
+        hierarchy : mapping, pairs, table of two columns, str, Hierarchy or None
+            As in `LongTailClassifier.set_hierarchy`.
+
+        Returns
+        -------
+        self
+        """
+        return self._edit(editing.set_hierarchy(hierarchy))
+
+    @if_classifier_has("move_class")
+    def move_class(self, label: Any, parents: Any) -> Self:
+        """Give a class, or an inner node of the hierarchy, other parents.
+
+        Parameters
+        ----------
+        label : label
+            A class of the model or a node.
+        parents : label, list of labels or None
+            The parents that it has afterwards, in place of those before.
+
+        Returns
+        -------
+        self
+        """
+        return self._edit(editing.move_class(label, parents))
+
+    @if_classifier_has("branch")
+    def branch(self, label: Any) -> NDArray[Any]:
+        """Return the classes at or below a node, for `within` and `exclude`.
+
+        Parameters
+        ----------
+        label : label
+            A node of the hierarchy.
+
+        Returns
+        -------
+        ndarray of shape (n_below,)
+            Labels, sorted.
+        """
+        below: NDArray[Any] = self._fitted().classifier.branch(label)
+        return below
+
+    @if_classifier_has("list_candidates")
+    def candidates(
+        self, texts: Any, k: int = 20, *, within: Any = None, exclude: Any = None
+    ) -> list[Candidates]:
+        """Return the k best classes of each text as records, for a person or a language model.
+
+        Parameters
+        ----------
+        texts : sequence of str
+            Documents.
+        k : int, default=20
+            How many.
+        within, exclude : labels, mask, or a list of them for each document, optional
+            The classes to choose from, and those to leave out.
+
+        Returns
+        -------
+        list of Candidates
+            With probabilities, names, paths in the hierarchy, evidence, and documents that are
+            kept (`memory`), as their terms.
+        """
+        state = self._fitted()
+        counts = count_for_kernels(state.vocabulary, texts, self.n_jobs)
+        classifier = state.classifier
+        top = classifier.predict_proba_topk(counts, k, within=within, exclude=exclude)
+        found = make_candidates(
+            state.model, counts, top, classifier._split_scores, state.vocabulary.term
+        )
+        return [
+            replace(
+                some,
+                candidates=tuple(
+                    replace(one, name=state.class_texts.get(one.label, one.name)) for one in some
+                ),
+                document=text,
+            )
+            for some, text in zip(found, as_texts(texts), strict=True)
+        ]
 
     @if_classifier_has("predict_proba")
     def predict_proba(self, texts: Any) -> Any:
@@ -393,7 +518,12 @@ class TextClassifier(Classifier):
 
     @if_classifier_has("threshold_for")
     def threshold_for(
-        self, precision: float, unknown: float = 0.0, *, each: bool = False
+        self,
+        precision: float,
+        unknown: float = 0.0,
+        *,
+        each: bool = False,
+        level: int | None = None,
     ) -> Threshold:
         """Return the top-1 probability from which on predictions reach a precision.
 
@@ -405,13 +535,15 @@ class TextClassifier(Classifier):
             Share of the documents to come whose class the model does not have.
         each : bool, default=False
             Whether each kept prediction must be that probable, instead of all on average.
+        level : int, optional
+            With a hierarchy: for nodes at this depth.
 
         Returns
         -------
         Threshold
         """
         classifier = self._fitted().classifier
-        threshold: Threshold = classifier.threshold_for(precision, unknown, each=each)
+        threshold: Threshold = classifier.threshold_for(precision, unknown, each=each, level=level)
         return threshold
 
     def explain(

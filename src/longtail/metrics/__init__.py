@@ -1,15 +1,16 @@
 """How good predictions are: per class, ranked, calibrated.
 
-============= ====================================================
-`classes`     accuracy, confusions, frequency bands
-`calibration` calibration error, reliability, precision curves
-`intervals`   confidence intervals of shares and means
-`comparison`  two models on the same documents
-`rankings`    rankings against label sets: P@k, nDCG@k, PSP@k ...
-`label_sets`  predicted label sets, frequency bands, curves
-`mistakes`    the wrong predictions a model was surest of
-`evaluation`  `evaluate`: all of it for one model and test set
-============= ====================================================
+============== ===================================================
+`classes`      accuracy, confusions, frequency bands
+`calibration`  calibration error, reliability, precision curves
+`intervals`    confidence intervals of shares and means
+`comparison`   two models on the same documents
+`rankings`     rankings against label sets: P@k, nDCG@k, PSP@k ...
+`label_sets`   predicted label sets, frequency bands, curves
+`hierarchical` answers by a hierarchy: hP, hR, hF1, LCA-F1, distance
+`mistakes`     the wrong predictions a model was surest of
+`evaluation`   `evaluate`: all of it for one model and test set
+============== ===================================================
 
 Both readings of macro F1 and the paper's risks are defined in `longtail.paper.measures`.
 """
@@ -36,6 +37,7 @@ from longtail.metrics.classes import (
     top_k_accuracy,
 )
 from longtail.metrics.comparison import PairedDifference, paired_difference
+from longtail.metrics.hierarchical import HierarchicalScores, hierarchical_scores
 from longtail.metrics.intervals import mean_interval, ratio_interval, wilson_interval
 from longtail.metrics.label_sets import (
     LabelBand,
@@ -74,6 +76,7 @@ __all__ = [
     "ConfusedPair",
     "Confusion",
     "FrequencyBand",
+    "HierarchicalScores",
     "LabelBand",
     "LabelCurve",
     "PairedDifference",
@@ -91,6 +94,7 @@ __all__ = [
     "f1_at_k",
     "f1_at_k_of_means",
     "frequency_report",
+    "hierarchical_scores",
     "instantaneous_loss",
     "label_curve",
     "label_frequency_report",

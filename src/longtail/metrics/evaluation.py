@@ -19,6 +19,7 @@ from longtail import metrics
 from longtail._labels import LabelSets, are_label_sets
 from longtail.metrics.calibration import PrecisionCurve, ReliabilityBin
 from longtail.metrics.classes import ClassResult, ConfusedPair, FrequencyBand
+from longtail.metrics.hierarchical import HierarchicalScores
 from longtail.metrics.label_sets import LabelBand, LabelCurve, SetScores, compare_sets
 from longtail.metrics.mistakes import Mistake, MistakeCollector
 from longtail.metrics.rankings import NO_CLASS, RankedSets, as_label_sets
@@ -123,6 +124,8 @@ class Evaluation:
         None for a classifier without probabilities.
     document_f1 : ndarray of shape (n_documents,), float64
         F1 of each document's predicted set; of one label 1 where it is correct, else 0.
+    hierarchical : HierarchicalScores or None
+        The same by the hierarchy of the model, where it has one.
     """
 
     multilabel: bool
@@ -145,6 +148,7 @@ class Evaluation:
     mistakes: list[Mistake]
     certainty: Certainty | None
     document_f1: Floats
+    hierarchical: HierarchicalScores | None = None
 
     @property
     def correct(self) -> NDArray[np.bool_]:
@@ -157,6 +161,8 @@ class Evaluation:
         left_out = _OF_ONE_LABEL if self.multilabel else _OF_LABEL_SETS
         for name in ("multilabel", "classes", "mistakes", "document_f1", *left_out):
             del value[name]
+        if value["hierarchical"] is None:
+            del value["hierarchical"]
         if value["certainty"] is not None:
             del value["certainty"]["curve"]
         return value
@@ -282,7 +288,19 @@ def evaluate(
         if calibrated
         else None,
         document_f1=sets.document_f1,
+        hierarchical=_measure_hierarchy(classifier, truth, predicted_sets, labels_of),
     )
+
+
+def _measure_hierarchy(
+    classifier: Any, true: LabelSets, predicted: LabelSets, labels: list[Any]
+) -> HierarchicalScores | None:
+    """Compare label sets by the hierarchy of the classifier, where it has one."""
+    hierarchy = getattr(classifier, "hierarchy_", None)
+    if hierarchy is None:
+        return None
+    lists = ([[labels[i] for i in ids] for ids in sets.to_lists()] for sets in (true, predicted))
+    return metrics.hierarchical_scores(hierarchy, *lists)
 
 
 def knows_probabilities(classifier: Any) -> bool:

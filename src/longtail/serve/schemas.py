@@ -67,15 +67,32 @@ class PredictRequest(_Request):
     exclude: Annotated[
         list[AnyLabel] | None, Field(description="Leave out these classes, likewise.")
     ] = None
+    branch: Annotated[
+        AnyLabel | None,
+        Field(description="Choose among the classes at or below this node of the hierarchy."),
+    ] = None
+    back_off: Annotated[
+        float | None,
+        Field(
+            gt=0,
+            lt=1,
+            description="Also return the deepest node of the hierarchy at this precision.",
+        ),
+    ] = None
 
     @property
     def limits(self) -> dict[str, Any]:
-        """`within` and `exclude`, as far as they are given."""
-        given = {"within": self.within, "exclude": self.exclude}
-        return {name: labels for name, labels in given.items() if labels}
+        """`within`, `exclude` and `branch`, as far as they are given."""
+        given = {"within": self.within, "exclude": self.exclude, "branch": self.branch}
+        return {name: labels for name, labels in given.items() if labels not in (None, [])}
 
 
 ClassText = Annotated[str, Field(description="What the class is called, or its description.")]
+
+
+Path = Annotated[
+    list[AnyLabel], Field(description="The nodes from a root of the hierarchy to the label.")
+]
 
 
 class Candidate(BaseModel):
@@ -83,8 +100,17 @@ class Candidate(BaseModel):
 
     label: AnyLabel
     text: ClassText | None = None
+    path: Path | None = None
     probability: float | None = None
     score: float | None = None
+
+
+class Node(BaseModel):
+    """The deepest node of the hierarchy of which the model is sure enough."""
+
+    label: AnyLabel
+    path: Path
+    probability: float
 
 
 class Result(BaseModel):
@@ -103,6 +129,9 @@ class Result(BaseModel):
     ]
     none: Annotated[
         float | None, Field(description="Probability that no candidate is the class.")
+    ] = None
+    node: Annotated[
+        Node | None, Field(description="With `back_off`; none where no node is sure enough.")
     ] = None
     new_words: list[str] | None = None
 

@@ -20,13 +20,12 @@ from longtail.store.checks import (
 from longtail.store.container import ModelFile
 from longtail.store.manifest import Array
 from longtail.store.schema import (
+    CLASS_LABELS,
     CLASS_TEXTS,
     FEATURE_NAMES_IN,
-    NUMERIC_LABELS,
-    OBJECT_LABELS,
+    NODE_LABELS,
     PARAMETERS,
     SCHEMAS,
-    STRING_LABELS,
     TEXT,
     TEXT_VALUES,
 )
@@ -36,7 +35,7 @@ from longtail.store.strict_json import FaultError, shown
 TEXT_KIND = "TextClassifier"
 VECTORIZER = "TextVectorizer"  # whose parameters a file of texts has as well
 _DEFAULT_KIND = "LongTailClassifier"  # of the classifier in a `TextClassifier`
-_LABELS = (STRING_LABELS, OBJECT_LABELS)
+_LABELS = (*CLASS_LABELS.texts, *NODE_LABELS.texts)
 
 
 class Contents(NamedTuple):
@@ -89,10 +88,13 @@ def check_all(contents: Contents) -> Sizes:
     specs = part_specs(contents.kind, schema)
     names = (FEATURE_NAMES_IN, *([CLASS_TEXTS] if contents.kind == TEXT_KIND else []))
     texts = [spec for spec in (*_LABELS, *names) if f"{spec.name}.utf8" in arrays]
-    all_specs = (*specs, NUMERIC_LABELS, *(array for text in texts for array in text.arrays))
+    numeric = CLASS_LABELS.numeric, NODE_LABELS.numeric
+    all_specs = (*specs, *numeric, *(array for text in texts for array in text.arrays))
     sizes = check_structure(all_specs, arrays)
-    if (NUMERIC_LABELS.name in arrays) + sum(spec in _LABELS for spec in texts) != 1:
+    if CLASS_LABELS.count(arrays) != 1:
         raise FaultError("has no labels, or more than one kind of them")
+    if NODE_LABELS.count(arrays) != ("hierarchy/indptr" in arrays):
+        raise FaultError("has a hierarchy without nodes, or nodes without a hierarchy")
     for kind, given in contents.parameters.items():
         _check_values(f"parameters of {kind}", PARAMETERS[kind], given)
     _check_values("values", value_specs(contents.kind, schema), contents.values)
@@ -123,7 +125,7 @@ def _check_values(what: str, specs: tuple[ValueSpec, ...], given: Any) -> None:
 
 def _check_groups(schema: Schema, contents: Contents) -> None:
     """Check that what belongs together is there as a whole or not at all."""
-    for group in ("index/", "names/", "memory/"):
+    for group in ("index/", "names/", "memory/", "hierarchy/", "calibrator/ranked_"):
         known = [spec.name for spec in part_specs(contents.kind, schema)]
         known += [spec.name for spec in value_specs(contents.kind, schema)]
         names = [name for name in known if name.startswith(group)]

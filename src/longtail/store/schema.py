@@ -32,6 +32,7 @@ from longtail.store.specs import (
     LARGEST_SIZE,
     SMALLEST_SHARE,
     ArraySpec,
+    LabelSpecs,
     Schema,
     TextsSpec,
     ValueSpec,
@@ -51,6 +52,15 @@ STRING_LABELS = TextsSpec("classes.text", "n_classes", "labels that are strings"
 OBJECT_LABELS = TextsSpec(
     "classes.object", "n_classes", "labels that are strings in an object array"
 )
+# Those of the nodes of a hierarchy, likewise.
+NUMERIC_NODES = replace(NUMERIC_LABELS, name="nodes", shape="n_nodes", meaning="nodes of the "
+                        "hierarchy that are numbers")  # fmt: skip
+STRING_NODES = TextsSpec("nodes.text", "n_nodes", "nodes of the hierarchy that are strings")
+OBJECT_NODES = TextsSpec(
+    "nodes.object", "n_nodes", "nodes of the hierarchy that are strings in an object array"
+)
+CLASS_LABELS = LabelSpecs(NUMERIC_LABELS, STRING_LABELS, OBJECT_LABELS)
+NODE_LABELS = LabelSpecs(NUMERIC_NODES, STRING_NODES, OBJECT_NODES)
 
 STATISTICS = (
     ArraySpec("statistics/class_sizes", "i8 f8", "n_classes", "documents of each class", 0),
@@ -147,6 +157,17 @@ LONG_TAIL = (
               "with several labels: marginals of likely candidates of held-out documents", 0, 1,
               order="not rising"),
     ArraySpec("calibrator/pair_correct", "b1", "n_likely", "whether they were labels", 0, 1),
+    ArraySpec("calibrator/ranked_classes", "i4 i8", "n_ranked, n_ranked_candidates",
+              "candidates of some held-out documents; -1 for one that is gone", -1,
+              ids="n_classes", optional=True),
+    ArraySpec("calibrator/ranked_shares", "f4", "n_ranked, n_ranked_candidates",
+              "their shares of the probability", 0, 1.001, optional=True),
+    ArraySpec("calibrator/ranked_truth", "i4 i8", "n_ranked", "their classes; -1 likewise", -1,
+              ids="n_classes", optional=True),
+    ArraySpec("hierarchy/indptr", "i8", "n_nodes + 1", "where the parents of each node begin",
+              offsets="n_edges", optional=True),
+    ArraySpec("hierarchy/parents", "i8", "n_edges", "parents of each node", ids="n_nodes",
+              order="rising", rows="hierarchy/indptr", optional=True),
     ArraySpec(
         "names/indices", "i4", "n_names", "terms of each class's name", ids="n_terms",
         order="rising", rows="names/indptr", optional=True,

@@ -5,6 +5,7 @@ In: nothing. Out: dataclasses and the bounds that several of them share; `schema
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -104,6 +105,25 @@ class TextsSpec:
             ArraySpec(utf8, "u1", n_bytes, f"{self.meaning}, as UTF-8"),
             ArraySpec(offsets, "i8", f"{self.size} + 1", "where each begins", offsets=n_bytes),
         )
+
+
+@dataclass(frozen=True)
+class LabelSpecs:
+    """Labels in one of three forms: numbers, strings, or Python strings in an object array."""
+
+    numeric: ArraySpec
+    strings: TextsSpec
+    objects: TextsSpec
+
+    @property
+    def texts(self) -> tuple[TextsSpec, TextsSpec]:
+        """The two forms of strings."""
+        return self.strings, self.objects
+
+    def count(self, arrays: Iterable[str]) -> int:
+        """Return how many of the forms are among the names of arrays."""
+        names = set(arrays)
+        return (self.numeric.name in names) + sum(f"{t.name}.utf8" in names for t in self.texts)
 
 
 @dataclass(frozen=True)

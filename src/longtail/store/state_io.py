@@ -17,6 +17,7 @@ from typing import Any, get_args, get_type_hints
 import numpy as np
 from numpy.typing import NDArray
 
+from longtail._validation import check_same_kind
 from longtail.paper.double_sampling import DoubleSamplingState
 from longtail.retrieval.index import build_index
 from longtail.scoring.names import add_names
@@ -26,17 +27,17 @@ from longtail.store.contents import Contents, check_all, part_specs, value_specs
 from longtail.store.manifest import Array
 from longtail.store.overview import open_checked
 from longtail.store.schema import (
+    CLASS_LABELS,
     CLASS_TEXTS,
     FEATURE_NAMES_IN,
-    NUMERIC_LABELS,
-    OBJECT_LABELS,
+    NODE_LABELS,
     PARAMETERS,
     SCHEMAS,
-    STRING_LABELS,
 )
-from longtail.store.specs import ArraySpec, Schema, ValueSpec
+from longtail.store.specs import ArraySpec, LabelSpecs, Schema, ValueSpec
 from longtail.store.strict_json import FaultError
 from longtail.store.texts import pack_texts, unpack_texts
+from longtail.taxonomy.hierarchy import Hierarchy
 from longtail.training.long_tail import LongTailState
 
 _STATES: dict[str, type] = {
@@ -113,7 +114,10 @@ def save_state(path: str | os.PathLike[str], model: SavedModel) -> None:
 def _pack(model: SavedModel) -> Contents:
     """Return what the schema has names for, found in the model by these names."""
     schema = SCHEMAS[model.counts_kind]
-    arrays = _pack_labels(model.state.classes)
+    arrays = _pack_labels(CLASS_LABELS, model.state.classes)
+    hierarchy = getattr(model.state, "hierarchy", None)
+    if hierarchy is not None:
+        arrays |= _pack_labels(NODE_LABELS, hierarchy.nodes)
     if model.feature_names is not None:
         arrays |= pack_texts(FEATURE_NAMES_IN.name, model.feature_names.tolist())
     if model.class_texts is not None:
@@ -163,17 +167,17 @@ def _as_stored(spec: ValueSpec, value: Any) -> Any:
     return value
 
 
-def _pack_labels(classes: NDArray[Any]) -> dict[str, Array]:
-    """Return the labels as arrays: numbers as they are, strings as UTF-8."""
+def _pack_labels(specs: LabelSpecs, classes: NDArray[Any]) -> dict[str, Array]:
+    """Return labels as arrays: numbers as they are, strings as UTF-8."""
     if classes.dtype.kind in "iufb":
-        return {NUMERIC_LABELS.name: classes}
+        return {specs.numeric.name: classes}
     labels = classes.tolist()
     if not all(isinstance(label, str) for label in labels):
         raise TypeError(
             "only string, integer, float and boolean labels can be saved; "
             f"the first label is {classes[0]!r}. Fit with str(label) instead."
         )
-    spec = OBJECT_LABELS if classes.dtype.kind == "O" else STRING_LABELS
+    spec = specs.objects if classes.dtype.kind == "O" else specs.strings
     return pack_texts(spec.name, labels)
 
 
@@ -197,7 +201,7 @@ def load_state(path: str | os.PathLike[str], *, verify: bool = True) -> SavedMod
     """
     file, contents, sizes = open_checked(path, verify=verify)
     try:
-        classes = _unpack_labels(contents.arrays)
+        classes = _unpack_labels(CLASS_LABELS, contents.arrays)
         return _build(contents, sizes, classes)
     except FaultError as fault:
         raise file.error(str(fault)) from None
@@ -205,7 +209,7 @@ def load_state(path: str | os.PathLike[str], *, verify: bool = True) -> SavedMod
 
 def read_labels(path: str | os.PathLike[str]) -> NDArray[Any]:
     """Return the labels of a file that was just written, as loading it gives them."""
-    return _unpack_labels(open_model(path, verify=False).arrays)
+    return _unpack_labels(CLASS_LABELS, open_model(path, verify=False).arrays)
 
 
 def _build(contents: Contents, sizes: Sizes, classes: NDArray[Any]) -> SavedModel:
@@ -213,6 +217,8 @@ def _build(contents: Contents, sizes: Sizes, classes: NDArray[Any]) -> SavedMode
     schema = SCHEMAS[contents.counts_kind]
     hints = get_type_hints(_STATES[contents.counts_kind])
     grouped = _group(contents, schema, sizes)
+    if "hierarchy" in grouped:
+        grouped["hierarchy"] = _build_hierarchy(contents, grouped["hierarchy"], classes)
     fields: dict[str, Any] = {"classes": classes}
     for name, hint in hints.items():
         found = grouped.pop(name, None)
@@ -230,6 +236,25 @@ def _build(contents: Contents, sizes: Sizes, classes: NDArray[Any]) -> SavedMode
         texts = _texts(CLASS_TEXTS.name, contents.arrays)
     state = _COMPLETE[contents.counts_kind](fields)
     return SavedModel(contents.kind, parameters, state, grouped, names, texts)
+
+
+def _build_hierarchy(
+    contents: Contents, arrays: dict[str, Array], classes: NDArray[Any]
+) -> Hierarchy:
+    """Build a hierarchy of checked arrays.
+
+    Raises
+    ------
+    FaultError
+        Its nodes are not sorted or of another kind than the classes, or it has a cycle.
+    """
+    hierarchy = Hierarchy(_unpack_labels(NODE_LABELS, contents.arrays), **arrays)
+    try:
+        check_same_kind(hierarchy.nodes, classes)
+        hierarchy.check()
+    except ValueError as error:
+        raise FaultError(f"has a hierarchy that cannot be used: {error}") from None
+    return hierarchy
 
 
 def _as_given(spec: ValueSpec, value: Any) -> Any:
@@ -281,18 +306,18 @@ def _narrow(spec: ArraySpec, array: Array, sizes: Sizes) -> Array:
     return array
 
 
-def _unpack_labels(arrays: Mapping[str, Array]) -> NDArray[Any]:
-    """Return the labels in the type they were saved from; they are as many as classes.
+def _unpack_labels(specs: LabelSpecs, arrays: Mapping[str, Array]) -> NDArray[Any]:
+    """Return labels in the type they were saved from, as many as there are.
 
     Raises
     ------
     FaultError
         They are not sorted, or one occurs twice.
     """
-    if NUMERIC_LABELS.name in arrays:
-        return np.array(arrays[NUMERIC_LABELS.name])
-    is_object = f"{OBJECT_LABELS.name}.utf8" in arrays
-    name = OBJECT_LABELS.name if is_object else STRING_LABELS.name
+    if specs.numeric.name in arrays:
+        return np.array(arrays[specs.numeric.name])
+    is_object = f"{specs.objects.name}.utf8" in arrays
+    name = specs.objects.name if is_object else specs.strings.name
     texts = _texts(name, arrays)
     if any(first >= second for first, second in pairwise(texts)):
         raise FaultError("has labels that are not sorted, or one twice")

@@ -14,6 +14,7 @@ against the candidates after the first few, which may all be labels.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +24,7 @@ from longtail._elementary import exp, log
 from longtail._kernels.residuals import fill_log_odds
 from longtail._kernels.types import Block, ListRows
 from longtail.metrics.calibration import expected_calibration_error
-from longtail.sparse import Floats, Integers
+from longtail.sparse import Floats, Integers, index_dtype
 from longtail.training.short_documents import doubt_short, find_short_length, fit_slope
 
 FEWEST_DOCUMENTS = 50  # with fewer held-out documents the softmax stays as it is
@@ -34,6 +35,9 @@ SMALLEST_MARGINAL = 0.05  # of pairs that are kept for thresholds
 # Of the labels of a set but the first. Where nothing is likely, the expected F1 hardly depends on
 # how many labels there are, and all candidates would be the best set by a hair.
 SMALLEST_CHOSEN = 0.01
+# Held-out documents whose ranking is kept, evenly spread over all: 0.8 MB with 20 candidates. The
+# standard error of a precision of 90 % is 0.4 points.
+MAX_RANKED = 5_000
 LARGEST_LOG_ODDS = 50.0  # where there is no other candidate
 SMALLEST_WITHIN = 1e-6  # of a subset: what is shared out among its classes can still be told
 
@@ -70,6 +74,13 @@ class Calibrator:
     unknown_share : float
         Of the last of these, how many were of a class that the model did not have; before the
         first, what the model was told to expect.
+    ranked_classes : ndarray of shape (n_ranked, q), int32 or int64
+        Candidates of the first held-out documents, ids of the main segment's classes; -1 for one
+        that is gone. With one label per document: a hierarchy that is set later learns from them.
+    ranked_shares : ndarray of shape (n_ranked, q), float32
+        Their probabilities, as shares of those of all candidates.
+    ranked_truth : ndarray of shape (n_ranked,), int32 or int64
+        The class of each document; -1 where it is gone.
     short_length, short_slope : float
         Below how many terms a document is short, and how much less certain that makes it; see
         `short_documents`.
@@ -90,6 +101,9 @@ class Calibrator:
     unknown_share: float = 0.0
     short_length: float = 1.0
     short_slope: float = 0.0
+    ranked_classes: NDArray[Any] = field(default_factory=lambda: np.zeros((0, 1), np.int32))
+    ranked_shares: NDArray[np.float32] = field(default_factory=lambda: np.zeros((0, 1), np.float32))
+    ranked_truth: NDArray[Any] = field(default_factory=lambda: np.zeros(0, np.int32))
 
     @classmethod
     def identity(cls, *, marginal: bool = False) -> Calibrator:
@@ -101,6 +115,17 @@ class Calibrator:
     def is_calibrated(self) -> bool:
         """Whether maps were fitted; otherwise probabilities are the softmax of the scores."""
         return len(self.top_log_odds) > 0
+
+    def move_classes(self, targets: Integers) -> Calibrator:
+        """Return the calibrator after each class got another id, or none: -1."""
+        if not len(self.ranked_truth):
+            return self
+        moved = np.append(targets, -1).astype(self.ranked_classes.dtype)
+        return replace(
+            self,
+            ranked_classes=moved[self.ranked_classes],
+            ranked_truth=moved[self.ranked_truth],
+        )
 
 
 def fit_calibrator(
@@ -143,6 +168,34 @@ def fit_calibrator(
         calibrator,
         pair_probabilities=probabilities[likely][order],
         pair_correct=correct[likely][order],
+    )
+
+
+def keep_ranking(
+    calibrator: Calibrator, class_ids: Integers, scores: Floats, truth: Integers, n_classes: int
+) -> Calibrator:
+    """Return the calibrator with the ranking of the first held-out documents.
+
+    Parameters
+    ----------
+    calibrator : Calibrator
+        Of these documents.
+    class_ids, scores : ndarrays of shape (n_documents, q)
+        Their candidates, best first.
+    truth : ndarray of shape (n_documents,)
+        Their classes.
+    n_classes : int
+        Of the model.
+    """
+    if not calibrator.is_calibrated:
+        return calibrator
+    rows = np.arange(0, len(truth), -(-len(truth) // MAX_RANKED))
+    probabilities, dtype = calibrate(scores[rows], calibrator), index_dtype(n_classes)
+    return replace(
+        calibrator,
+        ranked_classes=class_ids[rows].astype(dtype),
+        ranked_shares=(probabilities / probabilities.sum(axis=1, keepdims=True)).astype(np.float32),
+        ranked_truth=truth[rows].astype(dtype),
     )
 
 
@@ -198,13 +251,13 @@ def cross_validated_probabilities(calibrator: Calibrator) -> Floats:
     probabilities = np.empty(len(log_odds))
     for fold in (0, 1):
         knots = fit_map(log_odds[1 - fold :: 2], correct[1 - fold :: 2])
-        probabilities[fold::2] = _apply_map(log_odds[fold::2], *knots)
+        probabilities[fold::2] = apply_map(log_odds[fold::2], *knots)
     return probabilities
 
 
 def held_out_probabilities(calibrator: Calibrator) -> Floats:
     """Return the probability that each held-out document's best candidate has, highest first."""
-    return _apply_map(
+    return apply_map(
         calibrator.held_out_log_odds, calibrator.top_log_odds, calibrator.top_probabilities
     )
 
@@ -216,6 +269,13 @@ def calibrate(scores: Floats, calibrator: Calibrator, lengths: Integers | None =
     documents; where it is left out, all are of the usual length.
     """
     log_odds = label_log_odds(scores) if calibrator.marginal else candidate_log_odds(scores)
+    return calibrate_log_odds(log_odds, calibrator, lengths)
+
+
+def calibrate_log_odds(
+    log_odds: Floats, calibrator: Calibrator, lengths: Integers | None = None
+) -> Floats:
+    """Turn log odds, best first, into probabilities that fall along each row; -inf is none."""
     top, others = _read_maps(log_odds[:, 0], log_odds[:, 1:], calibrator, lengths)
     others = np.minimum(others, top[:, None])
     if not calibrator.marginal:
@@ -292,8 +352,8 @@ def _read_maps(
 
     A log odds of -inf is no candidate.
     """
-    top = _apply_map(top_log_odds, calibrator.top_log_odds, calibrator.top_probabilities)
-    others = _apply_map(other_log_odds, calibrator.other_log_odds, calibrator.other_probabilities)
+    top = apply_map(top_log_odds, calibrator.top_log_odds, calibrator.top_probabilities)
+    others = apply_map(other_log_odds, calibrator.other_log_odds, calibrator.other_probabilities)
     others[other_log_odds == -np.inf] = 0.0
     top[top_log_odds == -np.inf] = 0.0
     if lengths is not None:
@@ -387,7 +447,7 @@ def fit_map(log_odds: Floats, correct: NDArray[np.bool_]) -> tuple[Floats, Float
     return centres, heights
 
 
-def _apply_map(log_odds: Floats, knots: Floats, probabilities: Floats) -> Floats:
+def apply_map(log_odds: Floats, knots: Floats, probabilities: Floats) -> Floats:
     """Read probabilities off a map."""
     if not len(knots):
         return 1.0 / (1.0 + exp(np.minimum(-log_odds, LARGEST_LOG_ODDS)))

@@ -28,7 +28,12 @@ from longtail.scoring.weighting import Profile, weight_documents, weight_for_res
 from longtail.sparse import CountMatrix, Floats, Integers
 from longtail.statistics.classes import ClassStatistics
 from longtail.statistics.corpus import Corpus
-from longtail.training.calibration import Calibrator, fit_calibrator, learn_shortness
+from longtail.training.calibration import (
+    Calibrator,
+    fit_calibrator,
+    keep_ranking,
+    learn_shortness,
+)
 from longtail.training.config import FitConfig
 from longtail.training.expectation import expect_measures
 from longtail.training.mixture import (
@@ -293,6 +298,9 @@ def _choose_mixture(
     )
     calibrator = fit_calibrator(scores, test.labels.contain(classes), test.multilabel)
     calibrator = _learn_shortness(calibrator, *truncated.rank(mixture), test)
+    if not test.multilabel:
+        truth, n_classes = test.labels.class_ids, test.statistics.n_classes
+        calibrator = keep_ranking(calibrator, classes, scores, truth, n_classes)
     expected = expect_measures(
         test.labels,
         classes,

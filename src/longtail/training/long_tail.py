@@ -46,6 +46,8 @@ from longtail.scoring.weighting import (
 from longtail.sparse import CountMatrix, Floats, Integers, count_terms, gather_rows
 from longtail.statistics.classes import ClassStatistics
 from longtail.statistics.corpus import Corpus
+from longtail.taxonomy.hierarchy import Hierarchy
+from longtail.training.back_off import BackOff
 from longtail.training.calibration import Calibrator
 from longtail.training.config import FitConfig, candidate_factor
 from longtail.training.held_out import HeldOutTest, check_residuals, check_scorers, find_candidates
@@ -111,6 +113,8 @@ class LongTailState:
         The scorer, term by term.
     delta : DeltaSegment or None
         Classes that changed since the index was built.
+    hierarchy : Hierarchy or None
+        The parents of the classes, where any were given.
     """
 
     classes: NDArray[Any]
@@ -133,6 +137,7 @@ class LongTailState:
     delta: DeltaSegment | None = None
     names: ClassNames | None = None
     memory: DocumentMemory | None = None
+    hierarchy: Hierarchy | None = None
     known: InitVar[Known] = field(default=None, kw_only=True)  # of cached properties
 
     def __post_init__(self, known: Known) -> None:
@@ -212,6 +217,13 @@ class LongTailState:
         main_ids = None if delta is None else delta.main_ids
         main = Segment(self.ranking_scorer, residuals, self.index, main_ids)
         return (main,) if delta is None or not len(delta.classes) else (main, delta.segment)
+
+    @cached_property
+    def back_off(self) -> BackOff | None:
+        """What answers by nodes of the hierarchy, where there is one."""
+        if self.hierarchy is None:
+            return None
+        return BackOff(self.hierarchy, self.all_classes, self.calibrator, self.classes)
 
     @property
     def ranking_weights(self) -> Floats:

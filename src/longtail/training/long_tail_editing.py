@@ -105,6 +105,7 @@ def merge_learned(state: LongTailState) -> LongTailState:
             [state.scorer, delta.scorer], sources, in_delta, indices=statistics.indices
         ),
         stale=(sources < 0) | state.stale[sources],
+        calibrator=state.calibrator.move_classes(look_up(delta.all_classes, state.classes)),
         names=gather_names(state, delta.all_classes),
         memory=settle_memory(state, delta.all_classes),
         delta=None,
@@ -134,6 +135,7 @@ def inherit(state: LongTailState, edit: ClassEdit) -> LongTailState:
         memory=None
         if state.memory is None
         else state.memory.move_classes(edit.find_targets(len(state.classes))),
+        calibrator=state.calibrator.move_classes(edit.find_targets(len(state.classes))),
         stale=edit.changed | ((edit.sources >= 0) & state.stale[edit.sources]),
     )
 

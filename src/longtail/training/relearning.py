@@ -220,4 +220,5 @@ def relearn(state: LongTailState, config: FitConfig) -> LongTailState:
         label_form=state.label_form,
         n_fitted_documents=state.n_fitted_documents,  # the memory has them label by label
         memory=replace(memory, n_changed=0),
+        hierarchy=state.hierarchy,
     )

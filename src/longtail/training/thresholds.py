@@ -22,6 +22,9 @@ LEAST_SHARE = 0.5
 # Wrong predictions that are counted beside the held-out ones. Of the first few, most certain first,
 # all may be correct by chance: on acl-lastauthor the first 16 are, and of new ones 81 in 100.
 ASSUMED_ERRORS = 1.0
+# Standard errors that the precision of held-out documents must be above the one asked for: the last
+# of many crossings is a lucky one, and half a standard error makes up for that (measured).
+MARGIN = 0.5
 
 
 def find_threshold(
@@ -75,9 +78,7 @@ def find_threshold(
     if each:
         lowest, enough = precision, reached >= precision
     else:
-        # The last of many crossings is a lucky one: half a standard error makes up for that
-        # (measured).
-        margin = 0.5 * np.sqrt(precision * (1.0 - precision) / np.arange(1, len(reached) + 1))
+        margin = MARGIN * np.sqrt(precision * (1.0 - precision) / np.arange(1, len(reached) + 1))
         # Where each prediction is that probable, so is their average.
         each_enough = (expected >= precision) & (reached >= precision)
         lowest = LEAST_SHARE * precision

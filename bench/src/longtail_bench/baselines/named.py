@@ -19,11 +19,18 @@ NO_NAMES = "the data set has no names of classes (class_names.tsv.xz)."
 class NamedLongTail(LongTailClassifier):
     """`LongTailClassifier` on counts, with the names of all classes as `class_texts`."""
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, class_texts: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        class_texts: Any = None,
+        hierarchy: Any = None,
+    ) -> Self:
         """Refuse data without names: its row would be that of another system."""
         if class_texts is None:
             raise ValueError(NO_NAMES)
-        return super().fit(X, y, sample_weight, class_texts)
+        return super().fit(X, y, sample_weight, class_texts, hierarchy)
 
     def fit_sets(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from functools import partial
 from typing import Annotated, Any
@@ -19,7 +19,7 @@ from longtail.serve.context import Service, answer, get_service
 from longtail.serve.documents import as_texts
 from longtail.serve.guard import STREAMED
 from longtail.serve.highlights import new_words
-from longtail.serve.predictions import Prediction, find_threshold
+from longtail.serve.predictions import Prediction, find_nodes, find_threshold
 from longtail.serve.predictions import predict as predictions_of
 from longtail.serve.problems import RESPONSES, Problem, describe_invalid, encode_json
 from longtail.serve.schemas import (
@@ -85,6 +85,11 @@ async def predict(
     snapshot = predictions[0].snapshot
     sure = find_threshold(snapshot, asked.precision, asked.each)
     results = [prediction.as_dict(asked.k, sure) for prediction in predictions]
+    if asked.back_off is not None:
+        find = partial(find_nodes, snapshot, texts, asked.back_off, asked.limits)
+        nodes = await _read(service, find)
+        for result, node in zip(results, nodes, strict=True):
+            result["node"] = node
     if asked.new_words:
         vocabulary = snapshot.model.vocabulary_
         unknown = await service.reading.run(new_words, vocabulary, texts)
@@ -98,12 +103,18 @@ async def _predict_limited(
     service: Service, texts: list[str], limits: dict[str, Any]
 ) -> list[Prediction]:
     """Predict among some classes: a call for each request, which no batch takes along."""
-    run = partial(predictions_of, **limits)
+    found: list[Prediction] = await _read(
+        service, partial(predictions_of, service.snapshot, texts, **limits)
+    )
+    return found
+
+
+async def _read(service: Service, function: Callable[[], Any]) -> Any:
+    """Run what reads the model; what a request asks wrongly is its own error."""
     try:
-        found: list[Prediction] = await service.reading.run(run, service.snapshot, texts)
+        return await service.reading.run(function)
     except ValueError as error:
         raise Problem(422, str(error)) from None
-    return found
 
 
 @router.post("/v1/explain", response_model=ExplainResponse)
