@@ -118,7 +118,7 @@ class HierarchyOptions:
 
         given: Any = self.path_separator
         if self.hierarchy is not None:
-            given = _read_pairs(self.hierarchy)
+            given = read_pairs(self.hierarchy)
         elif self.parent_column is not None:
             given = {child: sorted(parents) for child, parents in self.found.items()}
         elif vocabulary is not None:
@@ -158,7 +158,7 @@ def takes_hierarchy(command: Any) -> Any:
     return take_options("above", options, lambda **given: HierarchyOptions(**given))(command)
 
 
-def _read_pairs(path: Path) -> list[tuple[str, str]]:
+def read_pairs(path: Path) -> list[tuple[str, str]]:
     """Return the pairs of a table; a TSV file may have no header: child, tab, parent."""
     from longtail.datasets.delimited import Lines, plain_rows
     from longtail.datasets.limits import DEFAULT_LIMITS

@@ -10,13 +10,14 @@ from longtail_bench.cli.scale import scale
 from longtail_bench.cli.serving import serve
 from longtail_bench.cli.speed import cold_start, growth, speed
 from longtail_bench.cli.stream import stream
+from longtail_bench.cli.taxonomy import taxonomy
 from longtail_bench.cli.workers import workers
 
 __all__ = ["bench"]
 
 COMMANDS = (
     *(speed, growth, scale, workers, beyond_memory, cold_start, honesty, serve, stream),
-    published,
+    *(published, taxonomy),
 )
 
 for command in COMMANDS:
