@@ -176,7 +176,7 @@ LONG_TAIL = (
     ArraySpec("check/expected", "f8", f"{len(EXPECTED)}, 3",
               "what to expect of new documents: value and bounds; -1 for none", -1, 1),
     ArraySpec("check/mixture", "f8", str(N_LEARNED),
-              "what weights and biases of the residuals, and separators count"),
+              "what weights and biases of residuals and separators count"),
     ArraySpec("check/mixture_slopes", "f8", str(N_LEARNED),
               "what is added to it per unit of ln n_c"),
     ArraySpec("check/feature_shifts", "f8", f"2, {N_SCORE_FEATURES}",

@@ -234,11 +234,11 @@ def _split_scores(
     values[:, :, :N_FEATURES] = features
     with_bias = score_pairs(inputs, candidates, residuals.as_scorer, n_jobs)
     values[:, :, N_FEATURES], values[:, :, N_FEATURES + 1] = with_bias - biases, biases
-    values[:, :, SEPARATOR] = 0.0
+    values[:, :, SEPARATOR:N_PARTS] = 0.0
     if learned.separators is not None:
-        values[:, :, SEPARATOR] = score_pairs(
-            inputs, candidates, learned.separators.as_scorer, n_jobs
-        )
+        with_bias = score_pairs(inputs, candidates, learned.separators.as_scorer, n_jobs)
+        biases = learned.separators.biases[candidates]
+        values[:, :, SEPARATOR], values[:, :, SEPARATOR + 1] = with_bias - biases, biases
     if test.names is not None:
         values[:, :, N_PARTS] = score_pairs(documents, candidates, test.names.matches, n_jobs)
         is_empty = test.names.named & (test.statistics.class_sizes == 0)
@@ -262,12 +262,13 @@ def _choose_mixture(
     """Keep the mixture of scorer and residuals that fares best, and calibrate its scores."""
     config, candidates = test.config, whole.candidates
     correct = test.labels.contain(candidates)
-    learned = fit_mixture(whole.parts, correct, candidates, by_size=config.by_size)
+    how = {"by_size": config.by_size, "multilabel": test.multilabel}
+    learned = fit_mixture(whole.parts, correct, candidates, **how)
     mixtures = (
         Mixture.without_residuals(),
         Mixture(),
         learned,
-        add_separators(learned, whole.parts, correct, candidates, by_size=config.by_size),
+        add_separators(learned, whole.parts, correct, candidates, **how),
     )
 
     def measure(classes: Integers) -> Figures:
