@@ -102,9 +102,9 @@ def check_residuals(
         candidates.append(found)
         parts.append(own_parts)
     correct = [[c in labels for c in row] for labels, row in zip(own, candidates, strict=True)]
-    given = parts, correct, candidates, task.settings, task.has_several
+    given = parts, correct, candidates, task.settings
     learned = fit_mixture(*given)
-    added = add_separators(learned, *given)
+    added = add_separators(learned, *given, task.has_several)
     mixtures = [NO_RESIDUALS, Mixture(), learned, added]
 
     def rank(mixture: Mixture) -> list[Ranking]:

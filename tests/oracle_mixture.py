@@ -119,8 +119,7 @@ class LabelLists:
     """Labels with the candidates that they compete with, and all candidates of their documents."""
 
     lists: list[list[Part]]  # the label first
-    groups: list[int]  # each counts once in a share of the loss: classes, or bands of sizes
-    group_share: float
+    shares: list[tuple[float, list[int]]]  # of the loss, and the groups that count once in it
     listed: list[Part]
     varies: bool  # whether classes are of different sizes
     settings: Settings
@@ -136,9 +135,11 @@ class LabelLists:
             ]
             for candidates_of in self.lists
         ]
-        once = [1.0 / self.groups.count(g) for g in self.groups]
-        share = self.group_share
-        weights = [(1 - share) / n_lists + share * v / math.fsum(once) for v in once]
+        rest = 1.0 - math.fsum(share for share, _ in self.shares)
+        weights = [rest / n_lists] * n_lists
+        for share, groups in self.shares:
+            once = [1.0 / groups.count(g) for g in groups]
+            weights = [w + share * v / math.fsum(once) for w, v in zip(weights, once, strict=True)]
         changes = minimise(values, first, weights, self.settings.mixture_prior / n_lists)
         table = [[0.0] * n_values for _ in range(5)]
         for (k, row), change in zip(columns, changes, strict=True):
@@ -151,7 +152,7 @@ def list_labels(
     correct: Sequence[Sequence[bool]],
     candidates: Sequence[Sequence[int]],
     settings: Settings,
-    several: bool,
+    size_share: float = 0.0,
 ) -> LabelLists | None:
     """The labels that are among the candidates; None where these are too few.
 
@@ -159,7 +160,7 @@ def list_labels(
     """
     q = len(parts[0])
     n_others = q - min(max(1, *(sum(hits) for hits in correct)), q // 2 + 1)
-    lists, groups, listed = [], [], []
+    lists, classes, bands, listed = [], [], [], []
     for row, hits, found in zip(parts, correct, candidates, strict=True):
         others = [part for part, hit in zip(row, hits, strict=True) if not hit]
         if len(others) < n_others or not any(hits):
@@ -168,12 +169,13 @@ def list_labels(
         for part, hit, c in zip(row, hits, found, strict=True):
             if hit:
                 lists.append([part, *others[:n_others]])
-                groups.append(c if several else size_band(part.log_size))
+                classes.append(c)
+                bands.append(size_band(part.log_size))
     if len(lists) < settings.fewest_mixed or n_others < 1:
         return None
     varies = deviation([part.log_size for part in listed]) >= settings.smallest_spread
-    share = settings.macro_share if several else settings.size_share
-    return LabelLists(lists, groups, share, listed, varies, settings)
+    shares = [(settings.macro_share, classes), (size_share, bands)]
+    return LabelLists(lists, shares, listed, varies, settings)
 
 
 def size_band(log_size: float) -> int:
@@ -186,13 +188,12 @@ def fit_mixture(
     correct: Sequence[Sequence[bool]],
     candidates: Sequence[Sequence[int]],
     settings: Settings,
-    several: bool,
 ) -> Mixture:
     """Changes by the weighted softmax loss of the labels, plus a penalty; Newton's method.
 
     Separators do not count; nothing changes where labels are too few.
     """
-    found = list_labels(parts, correct, candidates, settings, several)
+    found = list_labels(parts, correct, candidates, settings)
     if found is None:
         return Mixture()
     n_parts = len(parts[0][0].values)
@@ -232,7 +233,8 @@ def add_separators(
         ]
         for row in parts
     ]
-    found = list_labels(fewer, correct, candidates, settings, several)
+    size_share = 0.0 if several else settings.size_share
+    found = list_labels(fewer, correct, candidates, settings, size_share)
     if found is None:
         return mixture
     n_rows = 1 if not found.varies else 2 if len(found.lists) < settings.fewest_bent else 5

@@ -283,7 +283,7 @@ CASES = {
     ),
     "label sets of nearly all": lambda: of_label_sets(3, n_classes=5, most=5, empty=False),
     "label sets of one": lambda: replace(
-        plain(4, "mixture"), y=[[int(c)] for c in make_problem(4).y]
+        plain(4, "as learned"), y=[[int(c)] for c in make_problem(4).y]
     ),
     "names": lambda: with_names(plain(4), "none", "no document"),
     "names of lonely classes": lambda: with_names(
@@ -307,11 +307,11 @@ CASES = {
     ),
     "names and texts": lambda: of_texts(4, "learned weights", "held out whole", "late bonus"),
     "seed 2": lambda: plain(2, "none"),
-    "seed 4": lambda: plain(4, "mixture"),
+    "seed 4": lambda: plain(4, "as learned"),
     "seed 5": lambda: plain(5, "nearest centroid", "mixture"),
     "seed 10": lambda: plain(10, "mixture"),
     "crowded 4": lambda: crowded(4, "no term weights", "mixture", "uniform"),
-    "crowded 10": lambda: with_separators(crowded(10, "learned", "uniform", "listed already")),
+    "crowded 11": lambda: with_separators(crowded(11, "learned", "uniform", "listed already")),
     "crowded 12": lambda: crowded(12, "learned", "mixture", "pruned"),
     "twins": lambda: with_twins(1.0),
     "twins to the end": lambda: with_twins(1e-30),
@@ -319,7 +319,7 @@ CASES = {
     "two classes": of_two_classes,
     "fractions": of_fractions,
     "small settings": with_small_settings,
-    "many classes": lambda: with_separators(of_many_classes(1, 3, "pruned", "listed already")),
+    "many classes": lambda: with_separators(of_many_classes(3, 3, "pruned", "listed already")),
     "many classes, few random negatives": lambda: with_few_random_negatives(of_many_classes(3, 3)),
     "many classes 32": lambda: of_many_classes(32, 3, "default feature weights", "mixture"),
     "half uniform": lambda: of_many_classes(9, 10, "unreached", "uniform"),
@@ -331,7 +331,7 @@ CASES = {
 # Those that `make test` runs: together they show all that any case shows.
 QUICK = frozenset(
     [
-        "crowded 10",
+        "crowded 11",
         "crowded 4",
         "label sets 1",
         "label sets, few random negatives",

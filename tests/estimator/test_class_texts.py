@@ -17,7 +17,7 @@ from longtail.exceptions import ModelFileError
 from longtail.paper.sampling import draw_seed
 from longtail.store import open_model, write_model
 from longtail.text import TextVectorizer
-from longtail.training.mixture import N_PARTS, PRIOR, SIZE_SHARE, PairParts, fit_mixture
+from longtail.training.mixture import MACRO_SHARE, N_PARTS, PRIOR, PairParts, fit_mixture
 from longtail.training.name_rows import LEAST_SIMILARITY, MAX_SIMILAR, count_names
 from longtail.training.sampling import hold_out
 from longtail.training.self_check import share_bonus
@@ -292,9 +292,9 @@ def test_weights_of_names_minimise_the_softmax_loss():
     log_sizes = np.log(np.maximum(sizes, 0.5))[candidates]
     parts = PairParts(rng.normal(size=candidates.shape), values, log_sizes)
     learned = fit_mixture(parts, correct, candidates)
-    bands = [sum(sizes[c] > most for most in (1, 5)) for c in candidates[correct].tolist()]
-    shares = np.array([1 / Counter(bands)[band] for band in bands])
-    weights = (1 - SIZE_SHARE) / n_documents + SIZE_SHARE * shares / shares.sum()
+    of_class = Counter(candidates[correct].tolist())
+    shares = np.array([1 / of_class[c] for c in candidates[correct].tolist()])
+    weights = (1 - MACRO_SHARE) / n_documents + MACRO_SHARE * shares / shares.sum()
     scales = values.std(axis=(0, 1)) + 1e-9
 
     def loss(changes):

@@ -262,13 +262,13 @@ def _choose_mixture(
     """Keep the mixture of scorer and residuals that fares best, and calibrate its scores."""
     config, candidates = test.config, whole.candidates
     correct = test.labels.contain(candidates)
-    how = {"by_size": config.by_size, "multilabel": test.multilabel}
-    learned = fit_mixture(whole.parts, correct, candidates, **how)
+    given = whole.parts, correct, candidates
+    learned = fit_mixture(*given, by_size=config.by_size)
     mixtures = (
         Mixture.without_residuals(),
         Mixture(),
         learned,
-        add_separators(learned, whole.parts, correct, candidates, **how),
+        add_separators(learned, *given, by_size=config.by_size, multilabel=test.multilabel),
     )
 
     def measure(classes: Integers) -> Figures:
