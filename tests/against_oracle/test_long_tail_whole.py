@@ -283,7 +283,7 @@ CASES = {
     ),
     "label sets of nearly all": lambda: of_label_sets(3, n_classes=5, most=5, empty=False),
     "label sets of one": lambda: replace(
-        plain(4, "as learned"), y=[[int(c)] for c in make_problem(4).y]
+        plain(4, "mixture"), y=[[int(c)] for c in make_problem(4).y]
     ),
     "names": lambda: with_names(plain(4), "none", "no document"),
     "names of lonely classes": lambda: with_names(
@@ -307,7 +307,7 @@ CASES = {
     ),
     "names and texts": lambda: of_texts(4, "learned weights", "held out whole", "late bonus"),
     "seed 2": lambda: plain(2, "none"),
-    "seed 4": lambda: plain(4, "as learned"),
+    "seed 4": lambda: plain(4, "mixture"),
     "seed 5": lambda: plain(5, "nearest centroid", "mixture"),
     "seed 10": lambda: plain(10, "mixture"),
     "crowded 4": lambda: crowded(4, "no term weights", "mixture", "uniform"),
