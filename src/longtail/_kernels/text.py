@@ -99,8 +99,8 @@ def tokenize_words(utf8, offsets, kinds, stem, word_buffer):
     text, bounds, indptr = word_buffer
     text[0] = SPACE
     bounds[0] = 0
-    start, end = 1, 1
-    last, n_unspaced, n_words = 1, 0, 0  # the last unspaced character of the open word
+    start, end = np.int64(1), np.int64(1)
+    last, n_unspaced, n_words = np.int64(1), 0, 0  # the last unspaced character of the open word
     for document in range(len(offsets) - 1):
         indptr[document] = n_words
         at, stop = offsets[document], offsets[document + 1]
