@@ -106,7 +106,7 @@ def _tokenize_words(vocabulary: Vocabulary, text: str) -> list[_Word]:
         utf8[start:end].decode("utf-8", "replace")
         for start, end in zip(tokens.starts.tolist(), tokens.ends.tolist(), strict=True)
     ]
-    bounds = tokens.indptr.tolist()
+    bounds = tokens.indptr[:: vocabulary.tokenizer.n_parts].tolist()
     of_word = {word: spelled[bounds[i] : bounds[i + 1]] for i, word in enumerate(distinct)}
     return [
         _Word(match.start(), match.end(), of_word[match.group()])

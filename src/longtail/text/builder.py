@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import numbers
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from longtail._columns import as_texts
 from longtail._kernels.interning import TermIds, Terms, intern_block
+from longtail._kernels.text import Tokens
 from longtail._kernels.vocabulary import look_up_terms
 from longtail._parallel import parallel_for, uniform_work
-from longtail.sparse import Integers, offsets_from_lengths
+from longtail.sparse import Floats, Integers, offsets_from_lengths
+from longtail.text.fields import learn_edges, number_tokens, read_numbers, write_documents
 from longtail.text.interning import Bytes, InternTable, new_seed, with_capacity
 from longtail.text.options import TokenizerOptions
 from longtail.text.tokenizer import Tokenizer
@@ -22,6 +23,7 @@ from longtail.text.vocabulary import (
     Vocabulary,
     allocate_ids,
     count_rows,
+    join_parts,
     map_blocks,
     stack_rows,
 )
@@ -146,13 +148,16 @@ class VocabularyBuilder:
         self._frequencies = np.zeros(0, np.int64)
         self._occurrences = np.zeros(0, np.int64)  # of terms that came without their texts
         self._blocks: list[TermIds] = []
+        # Of each block, until all are known and have bins; none where these were learned before.
+        self._numbers: list[Floats] = []
+        self._needs_bins = options.fields is not None and options.fields.needs_bins
 
     def add(self, texts: Any) -> int:
         """Count some more texts.
 
         Parameters
         ----------
-        texts : sequence of str
+        texts : sequence of str, or of records
             Documents.
 
         Returns
@@ -160,17 +165,35 @@ class VocabularyBuilder:
         int
             How many they are.
         """
-        checked = as_texts(texts)
+        checked = write_documents(texts, self.options.fields)
         for block in map_blocks(checked, self._intern_block, self.n_jobs):
-            ids = self._table.add(*block.terms)
-            self._frequencies = with_capacity(self._frequencies, self._table.n_terms)
-            self._frequencies[ids] += block.frequencies
-            # Ids of four bytes each; there are fewer terms than bytes of text.
-            self._blocks.append(
-                TermIds(ids.astype(np.int32)[block.term_ids.ids], block.term_ids.indptr)
-            )
+            self._blocks.append(self._add_block(block))
+            if block.numbers is not None:
+                self._numbers.append(block.numbers)
         self.n_documents += len(checked)
         return len(checked)
+
+    def _add_block(self, block: _Block) -> TermIds:
+        """Intern the terms of a block; return those of each document by their ids here."""
+        ids = self._table.add(*block.terms)
+        self._frequencies = with_capacity(self._frequencies, self._table.n_terms)
+        self._frequencies[ids] += block.frequencies
+        # Ids of four bytes each; there are fewer terms than bytes of text.
+        return TermIds(ids.astype(np.int32)[block.term_ids.ids], block.term_ids.indptr)
+
+    def _add_numbers(self) -> None:
+        """Learn the bins of numbers, and add the terms that these are."""
+        if not self._needs_bins:
+            return
+        n_numbers = len(self.options.fields.numbers)
+        values = np.concatenate([np.zeros((0, n_numbers)), *self._numbers])
+        fields = learn_edges(self.options.fields, values)
+        self.options = replace(self.options, fields=fields)
+        self._tokenizer = Tokenizer(self.options)
+        for i, numbers in enumerate(self._numbers):
+            block = self._intern_tokens(number_tokens(numbers, fields), 1)
+            self._blocks[i] = _join_terms(self._blocks[i], self._add_block(block))
+        self._numbers, self._needs_bins = [], False
 
     def add_counts(self, counts: TermCounts) -> None:
         """Count the terms of texts that another builder has seen; their rows stay there."""
@@ -228,6 +251,7 @@ class VocabularyBuilder:
         X : csr_array of shape (n_documents, n_terms), float64
             Counts, in the order in which the texts came.
         """
+        self._add_numbers()
         frequencies = self._frequencies[: self._table.n_terms]
         selected = self._select(selection or TermSelection(), frequencies)
         written = self._table.write(selected, self.options.largest_ngram)
@@ -261,7 +285,13 @@ class VocabularyBuilder:
 
     def _intern_block(self, texts: list[str]) -> _Block:
         """Give the terms of some texts ids of their own."""
-        tokens = self._tokenizer.tokenize(texts)
+        block = self._intern_tokens(self._tokenizer.tokenize(texts), self._tokenizer.n_parts)
+        if self._needs_bins:
+            block = block._replace(numbers=read_numbers(texts, self.options.fields))
+        return block
+
+    def _intern_tokens(self, tokens: Tokens, n_parts: int) -> _Block:
+        """Give the terms of some documents, each of so many parts, ids of their own."""
         term_ids = allocate_ids(tokens, self.options.largest_ngram)
         lefts, rights, frequencies = np.empty((3, len(term_ids.ids)), np.int64)
         n_terms = intern_block(
@@ -276,7 +306,7 @@ class VocabularyBuilder:
             # Copies: the arrays have capacity for every token to be a term of its own.
             Terms(tokens.utf8, lefts[:n_terms].copy(), rights[:n_terms].copy()),
             frequencies[:n_terms].copy(),
-            term_ids._replace(ids=term_ids.ids[: term_ids.indptr[-1]]),
+            join_parts(term_ids, n_parts),
         )
 
 
@@ -286,6 +316,18 @@ class _Block(NamedTuple):
     terms: Terms
     frequencies: Integers
     term_ids: TermIds
+    numbers: Floats | None = None  # of each document and field
+
+
+def _join_terms(first: TermIds, second: TermIds) -> TermIds:
+    """Return what documents have in either; as many documents."""
+    ids = np.empty(len(first.ids) + len(second.ids), np.int32)
+    n_documents = len(first.indptr) - 1
+    rows = np.repeat(np.arange(n_documents), np.diff(first.indptr))
+    ids[np.arange(len(first.ids)) + second.indptr[rows]] = first.ids
+    rows = np.repeat(np.arange(n_documents), np.diff(second.indptr))
+    ids[np.arange(len(second.ids)) + first.indptr[rows + 1]] = second.ids
+    return TermIds(ids, first.indptr + second.indptr)
 
 
 def count_interned(vocabulary: Vocabulary, counts: TermCounts, term_ids: TermIds) -> csr_array[Any]:
