@@ -74,9 +74,13 @@ def as_texts(texts: Any) -> list[str]:
     for document, text in enumerate(values):
         if not isinstance(text, str):
             problem = "is missing" if is_missing(text) else f"is of type {type(text).__name__}"
+            what_to_do = (
+                "For records say what their fields are, such as fields={'title': 'text'}."
+                if isinstance(text, Mapping)
+                else "Leave it out, or give it an empty string."
+            )
             raise ValueError(
-                f"texts must be strings; document {document} {problem} ({text!r}). "
-                "Leave it out, or give it an empty string."
+                f"texts must be strings; document {document} {problem} ({text!r}). {what_to_do}"
             )
     return values
 

@@ -22,6 +22,7 @@ from longtail._labels import (
     replicate,
 )
 from longtail._progress import OnStage, StageReporter
+from longtail._records import Fields, read_fields, write_documents
 from longtail._validation import PairWeights, check_among, read_weights, weigh_rows
 from longtail.estimators import editing
 from longtail.estimators.added_documents import AddedDocuments
@@ -41,7 +42,7 @@ from longtail.sparse import CountMatrix, Floats
 from longtail.store.journal import saving
 from longtail.store.state_io import SavedModel, save_state
 from longtail.text import TextVectorizer, Vocabulary
-from longtail.text.fields import Fields, read_fields, write_documents
+from longtail.text.fields import pack_edges, unpack_edges
 from longtail.text.vectorizer import tokenizer_options
 from longtail.text.vocabulary import count_for_kernels
 from longtail.training.name_rows import count_names
@@ -697,6 +698,7 @@ class TextClassifier(Classifier):
         parts = {
             "vocabulary": state.vocabulary,
             "added": state.added,
+            "bins": pack_edges(state.vocabulary.options.fields),
             "text": {"n_fitted": state.n_fitted, "is_default": self.classifier is None},
             "columns": state.columns,
         }
@@ -721,7 +723,9 @@ class TextClassifier(Classifier):
             None if repr(vectorizer) == repr(TextVectorizer()) else vectorizer,
             **saved.parameters[cls.__name__],
         )
-        vocabulary = Vocabulary(**saved.parts["vocabulary"], options=tokenizer_options(vectorizer))
+        options = tokenizer_options(estimator._new("vectorizer"))
+        options = replace(options, fields=unpack_edges(options.fields, saved.parts.get("bins")))
+        vocabulary = Vocabulary(**saved.parts["vocabulary"], options=options)
         _ = vocabulary.tables  # refuses a term that is there twice
         columns = saved.parts.get("columns")
         if columns is not None:

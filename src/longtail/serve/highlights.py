@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from longtail._records import plain_text
 from longtail.text import Vocabulary
 from longtail.text.options import compile_pattern
 
@@ -62,6 +63,7 @@ def find_terms(
 def count_words(vocabulary: Vocabulary, texts: list[str]) -> tuple[int, int]:
     """Return the number of distinct words of each text, all together, and of those unknown."""
     pattern = _pattern(vocabulary)
+    texts = [plain_text(text, vocabulary.options.fields) for text in texts]
     n_words = sum(len({match.group() for match in pattern.finditer(text)}) for text in texts)
     return n_words, sum(map(len, new_words(vocabulary, texts)))
 
@@ -69,6 +71,7 @@ def count_words(vocabulary: Vocabulary, texts: list[str]) -> tuple[int, int]:
 def new_words(vocabulary: Vocabulary, texts: list[str]) -> list[list[str]]:
     """Return the distinct words of each text that the vocabulary does not have."""
     pattern = _pattern(vocabulary)
+    texts = [plain_text(text, vocabulary.options.fields) for text in texts]
     found = [list(dict.fromkeys(match.group() for match in pattern.finditer(t))) for t in texts]
     distinct = list(dict.fromkeys(word for some in found for word in some))
     X = vocabulary.count(distinct) if distinct else np.zeros((0, 0))

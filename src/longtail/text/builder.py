@@ -12,10 +12,11 @@ from scipy.sparse import csr_array
 
 from longtail._kernels.interning import TermIds, Terms, intern_block
 from longtail._kernels.text import Tokens
-from longtail._kernels.vocabulary import look_up_terms
+from longtail._kernels.vocabulary import find_terms, look_up_terms
 from longtail._parallel import parallel_for, uniform_work
+from longtail._records import write_documents
 from longtail.sparse import Floats, Integers, offsets_from_lengths
-from longtail.text.fields import learn_edges, number_tokens, read_numbers, write_documents
+from longtail.text.fields import learn_edges, number_tokens, read_numbers
 from longtail.text.interning import Bytes, InternTable, new_seed, with_capacity
 from longtail.text.options import TokenizerOptions
 from longtail.text.tokenizer import Tokenizer
@@ -104,6 +105,8 @@ class TermCounts:
         The terms, as `Terms` of the kernels.
     frequencies, occurrences : ndarrays of shape (n_terms,), int64
         In how many documents, and how often, each occurs.
+    numbers : ndarray of shape (n_documents, n_numbers), float64
+        Those of records, which have no bins yet; NaN where one is missing.
     n_documents : int
         Number of texts.
     """
@@ -113,6 +116,7 @@ class TermCounts:
     rights: Integers
     frequencies: Integers
     occurrences: Integers
+    numbers: Floats
     n_documents: int
 
 
@@ -150,6 +154,7 @@ class VocabularyBuilder:
         self._blocks: list[TermIds] = []
         # Of each block, until all are known and have bins; none where these were learned before.
         self._numbers: list[Floats] = []
+        self._numbers_elsewhere: list[Floats] = []  # of documents whose rows stay there
         self._needs_bins = options.fields is not None and options.fields.needs_bins
 
     def add(self, texts: Any) -> int:
@@ -185,15 +190,24 @@ class VocabularyBuilder:
         """Learn the bins of numbers, and add the terms that these are."""
         if not self._needs_bins:
             return
-        n_numbers = len(self.options.fields.numbers)
-        values = np.concatenate([np.zeros((0, n_numbers)), *self._numbers])
-        fields = learn_edges(self.options.fields, values)
+        fields = learn_edges(self.options.fields, self._all_numbers())
         self.options = replace(self.options, fields=fields)
         self._tokenizer = Tokenizer(self.options)
-        for i, numbers in enumerate(self._numbers):
-            block = self._intern_tokens(number_tokens(numbers, fields), 1)
+        for i, some in enumerate(self._numbers):
+            block = self._intern_tokens(number_tokens(some, fields), 1)
             self._blocks[i] = _join_terms(self._blocks[i], self._add_block(block))
-        self._numbers, self._needs_bins = [], False
+        for some in self._numbers_elsewhere:
+            added = self._add_block(self._intern_tokens(number_tokens(some, fields), 1))
+            self._occurrences = with_capacity(self._occurrences, self._table.n_terms)
+            self._occurrences += np.bincount(added.ids, minlength=len(self._occurrences))
+        self._numbers, self._numbers_elsewhere, self._needs_bins = [], [], False
+
+    def _all_numbers(self) -> Floats:
+        """Return the numbers of all documents."""
+        if not self._needs_bins:
+            return np.zeros((self.n_documents, 0))
+        nothing = np.zeros((0, len(self.options.fields.numbers)))
+        return np.concatenate([nothing, *self._numbers, *self._numbers_elsewhere])
 
     def add_counts(self, counts: TermCounts) -> None:
         """Count the terms of texts that another builder has seen; their rows stay there."""
@@ -202,6 +216,7 @@ class VocabularyBuilder:
         self._occurrences = with_capacity(self._occurrences, self._table.n_terms)
         self._frequencies[ids] += counts.frequencies
         self._occurrences[ids] += counts.occurrences
+        self._numbers_elsewhere.append(counts.numbers)
         self.n_documents += counts.n_documents
 
     def term_counts(self) -> TermCounts:
@@ -213,6 +228,7 @@ class VocabularyBuilder:
             table.terms.rights[:n_terms],
             self._frequencies[:n_terms],
             self._count_occurrences(),
+            self._all_numbers(),
             self.n_documents,
         )
 
@@ -350,6 +366,11 @@ def count_interned(vocabulary: Vocabulary, counts: TermCounts, term_ids: TermIds
     new_ids = np.empty(len(ids), np.int64)
     look_up_terms(utf8, offsets, vocabulary.tables, vocabulary.slices, new_ids)
     kept = term_ids._replace(ids=new_ids.astype(np.int32)[term_ids.ids])
+    if counts.numbers.shape[1]:
+        tokens = number_tokens(counts.numbers, vocabulary.options.fields)
+        bins = allocate_ids(tokens, 1)
+        find_terms(tokens, 1, vocabulary.tables, vocabulary.slices, bins)
+        kept = _join_terms(kept, join_parts(bins, 1))
     return stack_rows(vocabulary, [count_rows(kept)]).to_csr(vocabulary.n_terms)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from longtail.text.fields import read_fields
+from longtail._records import read_fields
 
 LARGEST_NGRAM = 16  # words; each size takes as much memory as the words
 Tokenizer = Callable[[str], Iterable[str]]

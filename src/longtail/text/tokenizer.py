@@ -19,8 +19,9 @@ from longtail._kernels import text as kernels
 from longtail._kernels.fields import Slices, place_fields
 from longtail._kernels.text import Tokens, WordBuffer
 from longtail._kernels.vocabulary import remove_words
+from longtail._records import Fields
 from longtail.sparse import Integers, offsets_from_lengths
-from longtail.text.fields import Fields, Parts, split_documents, word_prefix
+from longtail.text.fields import Parts, split_documents, word_prefix
 from longtail.text.interning import Bytes, InternTable, with_capacity
 from longtail.text.options import TokenizerOptions, compile_pattern, resolve_stop_words
 

@@ -18,8 +18,9 @@ from longtail._kernels import vocabulary as kernels
 from longtail._kernels.interning import HashTables, TermIds, Terms
 from longtail._kernels.text import CHAR_NGRAM, SPACE, Tokens
 from longtail._parallel import SMALL_WORK, parallel_for
+from longtail._records import write_documents
 from longtail.sparse import CountMatrix, Integers, append, offsets_from_lengths
-from longtail.text.fields import MARK, show_term, spell_term, write_documents
+from longtail.text.fields import MARK, show_term, spell_term
 from longtail.text.interning import Bytes, copy_tables, has_capacity, new_tables
 from longtail.text.options import TokenizerOptions
 from longtail.text.tokenizer import Tokenizer
