@@ -179,6 +179,8 @@ def _missing_field(name: str, names: Sequence[Any]) -> str:
 def write_record(record: Any, fields: Fields) -> str:
     """Return a record as a JSON object of its fields, in their order, without missing ones.
 
+    Where all are missing the text is empty.
+
     Raises
     ------
     ValueError
@@ -190,7 +192,8 @@ def write_record(record: Any, fields: Fields) -> str:
     >>> write_record({"price": 7.5, "subject": "A refund", "brand": None, "id": 3}, fields)
     '{"subject": "A refund", "price": 7.5}'
     """
-    return json.dumps(_read_values(record, fields), ensure_ascii=False)
+    values = _read_values(record, fields)
+    return json.dumps(values, ensure_ascii=False) if values else ""
 
 
 def _read_values(record: Any, fields: Fields) -> Record:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import sys
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -85,7 +86,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--held-out", action="store_true")
     for name, accuracy, f1, seconds in measure(parser.parse_args().held_out):
-        print(f"{name:24} {100 * accuracy:6.2f} {100 * f1:6.2f} {seconds:6.0f}", flush=True)
+        row = f"{name:24} {100 * accuracy:6.2f} {100 * f1:6.2f} {seconds:6.0f}"
+        sys.stdout.write(row + "\n")
+        sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -128,9 +128,9 @@ def _read_texts(given: Any, model: Any) -> list[str]:
         return [str(text) for text in given]
     told, fields = model.columns_, model.vocabulary_.options.fields
     if fields is not None and any(name in given for name in fields.names):
-        names = [name for name in fields.names if name in given]
-        rows = zip(*(given[name] for name in names), strict=True)
-        return write_documents([dict(zip(names, row, strict=True)) for row in rows], fields)
+        known = [name for name in fields.names if name in given]
+        values = zip(*(given[name] for name in known), strict=True)
+        return write_documents([dict(zip(known, row, strict=True)) for row in values], fields)
     names = told.text if told is not None and told.text else ("text",)
     names = names if any(name in given for name in names) else ("text",)
     rows = zip(*(given[name] for name in names), strict=True)

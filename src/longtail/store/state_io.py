@@ -127,7 +127,11 @@ def _pack(model: SavedModel) -> Contents:
             arrays[array.name] = found
     values = {value.name: _find(value.name, model) for value in value_specs(model.kind, schema)}
     parameters = {
-        kind: {spec.name: _as_stored(spec, given[spec.name]) for spec in PARAMETERS[kind]}
+        kind: {
+            spec.name: _as_stored(spec, given[spec.name])
+            for spec in PARAMETERS[kind]
+            if not (spec.optional and given[spec.name] is None)
+        }
         for kind, given in model.parameters.items()
     }
     stored = {name: _as_plain(value) for name, value in values.items() if value is not None}
