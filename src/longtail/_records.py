@@ -23,8 +23,8 @@ import numpy as np
 from longtail._caching import cached_property
 from longtail._columns import as_texts, is_missing, to_list
 
-TEXT, CATEGORY, CATEGORIES, NUMBER = "text", "category", "categories", "number"
-KINDS = (TEXT, CATEGORY, CATEGORIES, NUMBER)
+TEXT, CATEGORY, CATEGORIES, NUMERIC = "text", "category", "categories", "number"
+KINDS = (TEXT, CATEGORY, CATEGORIES, NUMERIC)
 SEPARATORS = ";|"  # of categories in one string, where none is given
 _NAME = re.compile(r"[^\x00-\x1f\x7f]{1,200}")
 _LARGEST = 2.0**1023  # in size; what a file holds
@@ -59,9 +59,9 @@ class Fields:
         return tuple(name for name, kind in self.kinds if kind == TEXT)
 
     @cached_property
-    def numbers(self) -> tuple[str, ...]:
+    def numeric(self) -> tuple[str, ...]:
         """Names of the fields that hold numbers."""
-        return tuple(name for name, kind in self.kinds if kind == NUMBER)
+        return tuple(name for name, kind in self.kinds if kind == NUMERIC)
 
     @property
     def n_parts(self) -> int:
@@ -71,7 +71,7 @@ class Fields:
     @property
     def needs_bins(self) -> bool:
         """Whether there are numbers whose bins are not known yet."""
-        return bool(self.numbers) and not self.edges
+        return bool(self.numeric) and not self.edges
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what is pickled; the rest is derived."""
@@ -291,7 +291,7 @@ _READERS: dict[str, Any] = {
     TEXT: _read_text,
     CATEGORY: _read_category,
     CATEGORIES: _read_categories,
-    NUMBER: _read_number,
+    NUMERIC: _read_number,
 }
 
 

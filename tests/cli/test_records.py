@@ -74,14 +74,14 @@ def test_a_bad_value_is_a_bad_row(tmp_path: Path) -> None:
 def test_every_command_takes_records(tmp_path: Path) -> None:
     train, test = write_table(tmp_path / "train.csv"), write_table(tmp_path / "test.jsonl", 1, 40)
     model = tmp_path / "model.longtail"
-    assert "Nothing" in run("check", train, *COLUMNS, "-q") or True
+    assert "documents" in run("check", train, *COLUMNS, "-q")
     run("fit", train, *COLUMNS, "-o", model, "-q")
     assert load(model).fields_ == FIELDS
     figures = json.loads(run("evaluate", model, test, "--json", "-q"))
     assert "accuracy" in json.dumps(figures)
     out = tmp_path / "predicted.csv"
     run("predict", model, test, "-o", out, "-q")
-    rows = list(csv.reader(out.open()))
+    rows = out.read_text().splitlines()
     assert len(rows) == 41
     record = json.dumps({"subject": "broken order", "brand": "zed co", "price": 150})
     assert "brand=zed co" in run("explain", model, record)

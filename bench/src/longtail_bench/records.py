@@ -69,10 +69,10 @@ def measure(held_out: bool) -> Iterator[tuple[str, float, float, float]]:
     for name, fields, is_noise in ROWS:
         fitted, tested = [train, test]
         if is_noise:
-            fitted, tested = (shuffle(part, ("file", "hyponyms"), 0) for part in (train, test))
+            fitted, tested = (shuffle(some, ("file", "hyponyms"), 0) for some in (train, test))
         documents: list[Any] = [fitted, tested]
         if fields is None:
-            documents = [[f"{r['words']} {r['gloss']}" for r in part] for part in documents]
+            documents = [[f"{r['words']} {r['gloss']}" for r in some] for some in documents]
         start = time.process_time()
         model = TextClassifier(fields=fields, random_state=0).fit(documents[0], labels)
         seconds = time.process_time() - start

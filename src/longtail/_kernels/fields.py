@@ -46,10 +46,10 @@ def place_fields(tokens, prefixes, terms, term_indptr, out):
     utf8, starts, ends, indptr = tokens
     n_parts = len(prefixes.offsets) - 1
     n_tokens, n_bytes = 0, 0
-    for part in range(len(indptr) - 1):
-        out.indptr[part] = n_tokens
-        record, field = part // n_parts, part % n_parts
-        for token in range(indptr[part], indptr[part + 1]):
+    for row in range(len(indptr) - 1):
+        out.indptr[row] = n_tokens
+        record, field = row // n_parts, row % n_parts
+        for token in range(indptr[row], indptr[row + 1]):
             if field > 0 and utf8[starts[token]] == CHAR_NGRAM:
                 continue
             out.starts[n_tokens] = n_bytes

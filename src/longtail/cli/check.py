@@ -38,7 +38,7 @@ def check(
     files: TablePaths,
     text: TextColumns = None,
     category: CategoryColumns = None,
-    number: NumberColumns = None,
+    numeric: NumberColumns = None,
     categories: CategoriesColumns = None,
     label: LabelColumns = None,
     against: Annotated[
@@ -56,7 +56,7 @@ def check(
     with clear_errors():
         from longtail.datasets.checking import check_documents
 
-        kinds = {"category": category, "number": number, "categories": categories}
+        kinds = {"category": category, "number": numeric, "categories": categories}
         fields = as_fields(text, kinds)
         source = Source(files[0], text, label, layout, more=tuple(files[1:]), fields=fields)
         check_columns(source, labelled=True)

@@ -76,7 +76,7 @@ def fit(
     out: Annotated[Path, typer.Option("--out", "-o", metavar="MODEL", help="The model file.")],
     text: TextColumns = None,
     category: CategoryColumns = None,
-    number: NumberColumns = None,
+    numeric: NumberColumns = None,
     categories: CategoriesColumns = None,
     label: LabelColumns = None,
     *,
@@ -133,7 +133,7 @@ def fit(
     several labels give a model of label sets.
     """
     with clear_errors():
-        kinds = {"category": category, "number": number, "categories": categories}
+        kinds = {"category": category, "number": numeric, "categories": categories}
         fields = as_fields(text, kinds)
         source = Source(files[0], text, label, layout, more=tuple(files[1:]), fields=fields)
         check_columns(source, labelled=True)

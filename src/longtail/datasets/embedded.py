@@ -71,8 +71,8 @@ def load_wordnet_records() -> TextDataset:
     for text, (file, hyponyms) in zip(
         [*wordnet.train_text, *wordnet.test_text], columns, strict=True
     ):
-        words, _, gloss = text.partition(" | ")
-        records.append({"words": words, "gloss": gloss, "file": file, "hyponyms": int(hyponyms)})
+        first, _, gloss = text.partition(" | ")
+        records.append({"words": first, "gloss": gloss, "file": file, "hyponyms": int(hyponyms)})
     n_train = len(wordnet.train_text)
     return replace(wordnet, train_text=records[:n_train], test_text=records[n_train:])
 

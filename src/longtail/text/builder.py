@@ -105,7 +105,7 @@ class TermCounts:
         The terms, as `Terms` of the kernels.
     frequencies, occurrences : ndarrays of shape (n_terms,), int64
         In how many documents, and how often, each occurs.
-    numbers : ndarray of shape (n_documents, n_numbers), float64
+    numeric_values : ndarray of shape (n_documents, n_numbers), float64
         Those of records, which have no bins yet; NaN where one is missing.
     n_documents : int
         Number of texts.
@@ -116,7 +116,7 @@ class TermCounts:
     rights: Integers
     frequencies: Integers
     occurrences: Integers
-    numbers: Floats
+    numeric_values: Floats
     n_documents: int
 
 
@@ -153,8 +153,8 @@ class VocabularyBuilder:
         self._occurrences = np.zeros(0, np.int64)  # of terms that came without their texts
         self._blocks: list[TermIds] = []
         # Of each block, until all are known and have bins; none where these were learned before.
-        self._numbers: list[Floats] = []
-        self._numbers_elsewhere: list[Floats] = []  # of documents whose rows stay there
+        self._numeric: list[Floats] = []
+        self._numeric_elsewhere: list[Floats] = []  # of documents whose rows stay there
         self._needs_bins = options.fields is not None and options.fields.needs_bins
 
     def add(self, texts: Any) -> int:
@@ -173,8 +173,8 @@ class VocabularyBuilder:
         checked = write_documents(texts, self.options.fields)
         for block in map_blocks(checked, self._intern_block, self.n_jobs):
             self._blocks.append(self._add_block(block))
-            if block.numbers is not None:
-                self._numbers.append(block.numbers)
+            if block.numeric_values is not None:
+                self._numeric.append(block.numeric_values)
         self.n_documents += len(checked)
         return len(checked)
 
@@ -186,28 +186,28 @@ class VocabularyBuilder:
         # Ids of four bytes each; there are fewer terms than bytes of text.
         return TermIds(ids.astype(np.int32)[block.term_ids.ids], block.term_ids.indptr)
 
-    def _add_numbers(self) -> None:
+    def _add_bins(self) -> None:
         """Learn the bins of numbers, and add the terms that these are."""
         if not self._needs_bins:
             return
-        fields = learn_edges(self.options.fields, self._all_numbers())
+        fields = learn_edges(self.options.fields, self._all_numeric_values())
         self.options = replace(self.options, fields=fields)
         self._tokenizer = Tokenizer(self.options)
-        for i, some in enumerate(self._numbers):
+        for i, some in enumerate(self._numeric):
             block = self._intern_tokens(number_tokens(some, fields), 1)
             self._blocks[i] = _join_terms(self._blocks[i], self._add_block(block))
-        for some in self._numbers_elsewhere:
+        for some in self._numeric_elsewhere:
             added = self._add_block(self._intern_tokens(number_tokens(some, fields), 1))
             self._occurrences = with_capacity(self._occurrences, self._table.n_terms)
             self._occurrences += np.bincount(added.ids, minlength=len(self._occurrences))
-        self._numbers, self._numbers_elsewhere, self._needs_bins = [], [], False
+        self._numeric, self._numeric_elsewhere, self._needs_bins = [], [], False
 
-    def _all_numbers(self) -> Floats:
+    def _all_numeric_values(self) -> Floats:
         """Return the numbers of all documents."""
         if not self._needs_bins:
             return np.zeros((self.n_documents, 0))
-        nothing = np.zeros((0, len(self.options.fields.numbers)))
-        return np.concatenate([nothing, *self._numbers, *self._numbers_elsewhere])
+        nothing = np.zeros((0, len(self.options.fields.numeric)))
+        return np.concatenate([nothing, *self._numeric, *self._numeric_elsewhere])
 
     def add_counts(self, counts: TermCounts) -> None:
         """Count the terms of texts that another builder has seen; their rows stay there."""
@@ -216,7 +216,7 @@ class VocabularyBuilder:
         self._occurrences = with_capacity(self._occurrences, self._table.n_terms)
         self._frequencies[ids] += counts.frequencies
         self._occurrences[ids] += counts.occurrences
-        self._numbers_elsewhere.append(counts.numbers)
+        self._numeric_elsewhere.append(counts.numeric_values)
         self.n_documents += counts.n_documents
 
     def term_counts(self) -> TermCounts:
@@ -228,7 +228,7 @@ class VocabularyBuilder:
             table.terms.rights[:n_terms],
             self._frequencies[:n_terms],
             self._count_occurrences(),
-            self._all_numbers(),
+            self._all_numeric_values(),
             self.n_documents,
         )
 
@@ -267,7 +267,7 @@ class VocabularyBuilder:
         X : csr_array of shape (n_documents, n_terms), float64
             Counts, in the order in which the texts came.
         """
-        self._add_numbers()
+        self._add_bins()
         frequencies = self._frequencies[: self._table.n_terms]
         selected = self._select(selection or TermSelection(), frequencies)
         written = self._table.write(selected, self.options.largest_ngram)
@@ -303,7 +303,7 @@ class VocabularyBuilder:
         """Give the terms of some texts ids of their own."""
         block = self._intern_tokens(self._tokenizer.tokenize(texts), self._tokenizer.n_parts)
         if self._needs_bins:
-            block = block._replace(numbers=read_numbers(texts, self.options.fields))
+            block = block._replace(numeric_values=read_numbers(texts, self.options.fields))
         return block
 
     def _intern_tokens(self, tokens: Tokens, n_parts: int) -> _Block:
@@ -332,7 +332,7 @@ class _Block(NamedTuple):
     terms: Terms
     frequencies: Integers
     term_ids: TermIds
-    numbers: Floats | None = None  # of each document and field
+    numeric_values: Floats | None = None  # of each document and field
 
 
 def _join_terms(first: TermIds, second: TermIds) -> TermIds:
@@ -366,8 +366,8 @@ def count_interned(vocabulary: Vocabulary, counts: TermCounts, term_ids: TermIds
     new_ids = np.empty(len(ids), np.int64)
     look_up_terms(utf8, offsets, vocabulary.tables, vocabulary.slices, new_ids)
     kept = term_ids._replace(ids=new_ids.astype(np.int32)[term_ids.ids])
-    if counts.numbers.shape[1]:
-        tokens = number_tokens(counts.numbers, vocabulary.options.fields)
+    if counts.numeric_values.shape[1]:
+        tokens = number_tokens(counts.numeric_values, vocabulary.options.fields)
         bins = allocate_ids(tokens, 1)
         find_terms(tokens, 1, vocabulary.tables, vocabulary.slices, bins)
         kept = _join_terms(kept, join_parts(bins, 1))

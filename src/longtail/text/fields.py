@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from longtail._kernels.text import Tokens
-from longtail._records import CATEGORY, NUMBER, TEXT, Fields, Record, read_record
+from longtail._records import CATEGORY, NUMERIC, TEXT, Fields, Record, read_record
 from longtail.sparse import Floats, offsets_from_lengths
 
 N_BINS = 16  # of a number; each value is in its own bin and in both neighbours
@@ -71,9 +71,9 @@ def _field_terms(record: Record, fields: Fields) -> list[bytes]:
         value = record.get(name)
         if value is None or kind == TEXT:
             continue
-        if kind == NUMBER:
+        if kind == NUMERIC:
             if fields.edges:
-                edges = fields.edges[fields.numbers.index(name)]
+                edges = fields.edges[fields.numeric.index(name)]
                 terms += number_terms(name, float(value), edges)
             continue
         for category in [value] if kind == CATEGORY else value:
@@ -94,8 +94,8 @@ def read_numbers(texts: Iterable[str], fields: Fields) -> Floats:
     rows = []
     for text in texts:
         record = read_record(text, fields) or {}
-        rows.append([record.get(name, math.nan) for name in fields.numbers])
-    return np.array(rows, np.float64).reshape(len(rows), len(fields.numbers))
+        rows.append([record.get(name, math.nan) for name in fields.numeric])
+    return np.array(rows, np.float64).reshape(len(rows), len(fields.numeric))
 
 
 def learn_edges(fields: Fields, values: Floats) -> Fields:
@@ -141,7 +141,7 @@ def number_tokens(values: Floats, fields: Fields) -> Tokens:
     fields : Fields
         With edges.
     """
-    columns = list(zip(fields.numbers, fields.edges, strict=True))
+    columns = list(zip(fields.numeric, fields.edges, strict=True))
     rows = [
         [
             term
@@ -153,7 +153,7 @@ def number_tokens(values: Floats, fields: Fields) -> Tokens:
     terms = [term for row in rows for term in row]
     offsets = offsets_from_lengths(np.fromiter(map(len, terms), np.int64, len(terms)))
     indptr = offsets_from_lengths(np.fromiter(map(len, rows), np.int64, len(rows)))
-    utf8 = np.frombuffer(b"".join(terms), np.uint8)
+    utf8 = np.frombuffer(b"".join(terms), np.uint8).copy()  # kernels are compiled for such
     return Tokens(utf8, offsets[:-1], offsets[1:], indptr)
 
 
@@ -183,9 +183,9 @@ def show_term(term: str) -> str:
         return term
     if term.startswith("~"):
         return term[2:].replace(MARK, "=", 1)
-    words = [word.rpartition(MARK) for word in term.split(" ")]
-    name = words[0][0].replace(MARK, " ")
-    return f"{name}:{' '.join(word for _, _, word in words)}"
+    tokens = [word.rpartition(MARK) for word in term.split(" ")]
+    name = tokens[0][0].replace(MARK, " ")
+    return f"{name}:{' '.join(word for _, _, word in tokens)}"
 
 
 def spell_term(shown: str, fields: Fields) -> list[str]:
@@ -193,8 +193,8 @@ def spell_term(shown: str, fields: Fields) -> list[str]:
     found = [shown]
     for name, kind in fields.kinds:
         if kind == TEXT and shown.startswith(f"{name}:"):
-            words = shown[len(name) + 1 :].split(" ")
-            found.append(" ".join(word_prefix(name) + word for word in words))
+            tokens = shown[len(name) + 1 :].split(" ")
+            found.append(" ".join(word_prefix(name) + token for token in tokens))
         elif kind != TEXT and shown.startswith(f"{name}="):
             found.append(f"~{MARK}{name}{MARK}{shown[len(name) + 1 :]}")
     return found
@@ -226,7 +226,7 @@ def unpack_edges(fields: Fields | None, packed: Any) -> Fields | None:
         If there is not one row of edges for each number.
     """
     offsets = [0] if packed is None else packed["offsets"].tolist()
-    if len(offsets) - 1 != (0 if fields is None else len(fields.numbers)):
+    if len(offsets) - 1 != (0 if fields is None else len(fields.numeric)):
         raise ValueError(f"it has bins of {len(offsets) - 1} numbers, which are not its fields")
     if fields is None or packed is None:
         return fields
