@@ -16,7 +16,13 @@ from longtail.serve.settings import Settings
 from tests.estimator.test_records import FIELDS, LABELS, RECORDS
 from tests.serve.conftest import BEARER, TOKENS
 
-RECORD = {"subject": "broken order", "brand": "zed co", "price": 150, "tags": ["new"]}
+RECORD = {
+    "subject": "broken order",
+    "body": "order late",
+    "brand": "zed co",
+    "price": 150,
+    "tags": ["new"],
+}
 EXPECTED = "broken/zed co/dear"
 CONFIGURATION = '<View><Text name="t" value="$subject"/><Choices name="c" toName="t"/></View>'
 
@@ -77,10 +83,14 @@ def test_explain_names_fields(client: TestClient) -> None:
     explanation = answer["explanation"]
     terms = {part["term"]: part for part in explanation["terms"]}
     assert "brand=zed co" in terms or "brand=zed co" in explanation["common"]
-    spans = {term: part["spans"] for term, part in terms.items() if not set(":=") & set(term)}
-    assert spans
-    text = f"{RECORD['subject']}"
-    assert all([text[a:b] for a, b in found] == [term] for term, found in spans.items())
+    text = f"{RECORD['subject']} {RECORD['body']}"
+    spans = {t: part["spans"] for t, part in terms.items() if "=" not in t and " " not in t}
+    assert any(term.startswith("body:") for term in spans)
+    for term, found in spans.items():
+        name, _, word = term.rpartition(":")
+        expected = [word] * (RECORD[name] if name else text).split().count(word)
+        assert [text[a:b] for a, b in found] == expected
+        assert all((a > len(RECORD["subject"])) == (name == "body") for a, _ in found if name)
 
 
 def test_teach_and_undo(client: TestClient) -> None:

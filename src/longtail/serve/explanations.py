@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from longtail._records import plain_text
 from longtail.results import Explanation
 from longtail.serve.highlights import find_terms
 from longtail.serve.predictions import describe_label
@@ -31,8 +30,7 @@ def explain(snapshot: Snapshot, text: str, label: Any, n_terms: int) -> dict[str
     """
     model = snapshot.model
     [found] = model.explain([text], None if label is None else [label], n_terms)
-    shown = plain_text(text, snapshot.fields)
-    spans = find_terms(model.vocabulary_, shown, map(str, found.terms))
+    spans = find_terms(model.vocabulary_, text, map(str, found.terms))
     runner_up = None if found.against is None else _describe(snapshot, found.against, spans)
     return {
         "version": snapshot.version,
