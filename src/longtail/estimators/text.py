@@ -105,6 +105,8 @@ class TextClassifier(Classifier):
         The fitted classifier of counts.
     vocabulary_ : Vocabulary
         A mapping from each term to its column.
+    fields_ : dict of str to str, or None
+        The fields of documents, with their kinds.
     statistics_ : ClassStatistics
         The sums of the documents of each class.
     n_documents_ : int
