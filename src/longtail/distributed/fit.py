@@ -9,16 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
+
 from longtail._labels import LabelSets, replicate
 from longtail._progress import OnStage, StageReporter
-from longtail.distributed.class_texts import ClassTexts, check_given, keep_rows, keep_texts
-from longtail.distributed.documents import (
-    Block,
-    add_statistics,
-    read_statistics,
-    sum_block,
-)
-from longtail.distributed.long_tail import fit_long_tail_blocks
+from longtail.distributed.blocks import Block, number_labels
+from longtail.distributed.class_texts import TextFiles, check_given, keep_rows, keep_texts
 from longtail.distributed.memory import Plan, plan_memory
 from longtail.distributed.paper import fit_double_sampling_blocks
 from longtail.distributed.partitions import Partition, hash_partition, list_partitions
@@ -31,7 +27,8 @@ from longtail.distributed.reading import (
     read_vocabulary,
     select_terms,
 )
-from longtail.distributed.results import read_labels, read_result
+from longtail.distributed.results import read_flat_labels, read_labels, read_result
+from longtail.distributed.runner import OnDisk
 from longtail.distributed.stages import OnTask, Stages
 from longtail.distributed.tasks import check_client, count_workers
 from longtail.estimators.added_documents import AddedDocuments
@@ -41,6 +38,7 @@ from longtail.estimators.text_state import TextState
 from longtail.paper.estimator import DoubleSamplingClassifier
 from longtail.text import TermSelection, TokenizerOptions
 from longtail.text.vectorizer import select_parameters
+from longtail.training.pipeline import learn, sum_statistics
 
 Estimator = TypeVar("Estimator", LongTailClassifier, DoubleSamplingClassifier, TextClassifier)
 
@@ -193,7 +191,8 @@ def _fit_texts(
     added = AddedDocuments.empty(complete=bool(estimator.remember_documents))
     if estimator.remember_documents:
         for block in blocks:
-            X, class_ids = replicate(block.load().to_csr(), block.load_labels())
+            documents = block.open()
+            X, class_ids = replicate(documents.counts.to_csr(), documents.labels)
             added = added.add(X, class_ids, terms.n_terms)
     with estimator._lock:
         estimator._state = TextState.of(terms, classifier, added, class_texts=named or {})
@@ -249,7 +248,7 @@ def _fit_counts(
     read: list[str],
     stages: Stages,
     plan: Plan,
-    texts: ClassTexts | None,
+    texts: TextFiles | None,
 ) -> list[Block]:
     """Fit a classifier of counts on blocks; return them with their labels."""
     named = None if texts is None else texts.labels
@@ -257,31 +256,24 @@ def _fit_counts(
     known = read_labels(classes)
     if not classifier._takes_label_sets:
         classifier._check_takes(known)
-    summed = stages.run(
+    numbered = stages.run(
         [
-            stages.task(
-                "statistics",
-                i,
-                sum_block,
-                block=block,
-                classes=classes,
-                sublinear=classifier._sublinear,
-            )
+            stages.task("classes", i, number_labels, block=block, classes=classes)
             for i, block in enumerate(blocks)
         ]
     )
-    blocks = [replace(block, labels=path) for block, path in zip(blocks, summed, strict=True)]
-    statistics = stages.reduce("statistics", add_statistics, summed)
-    total = statistics[0]
-    if len(statistics) > 1:
-        total = stages.run_one("statistics", add_statistics, "sum", paths=statistics)
-    plan.check(read_statistics(total), blocks, 0 if texts is None else texts.n_entries)
-    given = (blocks, total, classes, classifier._config(), stages, plan)
+    blocks = [replace(block, labels=path) for block, path in zip(blocks, numbered, strict=True)]
+    run = OnDisk(stages, plan)
+    statistics = sum_statistics(run, blocks, sublinear=classifier._sublinear)
+    plan.check(run.read(statistics), blocks, 0 if texts is None else texts.n_entries)
+    labels, config = np.asarray(read_flat_labels(classes)), classifier._config()
     state: Any
     if isinstance(classifier, LongTailClassifier):
-        state = fit_long_tail_blocks(*given, texts)
+        config = replace(config, n_jobs=None)  # tasks are told by who runs them
+        class_texts = None if texts is None else texts.view(run, classes)
+        state = learn(run, blocks, statistics, labels, config, class_texts)
     else:
-        state = fit_double_sampling_blocks(*given)
+        state = fit_double_sampling_blocks(run, blocks, statistics, labels, config)
     if isinstance(known, LabelSets):
         state = replace(state, label_form=known.form)
     classifier._adopt(state)
