@@ -21,7 +21,7 @@ from longtail.distributed.results import Contents, read_flat_labels, read_part, 
 from longtail.distributed.runner import OnDisk
 from longtail.distributed.stages import Stages
 from longtail.distributed.tasks import Run
-from longtail.estimators.class_texts import check_class_texts, read_class_texts
+from longtail.estimators.class_texts import read_class_texts
 from longtail.sparse import CountMatrix, Integers
 from longtail.store.texts import pack_texts
 from longtail.text import TokenizerOptions
@@ -66,27 +66,6 @@ def _read_rows(path: str) -> CountMatrix:
 
 def _find_rows(labels: str, classes: str) -> Integers:
     return look_up(read_flat_labels(labels), read_flat_labels(classes))
-
-
-def check_given(estimator: Any, class_texts: Any) -> Any:
-    """Refuse what `fit` would, as far as that is known before anything is read.
-
-    Returns
-    -------
-    dict of label to str, or what was given
-        For texts those that are not blank; None where there is no text at all.
-    """
-    inner, given = estimator, class_texts
-    if estimator.takes_texts:
-        inner, given = estimator._new("classifier"), check_class_texts(class_texts) or None
-    if given is None:
-        return None
-    if not hasattr(inner, "set_class_text"):
-        inner._read_class_texts(given, None)  # refuses them
-    if inner is not estimator:
-        as_labels(list(given))
-        return given
-    return None if read_class_texts(given, None) is None else given
 
 
 def keep_rows(class_texts: Any, n_terms: int, stages: Stages) -> TextFiles:

@@ -73,14 +73,14 @@ def weigh_block(
 
 
 def stack_weighted(parts: Sequence[WeightedDocuments]) -> WeightedDocuments:
-    """Return weighted documents of several parts, one part after the other."""
+    """Return weighted documents of several blocks, one block after the other."""
     if len(parts) == 1:
         return parts[0]
-    plain = [part.plain_weights for part in parts if part.plain_weights is not None]
+    plain = [block.plain_weights for block in parts if block.plain_weights is not None]
     return WeightedDocuments(
-        stack_rows([part.rows for part in parts]),
-        np.concatenate([part.weights for part in parts]),
-        np.concatenate([part.totals for part in parts]),
+        stack_rows([block.rows for block in parts]),
+        np.concatenate([block.weights for block in parts]),
+        np.concatenate([block.totals for block in parts]),
         np.concatenate(plain) if plain else None,
     )
 
@@ -329,15 +329,15 @@ def _gather_examples(
     if len(parts) == 1:
         return parts[0], start
     mined_pairs = MinedPairs(
-        stack_rows([part.mined.labels for part in parts]),
+        stack_rows([entry.mined.labels for entry in parts]),
         parts[0].mined.n_negatives,
-        np.concatenate([part.mined.classes for part in parts]),
+        np.concatenate([entry.mined.classes for entry in parts]),
     )
     joined = Examples(
-        stack_weighted([part.documents for part in parts]),
-        np.concatenate([part.document_ids for part in parts]),
+        stack_weighted([entry.documents for entry in parts]),
+        np.concatenate([entry.document_ids for entry in parts]),
         mined_pairs,
-        np.concatenate([part.log_odds for part in parts]),
+        np.concatenate([entry.log_odds for entry in parts]),
     )
     return joined, start
 
@@ -435,9 +435,9 @@ def join_rows(parts: Sequence[LearnedRows]) -> LearnedRows:
     if len(parts) == 1:
         return parts[0]
     rows = [parts[i] for i in range(len(parts))]
-    separators = [part.separators for part in rows if part.separators is not None]
+    separators = [shard.separators for shard in rows if shard.separators is not None]
     return LearnedRows(
-        stack_rows([part.residuals for part in rows]),
+        stack_rows([shard.residuals for shard in rows]),
         stack_rows(separators) if separators else None,
     )
 

@@ -70,7 +70,7 @@ def gather_held_out(blocks: Sequence[Documents], draws: Draws, n_jobs: int | Non
 def stack_documents(parts: Sequence[Documents]) -> Documents:
     """Return documents of several parts, one part after the other."""
     return Documents(
-        stack_rows([part.counts for part in parts]), stack_rows([part.labels for part in parts])
+        stack_rows([entry.counts for entry in parts]), stack_rows([entry.labels for entry in parts])
     )
 
 

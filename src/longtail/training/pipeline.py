@@ -319,7 +319,7 @@ class _Checked:
     check: SelfCheck
     calibrator: Calibrator
     shared: Result  # SharedWeights
-    weights: list[Result]  # of DocumentWeights
+    weights: list[Result] | None  # of DocumentWeights, where results are kept
     learned: list[Result]  # of LearnedRows
 
 
@@ -415,13 +415,15 @@ def _check_and_calibrate(
     pruning = _prune(fit, counted, run.read(check).postings_per_class)
     candidates = run.one("calibration", find_candidates, pruning=pruning, **by, **given)
     del search_index, by
-    weights = _weigh_documents(fit, shared)
+    weights: list[Result] | None = _weigh_documents(fit, shared)
     mined = _mine(fit, weights, scored, index, pruning, without=fit.draws)
     del index
     learned = _learn_rows(
         fit, weights, mined, statistics, scored, separators=config.separators, without=fit.draws
     )
     del mined
+    if not run.keeps_results:  # 4 or 8 bytes an entry, where a fit takes the most memory
+        weights = None
     calibrated = run.read(
         run.one(
             "calibration",

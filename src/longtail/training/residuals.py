@@ -180,9 +180,11 @@ def batch_log_odds(
 def _log_odds_of(scores: Floats, rows: ListRows, n_jobs: int | None) -> Floats:
     """Return the log odds of some documents; in 64 bits, so that the kernel is compiled once."""
     flat = np.ravel(scores)
-    log_odds = np.empty(len(flat))
+    log_odds, longest = np.empty(len(flat)), int(np.diff(rows.indptr).max(initial=0))
     parallel_for(
-        lambda first, last: kernels.fill_log_odds(flat, rows, Block(first, last), log_odds),
+        lambda first, last: kernels.fill_log_odds(
+            flat, rows, Block(first, last), np.empty(longest), log_odds
+        ),
         uniform_work(len(rows.n_labels)),
         n_jobs,
     )
