@@ -292,7 +292,7 @@ def test_outcomes_are_changes_of_the_journal(problem, tmp_path):
 
 def with_mixture(model, of_separators=0.0):
     """Let features and residuals count by the size of the class."""
-    features, residuals = np.zeros((5, 6)), np.zeros((5, 3))
+    features, residuals = np.zeros((5, 6)), np.zeros((5, 4))
     features[1, 0], residuals[0, :2], residuals[1, :2] = 0.5, 2.0, 0.1
     residuals[0, 2] = of_separators
     state = model._state

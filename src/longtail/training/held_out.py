@@ -293,11 +293,11 @@ def _split_scores(test: HeldOutTest, counts: CountMatrix, candidates: Integers) 
     values[:, :, :N_FEATURES] = features
     with_bias = score_pairs(inputs, candidates, residuals.as_scorer, n_jobs)
     values[:, :, N_FEATURES], values[:, :, N_FEATURES + 1] = with_bias - biases, biases
-    values[:, :, SEPARATOR] = 0.0
+    values[:, :, SEPARATOR:N_PARTS] = 0.0
     if learned.separators is not None:
-        values[:, :, SEPARATOR] = score_pairs(
-            inputs, candidates, learned.separators.as_scorer, n_jobs
-        )
+        with_bias = score_pairs(inputs, candidates, learned.separators.as_scorer, n_jobs)
+        biases = learned.separators.biases[candidates]
+        values[:, :, SEPARATOR], values[:, :, SEPARATOR + 1] = with_bias - biases, biases
     if class_texts is not None:
         values[:, :, N_PARTS] = score_pairs(documents, candidates, class_texts.matches, n_jobs)
         is_empty = class_texts.named & (test.class_sizes == 0)
@@ -326,12 +326,13 @@ def _choose_mixture(
     config, candidates, labels = test.config, whole.candidates, test.documents.labels
     lengths = np.diff(test.documents.counts.indptr)
     correct = labels.contain(candidates)
-    learned = fit_mixture(whole.parts, correct, candidates, by_size=config.by_size)
+    given = whole.parts, correct, candidates
+    learned = fit_mixture(*given, by_size=config.by_size)
     mixtures = (
         Mixture.without_residuals(),
         Mixture(),
         learned,
-        add_separators(learned, whole.parts, correct, candidates, by_size=config.by_size),
+        add_separators(learned, *given, by_size=config.by_size, multilabel=config.multilabel),
     )
 
     def measure(classes: Integers) -> Figures:
