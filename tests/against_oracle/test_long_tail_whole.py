@@ -22,8 +22,8 @@ from longtail.exceptions import NoKnownTermWarning
 from longtail.paper.sampling import draw_seed
 from longtail.training import (
     calibration,
-    long_tail,
     mixture,
+    pipeline,
     residuals,
     self_check,
     separators,
@@ -79,7 +79,7 @@ WHERE = {  # the module's name for each other setting
     "separator_tolerance": (separators, "TOLERANCE"),
     "separator_passes": (separators, "MAX_PASSES"),
     "smallest_separator": (separators, "SMALLEST_WEIGHT"),
-    "most_lacking": (long_tail, "MAX_LACKING"),
+    "most_lacking": (pipeline, "MAX_LACKING"),
 }
 
 

@@ -19,7 +19,7 @@ from longtail.paper.sampling import draw_seed
 from longtail.results import TopK
 from longtail.sparse import CountMatrix
 from longtail.training.config import FitConfig
-from longtail.training.long_tail import fit_long_tail
+from longtail.training.pipeline import fit_long_tail
 from longtail_bench.measure import Measurement, Progress, measure
 
 VARIANTS: dict[str, dict[str, Any]] = {

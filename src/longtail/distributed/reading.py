@@ -114,24 +114,22 @@ def count_terms(run: Run, block: str, vocabulary: str, options: TokenizerOptions
     return Contents(_sizes(counts)).add("counts", counts).add_labels(read_labels(block))
 
 
-def list_classes(run: Run, paths: list[str], named: str | None = None) -> Contents:
+def list_classes(run: Run, paths: list[str], have_text: str | None = None) -> Contents:
     """Return the labels of all partitions, sorted, each once; of label sets with their form.
 
-    `named` is the file of the labels that have a text: they are classes as well, marked as such.
+    `have_text` is the file of the labels that have a text: they are classes as well.
     """
     known = _list_labels([read_labels(path) for path in paths])
     classes = known.classes if isinstance(known, LabelSets) else known
     if classes.dtype.kind in "fc" and classes is known:
         check_classification_targets(classes)
-    arrays = {}
-    if named is not None:
-        labels = align_labels(read_flat_labels(named), classes)
+    if have_text is not None:
+        labels = align_labels(read_flat_labels(have_text), classes)
         check_text_labels(labels, classes, getattr(known, "form", LabelForm()))
         classes = np.union1d(classes, labels)
         known = replace(known, classes=classes) if isinstance(known, LabelSets) else classes
-        arrays = {"named": np.isin(classes, labels)}
     check_enough_classes(classes)
-    return Contents({}, arrays).add_labels(known)
+    return Contents().add_labels(known)
 
 
 def _merge(paths: list[str], options: TokenizerOptions) -> VocabularyBuilder:
