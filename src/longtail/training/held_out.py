@@ -268,7 +268,7 @@ def _choose_mixture(
         Mixture.without_residuals(),
         Mixture(),
         learned,
-        add_separators(learned, *given, by_size=config.by_size, multilabel=test.multilabel),
+        add_separators(learned, *given, by_size=config.by_size),
     )
 
     def measure(classes: Integers) -> Figures:
