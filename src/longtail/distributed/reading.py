@@ -33,6 +33,7 @@ from longtail.exceptions import PartitionError
 from longtail.sparse import CountMatrix
 from longtail.text import TermSelection, TokenizerOptions, Vocabulary, VocabularyBuilder
 from longtail.text.builder import TermCounts, count_interned
+from longtail.text.fields import pack_edges, unpack_edges
 
 
 def read_counts(
@@ -59,7 +60,8 @@ def read_texts(
         contents = Contents(arrays={"ids": ids, "indptr": indptr})
         return contents.add("terms", builder.term_counts())
 
-    chunks = group_chunks(read_chunks(partition, multilabel=multilabel), block_size)
+    read = read_chunks(partition, multilabel=multilabel, fields=options.fields)
+    chunks = group_chunks(read, block_size)
     return _write_blocks(run, partition, chunks, tokenize, texts=True)
 
 
@@ -79,12 +81,14 @@ def select_terms(
             f"max_df={selection.max_df!r} and the stop words, so the vocabulary is empty. Lower "
             "min_df, raise max_df, or give texts with words in them."
         )
+    bins = pack_edges(vocabulary.options.fields) or {}
     return Contents(
         {"n_terms": vocabulary.n_terms},
         {
             "utf8": vocabulary.utf8,
             "offsets": vocabulary.offsets,
             "document_frequencies": vocabulary.document_frequencies,
+            **{f"bins.{name}": array for name, array in bins.items()},
         },
     )
 
@@ -92,6 +96,9 @@ def select_terms(
 def read_vocabulary(path: str, options: TokenizerOptions) -> Vocabulary:
     """Return the vocabulary that `select_terms` has chosen."""
     arrays = read_result(path).arrays
+    if "bins.edges" in arrays:
+        bins = {name: arrays[f"bins.{name}"] for name in ("edges", "offsets")}
+        options = replace(options, fields=unpack_edges(options.fields, bins))
     return Vocabulary(arrays["utf8"], arrays["offsets"], arrays["document_frequencies"], options)
 
 
