@@ -30,11 +30,21 @@ from longtail.cli.fit_options import (
     convert_given,
 )
 from longtail.cli.hierarchy import HierarchyOptions, takes_hierarchy
-from longtail.cli.inputs import Documents, Source, ask_separator, check_columns, read_documents
+from longtail.cli.inputs import (
+    Documents,
+    Source,
+    as_fields,
+    ask_separator,
+    check_columns,
+    read_documents,
+)
 from longtail.cli.options import (
     AsJson,
+    CategoriesColumns,
+    CategoryColumns,
     LabelColumns,
     Layout,
+    NumberColumns,
     Quiet,
     Seed,
     TablePaths,
@@ -67,6 +77,9 @@ def fit(
     files: TablePaths,
     out: Annotated[Path, typer.Option("--out", "-o", metavar="MODEL", help="The model file.")],
     text: TextColumns = None,
+    category: CategoryColumns = None,
+    numeric: NumberColumns = None,
+    categories: CategoriesColumns = None,
     label: LabelColumns = None,
     *,
     layout: Layout,
@@ -123,7 +136,11 @@ def fit(
     several labels give a model of label sets.
     """
     with clear_errors():
-        source = Source(files[0], text, label, layout, above.keep, tuple(files[1:]))
+        kinds = {"category": category, "number": numeric, "categories": categories}
+        fields = as_fields(text, kinds)
+        source = Source(
+            files[0], text, label, layout, above.keep, more=tuple(files[1:]), fields=fields
+        )
         check_columns(source, labelled=True)
         source = ask_separator(source)
         _check_text_options(source, reading | {"class_texts": class_texts})
@@ -209,6 +226,7 @@ def _make_estimator(
         TextVectorizer(**vectorizer) if vectorizer else None,
         n_jobs=threads,
         random_state=seed,
+        fields=source.fields,
         **of_text,
     )
 
