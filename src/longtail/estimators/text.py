@@ -508,6 +508,7 @@ class TextClassifier(Classifier):
         counts = count_for_kernels(state.vocabulary, texts, self.n_jobs)
         classifier = state.classifier
         top = classifier.predict_proba_topk(counts, k, within=within, exclude=exclude)
+        documents = write_documents(texts, state.vocabulary.options.fields)
         found = make_candidates(
             state.model, counts, top, classifier._split_scores, state.vocabulary.term
         )
@@ -519,7 +520,7 @@ class TextClassifier(Classifier):
                 ),
                 document=text,
             )
-            for some, text in zip(found, as_texts(texts), strict=True)
+            for some, text in zip(found, documents, strict=True)
         ]
 
     @if_classifier_has("predict_proba")
