@@ -104,7 +104,7 @@ def check_residuals(
     correct = [[c in labels for c in row] for labels, row in zip(own, candidates, strict=True)]
     given = parts, correct, candidates, task.settings
     learned = fit_mixture(*given)
-    added = add_separators(learned, *given, task.has_several)
+    added = add_separators(learned, *given)
     mixtures = [NO_RESIDUALS, Mixture(), learned, added]
 
     def rank(mixture: Mixture) -> list[Ranking]:

@@ -119,7 +119,7 @@ class LabelLists:
     """Labels with the candidates that they compete with, and all candidates of their documents."""
 
     lists: list[list[Part]]  # the label first
-    shares: list[tuple[float, list[int]]]  # of the loss, and the groups that count once in it
+    classes: list[int]
     listed: list[Part]
     varies: bool  # whether classes are of different sizes
     settings: Settings
@@ -135,11 +135,9 @@ class LabelLists:
             ]
             for candidates_of in self.lists
         ]
-        rest = 1.0 - math.fsum(share for share, _ in self.shares)
-        weights = [rest / n_lists] * n_lists
-        for share, groups in self.shares:
-            once = [1.0 / groups.count(g) for g in groups]
-            weights = [w + share * v / math.fsum(once) for w, v in zip(weights, once, strict=True)]
+        once = [1.0 / self.classes.count(c) for c in self.classes]
+        share = self.settings.macro_share
+        weights = [(1 - share) / n_lists + share * v / math.fsum(once) for v in once]
         changes = minimise(values, first, weights, self.settings.mixture_prior / n_lists)
         table = [[0.0] * n_values for _ in range(5)]
         for (k, row), change in zip(columns, changes, strict=True):
@@ -152,7 +150,6 @@ def list_labels(
     correct: Sequence[Sequence[bool]],
     candidates: Sequence[Sequence[int]],
     settings: Settings,
-    size_share: float = 0.0,
 ) -> LabelLists | None:
     """The labels that are among the candidates; None where these are too few.
 
@@ -160,7 +157,7 @@ def list_labels(
     """
     q = len(parts[0])
     n_others = q - min(max(1, *(sum(hits) for hits in correct)), q // 2 + 1)
-    lists, classes, bands, listed = [], [], [], []
+    lists, classes, listed = [], [], []
     for row, hits, found in zip(parts, correct, candidates, strict=True):
         others = [part for part, hit in zip(row, hits, strict=True) if not hit]
         if len(others) < n_others or not any(hits):
@@ -170,17 +167,10 @@ def list_labels(
             if hit:
                 lists.append([part, *others[:n_others]])
                 classes.append(c)
-                bands.append(size_band(part.log_size))
     if len(lists) < settings.fewest_mixed or n_others < 1:
         return None
     varies = deviation([part.log_size for part in listed]) >= settings.smallest_spread
-    shares = [(settings.macro_share, classes), (size_share, bands)]
-    return LabelLists(lists, shares, listed, varies, settings)
-
-
-def size_band(log_size: float) -> int:
-    """Of classes of 1, 2 to 5, 6 to 20, 21 to 100 and more documents."""
-    return sum(math.exp(log_size) > most + 0.5 for most in (1, 5, 20, 100))
+    return LabelLists(lists, classes, listed, varies, settings)
 
 
 def fit_mixture(
@@ -219,7 +209,6 @@ def add_separators(
     correct: Sequence[Sequence[bool]],
     candidates: Sequence[Sequence[int]],
     settings: Settings,
-    several: bool,
 ) -> Mixture:
     """Other factors of residual and separator, beside one factor of all else.
 
@@ -233,8 +222,7 @@ def add_separators(
         ]
         for row in parts
     ]
-    size_share = 0.0 if several else settings.size_share
-    found = list_labels(fewer, correct, candidates, settings, size_share)
+    found = list_labels(fewer, correct, candidates, settings)
     if found is None:
         return mixture
     n_rows = 1 if not found.varies else 2 if len(found.lists) < settings.fewest_bent else 5

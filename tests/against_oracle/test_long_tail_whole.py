@@ -62,7 +62,6 @@ WHERE = {  # the module's name for each other setting
     "fewest_mixed": (mixture, "MIN_MIXED"),
     "fewest_bent": (mixture, "MIN_BENT"),
     "macro_share": (mixture, "MACRO_SHARE"),
-    "size_share": (mixture, "SIZE_SHARE"),
     "mixture_prior": (mixture, "PRIOR"),
     "smallest_spread": (mixture, "SMALLEST_SPREAD"),
     "fewest_calibrated": (calibration, "FEWEST_DOCUMENTS"),

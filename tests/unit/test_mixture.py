@@ -9,16 +9,13 @@ from longtail import LongTailClassifier
 from longtail.scoring.features import SIZE, weigh_by_size
 from longtail.scoring.linear import ClassResiduals
 from longtail.training.mixture import (
-    MACRO_SHARE,
     MIN_BENT,
     MIN_MIXED,
     N_FEATURES,
     N_PARTS,
     SEPARATOR,
-    SIZE_SHARE,
     Mixture,
     PairParts,
-    _LabelLists,
     add_separators,
     fit_mixture,
 )
@@ -175,23 +172,6 @@ def test_separators_count_beside_features_that_stay():
     others = make_parts_with_separators(seed=1)
     shares = [share_correct(m, *others) for m in (Mixture(), learned, plain, added)]
     assert shares[0] < shares[1] < min(shares[2:])
-
-
-@pytest.mark.parametrize("size_share", [0.0, SIZE_SHARE])
-def test_shares_of_the_loss_count_each_class_and_size_once(size_share):
-    log_sizes = np.log([[1, 2], [2, 1], [5, 1], [6, 1], [20, 1], [21, 100], [101, 3], [3000, 7]])
-    classes = np.array([[0, 1], [1, 0], [1, 0], [3, 0], [4, 0], [5, 6], [6, 1], [6, 9]])
-    repeats = MIN_MIXED // len(classes)
-    candidates, sizes = np.tile(classes, (repeats, 1)), np.tile(log_sizes, (repeats, 1))
-    correct = np.zeros(candidates.shape, bool)
-    correct[:, 0] = True
-    parts = PairParts(np.zeros(sizes.shape), np.zeros((*sizes.shape, N_PARTS)), sizes)
-    weights = _LabelLists.of(parts, correct, candidates, size_share).weights[: len(classes)]
-    bands, of_class = [0, 1, 1, 2, 2, 3, 4, 4], classes[:, 0].tolist()
-    once_a_band = np.array([1 / bands.count(band) for band in bands]) / 5
-    once_a_class = np.array([1 / of_class.count(c) for c in of_class]) / 6
-    expected = (1 - MACRO_SHARE - size_share) / 8 + MACRO_SHARE * once_a_class
-    assert weights == pytest.approx((expected + size_share * once_a_band) / repeats)
 
 
 def test_separators_of_few_documents_count_by_a_line_or_not_at_all():

@@ -50,9 +50,9 @@ def find_terms(
     """
     fields, wanted = vocabulary.options.fields, list(terms)
     found = _find_in(vocabulary, plain_text(text, fields), wanted)
-    record = None if fields is None else read_record(text, fields)
+    record = {} if fields is None else read_record(text, fields) or {}
     start = 0
-    for name in () if record is None else fields.texts:
+    for name in () if fields is None else fields.texts:
         if name not in record:
             continue
         prefix = f"{name}:"

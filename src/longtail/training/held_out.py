@@ -332,7 +332,7 @@ def _choose_mixture(
         Mixture.without_residuals(),
         Mixture(),
         learned,
-        add_separators(learned, *given, by_size=config.by_size, multilabel=config.multilabel),
+        add_separators(learned, *given, by_size=config.by_size),
     )
 
     def measure(classes: Integers) -> Figures:

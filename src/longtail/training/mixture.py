@@ -10,14 +10,12 @@ has seen.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from longtail._constants import FREQUENCY_BANDS
 from longtail._elementary import log
 from longtail._kernels import types as kernel_types
 from longtail._kernels.features import SMALLEST_SIZE
@@ -41,12 +39,6 @@ MIN_BENT = 1_000
 # Of the loss, in which each class counts once, not each document. On held-out documents of five
 # sets nothing is lost by less than 0.25 (linux-subsystem gains 0.25 / 0.27); 0 costs macro F1.
 MACRO_SHARE = 0.15
-# The same for each band of class sizes, when it is learned what separators count. On held-out
-# documents of five sets accuracy changes by -0.1 to +0.2 and macro F1 by 0.0 to +1.0, and classes
-# of more than 100 documents gain 1.0 points on wordnet-hypernym and 2.6 on acl-lastauthor
-# (docs/measurements/accuracy.md). Bands cost 0.3 to 0.5 in P@5 with several labels (EURLex-4K). In
-# the mixture that finds candidates they cost linux-subsystem one point.
-SIZE_SHARE = 0.15
 PRIOR = 1.0  # weight of the penalty on changes, in documents
 # Where classes are of about one size, the true class of a held-out document is the smaller one,
 # because it lacks the document. That holds for no new document.
@@ -200,7 +192,7 @@ def fit_mixture(
         The plain one where there is too little to learn from.
     """
     unchanged = Mixture()
-    lists = _LabelLists.of(parts, correct, candidates)
+    lists = _LabelLists.of(correct, candidates)
     if lists is None:
         return unchanged
     used = np.ones((N_BY_SIZE, parts.values.shape[2]), np.bool_)
@@ -232,11 +224,8 @@ def add_separators(
     candidates: Integers,
     *,
     by_size: bool = True,
-    multilabel: bool = False,
 ) -> Mixture:
-    """Learn what separators count beside features that stay as they are.
-
-    Parameters as above, and whether documents have several labels.
+    """Learn what separators count beside features that stay as they are; parameters as above.
 
     Candidates are found by the features, so these keep their weights: where separators took their
     place in large classes, these were found less often (cve-product 87.9 instead of 89.4 %). The
@@ -250,7 +239,7 @@ def add_separators(
     Mixture
         The one given where there is too little to learn from.
     """
-    lists = _LabelLists.of(parts, correct, candidates, 0.0 if multilabel else SIZE_SHARE)
+    lists = _LabelLists.of(correct, candidates)
     if lists is None:
         return mixture
     residuals = parts.values[:, :, N_FEATURES:N_PARTS]
@@ -283,20 +272,12 @@ class _LabelLists:
     weights: Floats
 
     @classmethod
-    def of(
-        cls,
-        parts: PairParts,
-        correct: NDArray[np.bool_],
-        candidates: Integers,
-        size_share: float = 0.0,
-    ) -> _LabelLists | None:
+    def of(cls, correct: NDArray[np.bool_], candidates: Integers) -> _LabelLists | None:
         """List the labels; None where they are too few to learn from."""
         rows, columns = _list_labels(correct)
         if len(rows) < MIN_MIXED or columns.shape[1] < 2:
             return None
-        labels = rows, columns[:, 0]
-        bands = _size_bands(parts.log_sizes[labels])
-        weights = _list_weights([(MACRO_SHARE, candidates[labels]), (size_share, bands)])
+        weights = _list_weights(candidates[rows, columns[:, 0]])
         return cls(np.ascontiguousarray(rows), columns, weights)
 
     @property
@@ -352,24 +333,11 @@ def _list_labels(correct: NDArray[np.bool_]) -> tuple[Integers, Integers]:
     return rows, np.column_stack([of_labels, negatives])
 
 
-def _size_bands(of_labels: Floats) -> Integers:
-    """Return the band of each ln n_c; classes without documents are with those of one."""
-    lowest = log_sizes(np.array([low for _, low, _ in FREQUENCY_BANDS[1:]]))
-    return np.asarray(np.searchsorted(lowest, of_labels, side="right"))
-
-
-def _list_weights(shares: Sequence[tuple[float, Integers]]) -> Floats:
-    """Return what each list counts: a share as one of each group of lists, the rest as one of all.
-
-    Sums to 1.
-    """
-    _, groups = shares[0]
-    rest = 1.0 - sum(share for share, _ in shares)
-    weights = np.full(len(groups), rest / len(groups))
-    for share, groups in shares:
-        of_group = 1.0 / np.bincount(groups)[groups]
-        weights += share * of_group / of_group.sum()
-    return weights
+def _list_weights(labels: Integers) -> Floats:
+    """Return what each list counts: between one of all and one of its label's; sums to 1."""
+    of_class = 1.0 / np.bincount(labels)[labels]
+    weights = (1.0 - MACRO_SHARE) / len(labels) + MACRO_SHARE * of_class / of_class.sum()
+    return np.asarray(weights)
 
 
 @dataclass(frozen=True, eq=False)
