@@ -12,7 +12,7 @@ from longtail.store import open_model
 from longtail.training import relearning
 from longtail.training.config import FitConfig
 from longtail.training.long_tail import fit_long_tail
-from longtail.training.long_tail_editing import derive
+from longtail.training.changing import derive
 from longtail.training.mixture import Mixture
 from longtail.training.relearning import SHARE_CHANGED
 from tests.estimator.test_recent import make_documents

@@ -196,7 +196,7 @@ def _fit_texts(
             X, class_ids = replicate(block.load().to_csr(), block.load_labels())
             added = added.add(X, class_ids, terms.n_terms)
     with estimator._lock:
-        estimator._state = TextState.of(terms, classifier, added, class_texts=named or {})
+        estimator._state = TextState.of(terms, classifier, added, base_texts=named or {})
 
 
 def _read(

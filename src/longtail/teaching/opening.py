@@ -1,11 +1,14 @@
 """A model file with its journal: opened, and brought up to date.
 
-In: a path. Out: the model with all changes of its journal, and where the journal ends.
+In: a path. Out: the model with all live changes of its journal, and where the journal ends.
 """
 
 from __future__ import annotations
 
+import copy
 import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -14,15 +17,19 @@ from typing import Any
 from longtail.estimators.loading import Classifier
 from longtail.estimators.loading import load as load_file
 from longtail.exceptions import ModelFileError
-from longtail.store.changes import mark_undone
+from longtail.model.edits import overlay_of
+from longtail.model.entry import Changes, Entry
+from longtail.model.overlay import RefusedError
+from longtail.store.changes import Change
 from longtail.store.container import read_checksum
-from longtail.store.journal import Journal, journal_path, read_journal
+from longtail.store.journal import Contents, Journal, journal_path, read_journal
 from longtail.store.journal_rows import Header
 from longtail.store.overview import check_same_model
-from longtail.teaching.replay import copy_model, replay_journal, translate_refusals
-from longtail.teaching.snapshots import Start, Tail, open_start, replay_from
+from longtail.teaching.documents import UNFIT
+from longtail.teaching.log import Bounds, Ledger, misfit, read_again, read_entries
+from longtail.teaching.refined import open_refined
 
-__all__ = ["State", "attach", "catch_up", "load", "open_state"]
+__all__ = ["State", "advance", "attach", "catch_up", "load", "open_state"]
 
 
 def load(path: str | os.PathLike[str], *, verify: bool = True) -> Classifier:
@@ -63,7 +70,7 @@ class State:
     model: Any
     checksum: str
     header: Header | None
-    tail: Tail = field(default_factory=Tail)  # what opening the model would replay
+    ledger: Ledger = field(default_factory=lambda: Ledger.of([]))
 
     @property
     def is_attached(self) -> bool:
@@ -72,30 +79,100 @@ class State:
 
 
 def open_state(path: str | os.PathLike[str], verify: bool, journal: Journal | None = None) -> State:
-    """Open a model file and replay its journal, which the caller may have locked already.
-
-    Opening starts from a snapshot where there is one that can be used.
-    """
+    """Open a model file and take in its journal, which the caller may have locked already."""
     while True:
         checksum = read_checksum(path)
         read = partial(read_journal, journal_path(path)) if journal is None else journal.read
-        contents = read(lazily=True)
-        changes = [] if contents is None else mark_undone(contents.changes)
-        if contents is not None and contents.header.model == checksum:
-            start = open_start(path, contents, changes, verify)
-        else:
-            start = Start(load_file(path, verify=verify), 0, 0)
+        contents = read()
+        model = load_file(path, verify=verify)
         # Another process may have replaced the file meanwhile; then all is read again.
         if read_checksum(path) == checksum:
             break
     if contents is None:
-        return State(start.model, checksum, None)
+        return State(model, checksum, None)
     check_same_model(path, contents, checksum)
     if contents.header.model != checksum:
-        return State(start.model, checksum, contents.header)
-    with translate_refusals(journal_path(path)):
-        model, tail = replay_from(start, Path(path), checksum, contents, changes)
-    return State(model, checksum, contents.header, tail)
+        return State(model, checksum, contents.header)
+    ledger = Ledger.of(contents.changes)
+    model = _take_all(Path(path), model, contents, ledger, verify=verify)
+    return State(model, checksum, contents.header, ledger)
+
+
+def _take_all(path: Path, model: Any, contents: Contents, ledger: Ledger, *, verify: bool) -> Any:
+    """Return a model with the live changes of its journal."""
+    changes = contents.changes
+    entries = read_entries(changes, bounds_of(model))
+    live = [entry for entry in entries if entry.number in ledger.live]
+    with naming(changes, live):
+        if ledger.refined:
+            return open_refined(path, model, entries, ledger, verify=verify)
+        return model._take(Changes(entries, live)) if entries else model
+
+
+def bounds_of(model: Any) -> Bounds:
+    """Return what the numbers of the next change of a model may be."""
+    arrays = model._arrays
+    n_terms = arrays.base.statistics.n_terms
+    return Bounds(overlay_of(arrays).n_ids, n_terms, model.takes_texts)
+
+
+@contextmanager
+def naming(changes: Sequence[Change], live: Sequence[Entry]) -> Iterator[None]:
+    """Turn a refusal into an error of the journal, and name the last change that it concerns."""
+    try:
+        yield
+    except ModelFileError:
+        raise
+    except UNFIT as error:
+        known = {change.number: change for change in changes}
+        culprits = find_concerned(live, error)
+        found = known[culprits[-1]] if culprits else changes[-1]
+        raise misfit(found, error) from None
+
+
+def find_concerned(entries: Iterable[Entry], error: Exception) -> list[int]:
+    """Return the numbers of the entries that a refusal is about, as far as it tells."""
+    if not isinstance(error, RefusedError):
+        return [entry.number for entry in entries if entry.new_terms is not None]
+    return [
+        entry.number
+        for entry in entries
+        if not error.class_ids.isdisjoint(entry.class_ids.tolist()) or entry.into in error.class_ids
+    ]
+
+
+def advance(
+    state: State,
+    header: Header,
+    news: Sequence[Change],
+    read_some: Callable[[Header, Sequence[int]], list[Change]],
+) -> State | None:
+    """Return the state with what is new in its journal; None where all must be opened again.
+
+    Raises
+    ------
+    RefusedError
+        If sums or labels forbid it.
+    """
+    ledger, bounds = state.ledger.extend(news), bounds_of(state.model)
+    if ledger.refined != state.ledger.refined:
+        return None
+    entries = read_entries(news, bounds)
+    plus: list[Entry] = list(entries)
+    minus: list[Entry] = []
+    if any(change.action == "undo" for change in news):
+        was, now = state.ledger.in_effect, ledger.in_effect
+        if min((was ^ now), default=header.next_number) < ledger.refined:
+            return None
+        new = {entry.number: entry for entry in entries}
+        old = read_some(header, sorted((was ^ now) - new.keys()))
+        known = {entry.number: entry for entry in read_again(old, bounds)} | new
+        plus = [known[number] for number in sorted(now - was)]
+        minus = [known[number] for number in sorted(was - now)]
+    model = copy.copy(state.model)
+    if entries or plus or minus:
+        model._take(Changes(entries, plus, minus))
+    return State(model, state.checksum, header, ledger)
 
 
 def catch_up(path: Path, journal: Journal, state: State) -> State:
@@ -109,12 +186,12 @@ def catch_up(path: Path, journal: Journal, state: State) -> State:
         return open_state(path, verify=False, journal=journal)
     try:
         news = journal.read(state.header)
-    except ModelFileError:  # begun anew by another process, or damaged: all of it tells
+        found = None
+        if news is not None:
+            found = advance(state, news.header, news.changes, journal.read_some)
+    except (ModelFileError, RefusedError):  # begun anew by another process, or damaged
         return open_state(path, verify=False, journal=journal)
-    if news is None or any(change.action == "undo" for change in news.changes):
-        return open_state(path, verify=False, journal=journal)
-    model = replay_journal(journal.path, copy_model(state.model), news.changes)
-    return State(model, state.checksum, news.header, state.tail.extend(state.model, model))
+    return found or open_state(path, verify=False, journal=journal)
 
 
 def attach(journal: Journal, state: State) -> Header:

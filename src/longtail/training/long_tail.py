@@ -31,7 +31,7 @@ from longtail._labels import LabelForm, LabelSets
 from longtail._parallel import release_memory
 from longtail._progress import OnStage
 from longtail._validation import look_up
-from longtail.retrieval.delta import DeltaSegment
+from longtail.model.overlay import Base, Overlay
 from longtail.retrieval.index import InvertedIndex, build_index
 from longtail.retrieval.pruning import QueryPruning
 from longtail.retrieval.search import Segment
@@ -43,13 +43,14 @@ from longtail.scoring.weighting import (
     weight_documents,
     weight_for_residuals,
 )
-from longtail.sparse import CountMatrix, Floats, Integers, count_terms, gather_rows
+from longtail.sparse import CountMatrix, Floats, Integers
 from longtail.statistics.classes import ClassStatistics
 from longtail.statistics.corpus import Corpus
 from longtail.training.calibration import Calibrator
 from longtail.training.config import FitConfig, candidate_factor
 from longtail.training.held_out import HeldOutTest, check_residuals, check_scorers, find_candidates
 from longtail.training.memory import DocumentMemory
+from longtail.training.outcomes import Calibrations
 from longtail.training.sampling import draw_labels, hold_out
 from longtail.training.scored_classes import (
     LearnedRows,
@@ -78,7 +79,8 @@ class LongTailState:
     statistics : ClassStatistics
         The sums of the documents of each class.
     corpus, current_corpus : Corpus
-        The global quantities of the last fit; the same with the terms seen since.
+        The global quantities of the last fit; the same with the terms that it lacked, as if one
+        document had each.
     collection_model : ndarray of shape (n_terms,), float64
         P_t, each term's share of the sums of all classes.
     term_weights : ndarray of shape (n_terms,), float64
@@ -109,8 +111,10 @@ class LongTailState:
         Statistics and weights collapsed into one number for each (class, term), without names.
     index : InvertedIndex
         The scorer, term by term.
-    delta : DeltaSegment or None
-        Classes that changed since the index was built.
+    overlay : Overlay or None
+        Classes that changed since the index was built; everything else is the base that it is over.
+    calibrations : Calibrations or None
+        What `recalibrate` was told since; the calibrator has seen it.
     """
 
     classes: NDArray[Any]
@@ -130,7 +134,8 @@ class LongTailState:
     label_form: LabelForm = field(default_factory=LabelForm)
     n_fitted_documents: int = 0
     candidate_factor: int = 1
-    delta: DeltaSegment | None = None
+    overlay: Overlay | None = None
+    calibrations: Calibrations | None = None
     names: ClassNames | None = None
     memory: DocumentMemory | None = None
     known: InitVar[Known] = field(default=None, kw_only=True)  # of cached properties
@@ -144,24 +149,55 @@ class LongTailState:
         return self.calibrator.marginal
 
     @property
+    def base(self) -> Base:
+        """What the overlay is over."""
+        named = None if self.names is None else self.names.named
+        return Base(self.classes, self.statistics, named)
+
+    @property
     def all_classes(self) -> NDArray[Any]:
-        """Labels of all classes, those of the delta segment included."""
-        return self.classes if self.delta is None else self.delta.all_classes
+        """Labels of all classes, those of the overlay included."""
+        return self.classes if self.overlay is None else self.overlay.all_classes
+
+    @property
+    def class_frequencies(self) -> Integers:
+        """Number of classes that have each term."""
+        overlay = self.overlay
+        return self.statistics.class_frequencies if overlay is None else overlay.class_frequencies
+
+    @cached_property
+    def shares(self) -> Floats:
+        """P_t; terms that the collection model lacks have its smallest share."""
+        model = self.collection_model
+        return np.where(model > 0, model, self.smallest_share)
+
+    @cached_property
+    def smallest_share(self) -> float:
+        """The smallest share of a term that the last fit had."""
+        given = self.collection_model[self.collection_model > 0]
+        return float(given.min()) if len(given) else 1.0
+
+    @cached_property
+    def had_terms(self) -> NDArray[np.bool_]:
+        """Which terms a document of the last fit had, or one that is there now."""
+        overlay = self.overlay
+        of_all = self.statistics if overlay is None else overlay
+        had: NDArray[np.bool_] = of_all.document_frequencies > 0
+        had[: len(self.corpus.document_frequencies)] |= self.corpus.document_frequencies > 0
+        return had
 
     @cached_property
     def document_weights(self) -> Floats:
         """What a document's term frequencies are multiplied by."""
-        corpus = self.current_corpus if self.delta is None else self.delta.corpus
         # A term that no document has had says nothing, as if it were no term at all.
-        return np.where(corpus.document_frequencies > 0, corpus.idf * self.term_weights, 0.0)
+        return np.where(self.had_terms, self.current_corpus.idf * self.term_weights, 0.0)
 
     @cached_property
     def residual_weights(self) -> Floats:
         """What a document's term frequencies are multiplied by where residuals are concerned."""
         if not self.several:
             return self.document_weights
-        corpus = self.current_corpus if self.delta is None else self.delta.corpus
-        return np.where(corpus.document_frequencies > 0, corpus.idf, 0.0)
+        return np.where(self.had_terms, self.current_corpus.idf, 0.0)
 
     def weigh(self, counts: CountMatrix, n_jobs: int | None = None) -> WeightedDocuments:
         """Weigh documents for the scorer and for residuals."""
@@ -174,14 +210,11 @@ class LongTailState:
     @cached_property
     def known_terms(self) -> NDArray[np.bool_]:
         """Which terms are evidence for a class: in its documents or its name, and of any weight."""
-        is_known = self.statistics.class_frequencies > 0
-        if self.delta is not None:
-            _, gone = gather_rows(self.statistics.indptr, np.flatnonzero(self.delta.tombstones))
-            n_gone = count_terms(self.statistics.indices[gone], len(is_known))
-            is_known = self.statistics.class_frequencies > n_gone
-            is_known[self.delta.statistics.indices] = True
-        if self.names is not None:
-            is_known[self.names.indices[self.names.weights > 0]] = True
+        is_known = self.class_frequencies > 0
+        names = [] if self.overlay is None else [tier.names for tier in self.overlay.tiers]
+        for given in (self.names, *names):
+            if given is not None:
+                is_known[given.indices[given.weights > 0]] = True
         return is_known & (self.document_weights > 0)
 
     @cached_property
@@ -208,10 +241,9 @@ class LongTailState:
     @cached_property
     def segments(self) -> tuple[Segment, ...]:
         """What is searched: the classes as they were indexed, then those that changed since."""
-        delta, residuals = self.delta, self.ranking_residuals.as_scorer
-        main_ids = None if delta is None else delta.main_ids
-        main = Segment(self.ranking_scorer, residuals, self.index, main_ids)
-        return (main,) if delta is None or not len(delta.classes) else (main, delta.segment)
+        main = Segment(self.ranking_scorer, self.ranking_residuals.as_scorer, self.index)
+        overlay = self.overlay
+        return (main,) if overlay is None else overlay.segments(main, len(self.term_weights))
 
     @property
     def ranking_weights(self) -> Floats:

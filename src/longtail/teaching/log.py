@@ -1,0 +1,369 @@
+"""Changes as numbers, and as rows of a journal.
+
+In: an `Entry` and what people gave; or changes of a journal, which anybody may have written, and
+how many classes and terms there were before them. Out: rows; or entries, every number of which is
+in its bounds before a kernel sees it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from longtail.model.entry import NO_ROWS, Entry, NewTerms
+from longtail.sparse import SMALLEST_COUNT, CountMatrix, Integers, offsets_from_lengths
+from longtail.store.changes import Change, Row, encode, find_live
+from longtail.training.outcomes import Outcomes
+
+_LARGEST_BATCH = 1 << 19  # characters and terms of the documents in a row; at most 12 bytes each
+_LARGEST_COUNT = 2.0**62
+_LARGEST_TERM = 2**31
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """Which changes of a journal there are, and which of them are live.
+
+    Attributes
+    ----------
+    actions : dict of int to str
+        What each change does, by its number, ascending.
+    undos : tuple of Change
+        Those that take others back.
+    live : frozenset of int
+        Numbers of those in effect.
+    """
+
+    actions: dict[int, str]
+    undos: tuple[Change, ...]
+    live: frozenset[int]
+
+    @classmethod
+    def of(cls, changes: Sequence[Change]) -> Ledger:
+        """Return the ledger of a whole journal."""
+        return cls({}, (), frozenset()).extend(changes)
+
+    def extend(self, changes: Sequence[Change]) -> Ledger:
+        """Return the ledger with more changes at its end."""
+        new = {change.number: change.action for change in changes}
+        undos = tuple(change for change in changes if change.action == "undo")
+        actions, undos = {**self.actions, **new}, (*self.undos, *undos)
+        if len(undos) == len(self.undos):
+            return Ledger(actions, undos, self.live | new.keys())
+        undone = actions.keys() - _live_after(actions.keys(), undos)
+        return Ledger(actions, undos, frozenset(actions.keys() - undone))
+
+    @property
+    def in_effect(self) -> set[int]:
+        """Numbers of the live changes that do something by themselves."""
+        return {number for number in self.live if self.actions[number] != "undo"}
+
+    @property
+    def refined(self) -> int:
+        """Number of the last live `refine`; 0 where there is none."""
+        refined = (n for n in self.live if self.actions[n] == "refine")
+        return max(refined, default=0)
+
+
+def _live_after(numbers: Iterable[int], undos: Sequence[Change]) -> set[int]:
+    """Return the numbers that no live undo takes back."""
+    live_undos = find_live(undos)
+    undone = {n for undo in undos if undo.number in live_undos for n in undo.facts["changes"]}
+    return set(numbers) - undone
+
+
+# ---- entries as rows
+
+
+def as_rows(entry: Entry, shown: dict[str, Any]) -> list[Row]:
+    """Return the rows of a change.
+
+    Parameters
+    ----------
+    entry : Entry
+        Its numbers.
+    shown : dict
+        What is shown of it: documents and labels as they were given, or the names of an edit.
+    """
+    if entry.action in ("teach", "forget"):
+        return list(_document_rows(entry, shown))
+    if entry.action == "recalibrate":
+        return list(_outcome_rows(entry.learned, shown))
+    classes = [*entry.class_ids.tolist(), *([entry.into] if entry.into >= 0 else [])]
+    counts = entry.counts
+    sizes = np.diff(counts.indptr) if counts.n_documents else np.zeros(0, np.int64)
+    return [Row(_int64(classes), _int64(sizes), *_numbers(counts), encode(shown))]
+
+
+def _document_rows(entry: Entry, shown: dict[str, Any]) -> Iterator[Row]:
+    """Yield rows with some of the documents each."""
+    facts: dict[str, Any] = {}
+    if entry.new_classes:
+        facts["classes"] = list(entry.new_classes.values())
+    if entry.new_terms is not None:
+        ends = np.cumsum(entry.new_terms.lengths)
+        text = entry.new_terms.utf8.tobytes()
+        starts = ends - entry.new_terms.lengths
+        facts["terms"] = [
+            text[a:b].decode("utf-8") for a, b in zip(starts.tolist(), ends.tolist(), strict=True)
+        ]
+    data = encode(facts) if facts else b""
+    for rows in _slices(entry, shown):
+        counts = entry.counts.slice(rows)
+        content = encode({name: values[rows] for name, values in shown.items()})
+        sizes = _int64(np.diff(counts.indptr))
+        yield Row(_int64(entry.class_ids[rows]), sizes, *_numbers(counts), data, content)
+        data = b""
+
+
+def _slices(entry: Entry, shown: dict[str, Any]) -> Iterator[slice]:
+    """Yield which documents go into each row; each has one at least."""
+    sizes = np.diff(entry.counts.indptr)
+    for values in shown.values():
+        sizes = sizes + [len(v) + 2 if isinstance(v, str) else 4 for v in values]
+    start = total = 0
+    for i, size in enumerate(sizes.tolist()):
+        if i > start and total + size > _LARGEST_BATCH:
+            yield slice(start, i)
+            start, total = i, 0
+        total += size
+    yield slice(start, len(sizes))
+
+
+def _outcome_rows(seen: Outcomes, shown: dict[str, Any]) -> Iterator[Row]:
+    """Yield a row with all outcomes and some documents, then rows with the other documents."""
+    numbers = (
+        _int64(seen.places),
+        _int64(seen.lengths),
+        seen.is_unknown.astype("<i4").tobytes(),
+        np.ascontiguousarray(seen.scores, "<f8").tobytes(),
+    )
+    empty = Entry(0, "teach", counts=_no_documents(len(shown["labels"])))
+    for rows in _slices(empty, shown):
+        content = encode({name: values[rows] for name, values in shown.items()})
+        yield Row(*numbers, b"", content)
+        numbers = (b"", b"", b"", b"")
+
+
+def _no_documents(n: int) -> CountMatrix:
+    return CountMatrix(np.zeros(n + 1, np.int64), NO_ROWS.indices, NO_ROWS.data, 0)
+
+
+def _int64(values: Any) -> bytes:
+    return np.asarray(values, "<i8").tobytes()
+
+
+def _numbers(counts: CountMatrix) -> tuple[bytes, bytes]:
+    """Return terms and counts as bytes."""
+    if len(counts.indices) and int(counts.indices.max()) >= _LARGEST_TERM:
+        raise ValueError(f"a journal holds documents of at most {_LARGEST_TERM:,} terms.")
+    narrow = counts.data.astype("<f4")
+    is_exact = np.array_equal(narrow, counts.data)
+    data = narrow if is_exact else counts.data.astype("<f8")
+    return counts.indices.astype("<i4").tobytes(), data.tobytes()
+
+
+# ---- rows as entries
+
+
+class Bounds(NamedTuple):
+    """What the numbers of an entry may be.
+
+    Attributes
+    ----------
+    n_ids, n_terms : int
+        How many persistent ids of classes and terms there are before it.
+    takes_texts : bool
+        Whether terms may enter.
+    """
+
+    n_ids: int
+    n_terms: int
+    takes_texts: bool
+
+
+def read_entries(changes: Sequence[Change], bounds: Bounds) -> list[Entry]:
+    """Return the entries of changes that follow each other, each number in its bounds.
+
+    Raises
+    ------
+    ModelFileError
+        Which change does not fit the model, and why.
+    """
+    entries: list[Entry] = []
+    limits: list[Bounds] = []
+    for change in changes:
+        if change.action == "undo":
+            continue
+        entry = _read_entry(change, bounds)
+        n_new = 0 if entry.new_terms is None else len(entry.new_terms.lengths)
+        if n_new and not bounds.takes_texts:
+            raise misfit(change, "it brings terms, and the model takes counts")
+        bounds = bounds._replace(
+            n_ids=bounds.n_ids + len(entry.new_classes), n_terms=bounds.n_terms + n_new
+        )
+        entries.append(entry)
+        limits.append(bounds)
+    known = {change.number: change for change in changes}
+    fault = _find_fault(entries, limits)
+    if fault is not None:
+        raise misfit(known[entries[fault[0]].number], fault[1])
+    return [
+        _count_new_terms(entry, limit.n_terms) for entry, limit in zip(entries, limits, strict=True)
+    ]
+
+
+def misfit(change: Change, reason: object) -> Exception:
+    """Return the error of a change that does not fit the model."""
+    return change.error(f"({change.action}) does not fit the model: {reason}")
+
+
+def _read_entry(change: Change, bounds: Bounds) -> Entry:
+    """Return an entry whose numbers are not checked yet."""
+    action, facts = change.action, change.facts if change.rows[0].facts else {}
+    classes = _array(change, "classes", "<i8")
+    if action == "recalibrate":
+        return Entry(change.number, action, learned=_read_outcomes(change, classes))
+    if action == "refine":
+        return Entry(change.number, action, classes, learned=facts)
+    if action in ("teach", "forget"):
+        new = {bounds.n_ids + i: label for i, label in enumerate(facts.get("classes", ()))}
+        terms = _read_terms(change, facts.get("terms", ()))
+        return Entry(
+            change.number,
+            action,
+            classes,
+            _read_counts(change, len(classes)),
+            new_classes=new,
+            new_terms=terms,
+        )
+    if not facts or len(classes) != (2 if action == "merge" else 1):
+        raise change.error(f"has the action {action}, but what it needs is missing")
+    entry = Entry(change.number, action, classes[:1])
+    if action == "rename":
+        return replace(entry, label=facts["new"])
+    if action == "merge":
+        return replace(entry, into=int(classes[1]))
+    if action == "describe":
+        new = {bounds.n_ids: facts["label"]} if facts["is_new"] else {}
+        counts = _read_counts(change, 1 if change.rows[0].sizes else 0)
+        return replace(entry, counts=counts, new_classes=new, text=facts["text"])
+    return entry
+
+
+def _array(change: Change, name: str, kind: str) -> NDArray[Any]:
+    """Return the numbers of all rows of a change."""
+    data = b"".join([getattr(row, name) for row in change.rows])
+    if len(data) % np.dtype(kind).itemsize:
+        raise change.error(f"has {name} that are cut off")
+    return np.frombuffer(data, kind)
+
+
+def _read_counts(change: Change, n_documents: int) -> CountMatrix:
+    """Return the documents of a change."""
+    sizes, terms = _array(change, "sizes", "<i8"), _array(change, "terms", "<i4")
+    parts = []
+    for row in change.rows:
+        wide = len(row.counts) != len(row.terms)  # both of 32 bits
+        parts.append(np.frombuffer(row.counts, "<f8" if wide else "<f4").astype(np.float64))
+    counts = parts[0] if len(parts) == 1 else np.concatenate(parts)
+    fits = len(sizes) == n_documents and len(terms) == len(counts)
+    if not fits or (sizes < 0).any() or int(sizes.sum()) != len(terms):
+        raise misfit(change, "its numbers do not fit each other")
+    return CountMatrix(offsets_from_lengths(sizes), terms, counts, 0)
+
+
+def _read_terms(change: Change, terms: Sequence[str]) -> NewTerms | None:
+    """Return terms that enter; how many documents have each is not known yet."""
+    if not terms:
+        return None
+    try:
+        encoded = [term.encode("utf-8") for term in terms]
+    except UnicodeEncodeError:
+        raise misfit(change, "a term is no text") from None
+    if not all(encoded):
+        raise misfit(change, "a term is empty")
+    lengths = np.array([len(term) for term in encoded], np.int64)
+    return NewTerms(np.frombuffer(b"".join(encoded), np.uint8), lengths, np.zeros(0, np.int64))
+
+
+def _read_outcomes(change: Change, places: Integers) -> Outcomes:
+    """Return what a `recalibrate` saw."""
+    lengths, is_unknown = _array(change, "sizes", "<i8"), _array(change, "terms", "<i4")
+    scores, n = _array(change, "counts", "<f8"), len(places)
+    width = len(scores) // n if n else 1
+    sound = (
+        len(lengths) == len(is_unknown) == n
+        and len(scores) == n * width
+        and np.all((places >= -1) & (places < width))
+        and np.all((lengths >= 0) & (lengths < 2**53))
+        and np.all((is_unknown == 0) | (is_unknown == 1))
+        and not np.any(np.isnan(scores) | (scores == np.inf))
+        and bool(np.all(np.abs(scores[np.isfinite(scores)]) <= _LARGEST_COUNT))
+        and (width > 0 or not n)
+    )
+    if not sound:
+        raise misfit(change, "its outcomes are out of bounds")
+    return Outcomes(scores.reshape(n, width), places, is_unknown.astype(np.bool_), lengths)
+
+
+def _find_fault(entries: list[Entry], limits: list[Bounds]) -> tuple[int, str] | None:
+    """Return the first entry with a number that is out of bounds, and what is wrong."""
+    if not entries:
+        return None
+    n_ids = np.array([bounds.n_ids for bounds in limits])
+    n_terms = np.array([bounds.n_terms for bounds in limits])
+    ids = np.concatenate([entry.class_ids for entry in entries])
+    of_ids = np.repeat(np.arange(len(entries)), [len(entry.class_ids) for entry in entries])
+    tables = [entry.counts for entry in entries]
+    terms = np.concatenate([table.indices for table in tables])
+    counts = np.concatenate([table.data for table in tables])
+    of_terms = np.repeat(np.arange(len(entries)), [len(table.indices) for table in tables])
+    falls = np.zeros(len(terms), np.bool_)
+    falls[1:] = terms[1:] <= terms[:-1]
+    starts = np.concatenate([table.indptr[:-1] for table in tables])
+    before = np.repeat(
+        offsets_from_lengths(np.array([len(table.indices) for table in tables]))[:-1],
+        [table.n_documents for table in tables],
+    )
+    firsts = starts + before
+    falls[firsts[firsts < len(terms)]] = False
+    into = np.array([entry.into for entry in entries])
+    checks = (
+        (of_ids, (ids < 0) | (ids >= n_ids[of_ids]), "a class is out of bounds"),
+        (np.arange(len(entries)), into >= n_ids, "a class is out of bounds"),
+        (of_terms, (terms < 0) | (terms >= n_terms[of_terms]), "a term is out of bounds"),
+        (of_terms, falls, "the terms of a document do not ascend"),
+        (
+            of_terms,
+            ~((counts >= SMALLEST_COUNT) & (counts <= _LARGEST_COUNT)),
+            "a count is out of bounds",
+        ),
+    )
+    for owners, wrong, reason in checks:
+        if wrong.any():
+            return int(owners[np.flatnonzero(wrong)[0]]), reason
+    return None
+
+
+def _count_new_terms(entry: Entry, n_terms: int) -> Entry:
+    """Return an entry that says how many of its documents have each of its new terms."""
+    if entry.new_terms is None:
+        return entry
+    n_new = len(entry.new_terms.lengths)
+    entering = entry.counts.indices[entry.counts.indices >= n_terms - n_new] - (n_terms - n_new)
+    frequencies = np.maximum(np.bincount(entering, minlength=n_new), 1)
+    return replace(entry, new_terms=entry.new_terms._replace(frequencies=frequencies))
+
+
+def read_again(changes: Sequence[Change], bounds: Bounds) -> list[Entry]:
+    """Return entries that were read before: their classes and terms have their ids already."""
+    entries = []
+    for change in changes:
+        [entry] = read_entries([change], bounds)
+        entries.append(replace(entry, new_classes={}, new_terms=None))
+    return entries
