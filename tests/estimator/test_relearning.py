@@ -10,9 +10,9 @@ from longtail._labels import LabelSets
 from longtail.sparse import CountMatrix
 from longtail.store import open_model
 from longtail.training import relearning
+from longtail.training.changing import derive
 from longtail.training.config import FitConfig
 from longtail.training.long_tail import fit_long_tail
-from longtail.training.changing import derive
 from longtail.training.mixture import Mixture
 from longtail.training.relearning import SHARE_CHANGED
 from tests.estimator.test_recent import make_documents

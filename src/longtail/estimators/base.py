@@ -327,7 +327,7 @@ class CountClassifier(Classifier):
     def _without_names(self) -> Self:
         """Return a copy without the names of columns, with which counts were compared before."""
         copied = copy.copy(self)
-        vars(copied).pop("feature_names_in_", None)
+        copied.__dict__.pop("feature_names_in_", None)
         return copied
 
     def _apply(self, edit: Edit) -> Self:

@@ -36,13 +36,13 @@ from longtail.estimators.class_texts import (
 )
 from longtail.exceptions import UncalibratedWarning, level_outside
 from longtail.explanation import ScoreParts, split_linear_scores
+from longtail.model.edits import Describe, Recalibrate, Refine
+from longtail.model.entry import Changes
 from longtail.paper.sampling import draw_seed
 from longtail.results import Health, Predicted, Threshold, TopK
 from longtail.scoring.features import SCORE_FEATURE_NAMES
 from longtail.sparse import CountMatrix, Floats, Integers, are_integral
 from longtail.statistics.classes import ClassStatistics
-from longtail.model.edits import Describe, Recalibrate, Refine
-from longtail.model.entry import Changes
 from longtail.training import changing, outcomes
 from longtail.training.calibration import (
     FEWEST_DOCUMENTS,

@@ -559,9 +559,7 @@ class TextClassifier(Classifier):
         self
         """
         check_share("share", share)
-        return self._swap(
-            lambda state: replace(state, model=expect_unknown(state.model, share))
-        )
+        return self._swap(lambda state: replace(state, model=expect_unknown(state.model, share)))
 
     @if_classifier_has("recalibrate")
     def recalibrate(self, texts: Any, y: Any) -> Self:

@@ -12,10 +12,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array, vstack
-
-from longtail._caching import cached_property
 from sklearn.utils.multiclass import check_classification_targets
 
+from longtail._caching import cached_property
 from longtail._columns import TableFormat, as_labels
 from longtail._labels import Labels, LabelSets, replicate
 from longtail._validation import check_among, check_known, check_same_kind, look_up, weigh_rows
@@ -118,8 +117,9 @@ class TextState:
             return self.base_texts
         texts: dict[Any, str] = {}
         labels = overlay.all_classes.tolist()
-        rows = look_up(base.classes, as_labels(list(self.base_texts))) if self.base_texts else []
-        for row, text in zip(rows, self.base_texts.values(), strict=True):
+        named = list(self.base_texts)
+        rows = look_up(base.classes, as_labels(named)) if named else np.zeros(0, np.int64)
+        for row, text in zip(rows.tolist(), self.base_texts.values(), strict=True):
             place = overlay.ranks[overlay.row_ids[row]]
             if place >= 0:
                 texts[labels[place]] = text

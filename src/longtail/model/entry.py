@@ -150,9 +150,7 @@ class Documents(NamedTuple):
             )
         weights = None
         if any(entry.weights is not None for entry in entries):
-            given = [
-                np.ones(len(e.class_ids)) if e.weights is None else e.weights for e in entries
-            ]
+            given = [np.ones(len(e.class_ids)) if e.weights is None else e.weights for e in entries]
             weights = np.concatenate(given)
         class_ids = np.concatenate([entry.class_ids for entry in entries])
         return cls(class_ids, counts, weights, direction)

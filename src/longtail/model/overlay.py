@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +39,7 @@ from longtail.statistics.classes import ClassStatistics, with_count_bits
 from longtail.statistics.editing import subtract_any, sum_compactly, without_frequencies
 
 Flags = NDArray[np.bool_]
+Value = TypeVar("Value")
 
 # Rows of the small tier, of which every change makes a copy; more where the large tier is so large
 # that putting the two together costs more.
@@ -67,6 +68,11 @@ class ClassText(NamedTuple):
 
     text: str
     counts: CountMatrix
+
+
+def _without(edits: dict[int, Value], number: int) -> dict[int, Value]:
+    """Return edits without that of an entry."""
+    return {key: value for key, value in edits.items() if key != number}
 
 
 @dataclass(frozen=True)
@@ -99,11 +105,12 @@ class ClassEdits:
 
     def without(self, number: int) -> ClassEdits:
         """Return the edits without that of an entry."""
-        labels, merges, texts = (
-            {key: value for key, value in edits.items() if key != number}
-            for edits in (self.labels, self.merges, self.texts)
+        return ClassEdits(
+            _without(self.labels, number),
+            _without(self.merges, number),
+            _without(self.texts, number),
+            self.removals - {number},
         )
-        return ClassEdits(labels, merges, texts, self.removals - {number})
 
     @property
     def is_empty(self) -> bool:
@@ -165,9 +172,7 @@ class Rows:
             ids=ids,
             statistics=statistics,
             residuals=splice_rows([first.residuals, second.residuals], *sources),
-            scorer=splice_rows(
-                [first.scorer, second.scorer], *sources, indices=statistics.indices
-            ),
+            scorer=splice_rows([first.scorer, second.scorer], *sources, indices=statistics.indices),
             names=splice_rows([first.names, second.names], *sources),
         )
 
@@ -189,10 +194,10 @@ class Rows:
     def ranking_residuals(self) -> ClassResiduals:
         """Residuals, and what is left of the bonus of classes without documents."""
         residuals: Any = self.residuals
-        if self.names is None or self.name_weights is None or self.name_scorer is None:
-            return residuals
-        bonus = self.names.late_bonus(self.statistics.class_sizes, self.name_weights)
-        return residuals.raise_biases(bonus)
+        if self.names is not None and self.name_weights is not None and self.names.named.any():
+            bonus = self.names.late_bonus(self.statistics.class_sizes, self.name_weights)
+            residuals = residuals.raise_biases(bonus)
+        return residuals  # type: ignore[no-any-return]
 
     def index(self, n_terms: int, n_of_all: int) -> InvertedIndex:
         """Return the scorer term by term; built once, and given room for terms that entered."""
@@ -553,7 +558,7 @@ def _roots(overlay: Overlay, ids: Iterable[int]) -> set[int]:
 
 
 def _members(overlay: Overlay, roots: set[int]) -> dict[int, list[int]]:
-    """Return the classes that each of some classes consists of: itself, and those merged into it."""
+    """Return what each of some classes consists of: itself, and those merged into it."""
     members = {root: [root] for root in roots}
     for class_id, edits in overlay.edits.items():
         if edits.merges and (root := _root(overlay, class_id)) in members:
@@ -637,8 +642,8 @@ def _check_sums(
 
 def _put(tiers: tuple[Rows, ...], rows: Rows) -> tuple[Rows, ...]:
     """Return the tiers with other rows of some classes."""
-    large, small = (*(None,) * (2 - len(tiers)), *tiers)
-    small = rows if small is None else rows.put_over(small)
+    large = tiers[0] if len(tiers) == 2 else None
+    small = rows.put_over(tiers[-1]) if tiers else rows
     n_large = 0 if large is None else len(large.ids)
     if len(small.ids) <= max(SMALL_TIER, SMALL_SHARE * n_large):
         return (small,) if large is None else (large, small)
@@ -649,11 +654,14 @@ def _put(tiers: tuple[Rows, ...], rows: Rows) -> tuple[Rows, ...]:
 
 def _take(rows: Rows, positions: Integers) -> Rows:
     """Return some rows."""
-    parts = {
-        name: None if (part := getattr(rows, name)) is None else part.gather(positions)
-        for name in ("statistics", "residuals", "scorer", "names")
-    }
-    return replace(rows, ids=rows.ids[positions], **parts)
+    return replace(
+        rows,
+        ids=rows.ids[positions],
+        statistics=rows.statistics.gather(positions),
+        residuals=None if rows.residuals is None else rows.residuals.gather(positions),
+        scorer=None if rows.scorer is None else rows.scorer.gather(positions),
+        names=None if rows.names is None else rows.names.gather(positions),
+    )
 
 
 def _show(base: Base, before: Overlay, after: Overlay, ids: Integers) -> Overlay:

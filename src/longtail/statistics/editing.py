@@ -115,7 +115,8 @@ def differ(a: ClassStatistics, b: ClassStatistics) -> NDArray[np.bool_]:
     bits = max(a.count_bits, b.count_bits)
     a, b = with_count_bits(a, bits), with_count_bits(b, bits)
     lengths = np.diff(a.indptr)
-    found = (a.class_sizes != b.class_sizes) | (lengths != np.diff(b.indptr))
+    found: NDArray[np.bool_] = a.class_sizes != b.class_sizes
+    found |= lengths != np.diff(b.indptr)
     same = np.flatnonzero(~found)
     _, mine = gather_rows(a.indptr, same)
     _, theirs = gather_rows(b.indptr, same)

@@ -1,9 +1,9 @@
 """Changes of a model as rows of a journal: numbers to apply, and what to show people.
 
 In: bytes of rows. Out: `Change`, whose content is decoded and checked when it is asked for; or the
-bytes. A row has the numbers of a change (`longtail.teaching.log` reads them), the facts that opening
-needs beside them, as JSON, and the documents as they were given, which opening never looks at. A
-change of many documents is several rows, each with some of them.
+bytes. A row has the numbers of a change (`longtail.teaching.log` reads them), the facts that
+opening needs beside them, as JSON, and the documents as they were given, which opening never looks
+at. A change of many documents is several rows, each with some of them.
 """
 
 from __future__ import annotations
@@ -98,7 +98,8 @@ class Change:
     @property
     def facts(self) -> dict[str, Any]:
         """What the numbers need to be applied; empty where they need nothing."""
-        return self._checked(self.rows[0].facts, _FACTS[self.action])
+        facts: dict[str, Any] = self._checked(self.rows[0].facts, _FACTS[self.action])
+        return facts
 
     @property
     def content(self) -> dict[str, Any]:

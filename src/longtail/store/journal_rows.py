@@ -73,7 +73,13 @@ def new_header(model: str, before: Header | None) -> Header:
 
 
 def _chain(
-    previous: bytes, row: int, change_number: int, moment: str, by: str | None, action: str, data: Row
+    previous: bytes,
+    row: int,
+    change_number: int,
+    moment: str,
+    by: str | None,
+    action: str,
+    data: Row,
 ) -> bytes:
     """Return the checksum of a row and, through the one before, of all before it."""
     # A JSON list, put together by hand: opening does this ten thousand times.
@@ -162,6 +168,9 @@ def read_changes(
         raise ModelFileError(
             path, f"is cut off: its last record should be row {header.end_row}; it is row {row}"
         )
+    for change in changes:  # those of documents are looked at when they are applied, or shown
+        if change.action not in WITH_DOCUMENTS:
+            _ = change.facts
     return changes
 
 
@@ -181,10 +190,12 @@ def read_some(
             found.setdefault(number, []).append(record)
         if number not in found:
             raise ModelFileError(path, f"record {number} is missing")
-    return [
-        Change(*records[0][1:5], tuple(Row(*record[5:-1]) for record in records), path=path)
-        for records in found.values()
-    ]
+    changes = []
+    for records in found.values():
+        number, moment, by, action = records[0][1:5]
+        rows = tuple(Row(*record[5:-1]) for record in records)
+        changes.append(Change(number, moment, by, action, rows, path=path))
+    return changes
 
 
 def has_end(connection: sqlite3.Connection, header: Header, after: Header) -> bool:

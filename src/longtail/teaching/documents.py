@@ -106,9 +106,7 @@ def prepare(model: Any, action: str, given: Given, number: int) -> Prepared:
         raise DocumentError(document, reason) from None
 
 
-def find_refused(
-    model: Any, given: Given, number: int, error: Exception
-) -> tuple[int, Exception]:
+def find_refused(model: Any, given: Given, number: int, error: Exception) -> tuple[int, Exception]:
     """Return the first document that a model does not forget, and why: by bisection.
 
     What is refused together with fewer documents is refused together with more.

@@ -276,7 +276,6 @@ class Teacher:
         ValueError
             If there are no such changes in effect, or a later change builds on one of them.
         """
-
         _check_author(by)
         if not self._journal.exists():
             _choose_undone(self._state, n, numbers)
@@ -299,9 +298,7 @@ class Teacher:
 
         return self._hold(undo)
 
-    def _explain(
-        self, state: State, undo: Change, chosen: list[int], error: RefusedError
-    ) -> str:
+    def _explain(self, state: State, undo: Change, chosen: list[int], error: RefusedError) -> str:
         """Return why changes cannot be undone: a later one that builds on them, if any does."""
         contents = self._journal.read()
         changes = [] if contents is None else contents.changes
@@ -342,8 +339,7 @@ class Teacher:
             _fold(self, None)
 
     def close(self) -> None:
-        """Close the journal, as the end of the process does; another call opens it again.
-        """
+        """Close the journal, as the end of the process does; another call opens it again."""
         with self._turn:
             self._journal.close()
 

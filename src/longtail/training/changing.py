@@ -85,9 +85,7 @@ def _name_classes(state: LongTailState, overlay: Overlay, ids: Integers) -> Clas
     rows = overlay.base_rows[ids]
     names = ClassNames.none(len(ids)) if state.names is None else state.names.gather(rows)
     edited = [(i, overlay.edits.get(class_id)) for i, class_id in enumerate(ids.tolist())]
-    given = [
-        (i, edits.text) for i, edits in edited if edits is not None and edits.text is not None
-    ]
+    given = [(i, edits.text) for i, edits in edited if edits is not None and edits.text is not None]
     for i, text in given:
         row = ClassNames.none(1)
         if text.text:
@@ -132,7 +130,9 @@ def grow_terms(state: LongTailState, n_terms: int) -> LongTailState:
 def _keep(before: LongTailState, after: LongTailState) -> LongTailState:
     """Let a state of the same base use what was derived from it."""
     found = {name: vars(before)[name] for name in _OF_BASE if name in vars(before)}
-    known = {name: vars(after)[name] for name in ("shares", "smallest_share") if name in vars(after)}
+    known = {
+        name: vars(after)[name] for name in ("shares", "smallest_share") if name in vars(after)
+    }
     return replace(after, known=found | known)
 
 
@@ -231,4 +231,3 @@ def refresh_corpus(state: LongTailState, n_jobs: int | None = None) -> LongTailS
         pruning=QueryPruning.of(state.statistics, state.check.postings_per_class),
     )
     return derive(refreshed, n_jobs)
-

@@ -441,7 +441,7 @@ def build_state(
         classes=classes,
         statistics=profile.statistics,
         corpus=profile.corpus,
-        current_corpus=profile.corpus,
+        current_corpus=profile.corpus.with_entered_terms(profile.statistics.n_terms),
         collection_model=shared.collection_model,
         term_weights=shared.term_weights,
         feature_weights=shared.feature_weights,

@@ -23,6 +23,7 @@ from longtail.model.entry import Changes, Entry
 from longtail.model.overlay import Overlay
 from longtail.sparse import CountMatrix, Integers, RowTable, stack_rows
 
+
 @dataclass(frozen=True, eq=False)
 class DocumentMemory(RowTable):
     """Documents in CSR form, in the order in which they were added.
