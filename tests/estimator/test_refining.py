@@ -1,4 +1,4 @@
-"""A `refine` of a taught model: a change like any other, in a file of its own until it is folded."""
+"""A `refine` of a taught model: a change like any other, in a file of its own until folded."""
 
 import os
 import shutil

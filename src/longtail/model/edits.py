@@ -244,9 +244,10 @@ def _find_or_begin(state: Any, labels: NDArray[Any]) -> tuple[Integers, dict[int
     ids = np.full(len(distinct), -1)
     ids[places >= 0] = overlay.ids[places[places >= 0]]
     new: dict[int, Any] = {}
+    hidden = overlay.find_hidden(state.base) if np.any(ids < 0) else {}
     for i in np.flatnonzero(ids < 0).tolist():
         label = _as_plain(distinct[i])
-        ids[i] = overlay.id_of_hidden(state.base, label)
+        ids[i] = hidden.get(label, -1)
         if ids[i] < 0:
             ids[i] = overlay.n_ids + len(new)
             new[int(ids[i])] = label

@@ -360,12 +360,10 @@ class Overlay:
         label = base.classes[row]
         return label.item() if isinstance(label, np.generic) else label
 
-    def id_of_hidden(self, base: Base, label: Any) -> int:
-        """Return the class that has a label and neither documents nor text now; -1 for none."""
-        for class_id in np.flatnonzero(~self.visible).tolist():
-            if self.is_root(class_id) and self.label_of(base, class_id) == label:
-                return class_id
-        return -1
+    def find_hidden(self, base: Base) -> dict[Any, int]:
+        """Return the classes that have a label and neither documents nor text now, by label."""
+        hidden = reversed(np.flatnonzero(~self.visible).tolist())  # the first one counts
+        return {self.label_of(base, i): i for i in hidden if self.is_root(i)}
 
     def is_root(self, class_id: int) -> bool:
         """Return whether a class was neither removed nor merged."""

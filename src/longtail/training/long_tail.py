@@ -211,11 +211,22 @@ class LongTailState:
     def known_terms(self) -> NDArray[np.bool_]:
         """Which terms are evidence for a class: in its documents or its name, and of any weight."""
         is_known = self.class_frequencies > 0
-        names = [] if self.overlay is None else [tier.names for tier in self.overlay.tiers]
-        for given in (self.names, *names):
-            if given is not None:
-                is_known[given.indices[given.weights > 0]] = True
+        for names in self._names_there():
+            is_known[names.indices[names.weights > 0]] = True
         return is_known & (self.document_weights > 0)
+
+    def _names_there(self) -> list[ClassNames]:
+        """Return the names of the classes that are there."""
+        overlay = self.overlay
+        if overlay is None:
+            return [] if self.names is None else [self.names]
+        tables = [self.names, *(tier.names for tier in overlay.tiers)]
+        found = overlay.locate(overlay.ids)
+        return [
+            names.gather(rows[rows >= 0])
+            for names, rows in zip(tables, found, strict=True)
+            if names is not None
+        ]
 
     @cached_property
     def name_scorer(self) -> LinearScorer | None:
