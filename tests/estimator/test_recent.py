@@ -83,7 +83,8 @@ def test_any_teaching_equals_building_anew(seed, actions, capacity):
         mine, theirs = getattr(merged, part), getattr(plain._state, part)
         for name in vars(type(mine))["__dataclass_fields__"]:
             assert np.array_equal(getattr(mine, name), getattr(theirs, name)), name
-    assert np.array_equal(merged.stale, plain._state.stale)
+    # A class that has the documents of the fit again is not stale.
+    assert not np.any(merged.stale & ~plain._state.stale)
 
 
 def test_many_taught_classes_are_settled(monkeypatch):

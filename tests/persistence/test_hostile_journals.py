@@ -36,7 +36,7 @@ def draw_numbers(choose, model, labels):
         "terms": X.indices.astype("<i4"),
         "counts": np.ceil(3 * X.data).astype(choose.choice(["<f4", "<f8"])),
     }
-    for name in choose.sample(list(arrays), choose.choice([0, 0, 1, 1, 2])):
+    for name in choose.sample(list(arrays), choose.choice([0, 0, 0, 0, 0, 1, 2])):
         array = arrays[name].copy()
         if choose.random() < 0.6 and len(array):
             wrong = choose.choice(COUNTS if name == "counts" else OFFSETS)
@@ -47,7 +47,7 @@ def draw_numbers(choose, model, labels):
             array = choose.choice([array[:-1], np.append(array, array[-1:]), array[::-1]])
         arrays[name] = array
     data = {name: array.tobytes() for name, array in arrays.items()}
-    if choose.random() < 0.1:
+    if choose.random() < 0.04:
         data[choose.choice(list(data))] = choose.choice([b"", b"\0", b"\xff" * 9])
     return data
 
@@ -78,13 +78,15 @@ def draw_change(choose, model):
         content = {"labels": labels}
         if is_text:
             content["documents"] = [choose.choice([text, *TEXTS]) for _ in labels]
-        if action == "teach" and choose.random() < 0.6:
-            facts["classes"] = [label()]
-        if action == "teach" and is_text != (choose.random() < 0.2):
-            facts["terms"] = choose.sample(["zebra", "yak", "bear", "", "\ud800", "x\0"], 2)
+        if action == "teach" and choose.random() < 0.4:
+            facts["classes"] = [choose.choice(LABELS)]
+        if action == "teach" and (is_text or choose.random() < 0.05) and choose.random() < 0.4:
+            facts["terms"] = [choose.choice(["zebra", "yak", "x\0", "bear", "", "\ud800"])]
     else:
         content = {}
-        ids = [choose.choice([0, 1, 2, *OFFSETS]) for _ in range(choose.choice([0, 1, 1, 2, 2]))]
+        ids = choose.sample([0, 1, 2], 2 if action == "merge" else 1)
+        if choose.random() < 0.2:
+            ids = [choose.choice(OFFSETS) for _ in range(choose.choice([0, 1, 2]))]
         numbers = {"classes": np.array(ids, np.int64).tobytes()}
     if choose.random() < 0.05:
         facts["more"] = 1

@@ -220,7 +220,7 @@ def test_a_row_that_is_too_large(model, monkeypatch):
     before = write(model, CONTENTS[:2])
     journal = Journal(model)
     with monkeypatch.context() as patched, journal.locked():
-        patched.setattr(journal_module, "LARGEST_ROW", 100)
+        patched.setattr(journal_module, "LARGEST_ROW", 10)
         with pytest.raises(ValueError, match="Shorten it"):
             journal.append(before, "remove", [as_row("remove", {"label": "x" * 200})], None)
     journal.close()

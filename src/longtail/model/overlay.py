@@ -31,6 +31,7 @@ from longtail.sparse import (
     Floats,
     Integers,
     append_constant,
+    are_integral,
     copy_with_capacity,
     splice_rows,
 )
@@ -213,7 +214,11 @@ class Rows:
 def splice_sums(tables: Sequence[ClassStatistics], *sources: Integers) -> ClassStatistics:
     """Return sums of classes from several tables, in one unit and without document frequencies."""
     bits = max(table.count_bits for table in tables)
-    tables = [without_frequencies(table) for table in tables]
+    kind = np.result_type(*(table.class_sizes for table in tables))
+    tables = [
+        replace(without_frequencies(table), class_sizes=table.class_sizes.astype(kind, copy=False))
+        for table in tables
+    ]
     if any(table.count_bits != bits for table in tables):  # in the finer unit once they are few
         tables = [
             with_count_bits(table.gather(rows), bits)
@@ -221,7 +226,10 @@ def splice_sums(tables: Sequence[ClassStatistics], *sources: Integers) -> ClassS
         ]
         places = np.arange(len(sources[0]))
         sources = tuple(np.where(rows < 0, -1, places) for rows in sources)
-    return splice_rows(tables, *sources)
+    spliced = splice_rows(tables, *sources)
+    if kind == np.int64 or not are_integral(spliced.class_sizes):
+        return spliced
+    return replace(spliced, class_sizes=spliced.class_sizes.astype(np.int64))
 
 
 @dataclass(frozen=True, eq=False)
@@ -385,7 +393,7 @@ class Overlay:
         """Return the sums of all classes that are there, in the order of labels."""
         sums = self.gather(base, self.ids)
         frequencies = np.minimum(self.document_frequencies, sums.n_documents)
-        if frequencies.dtype.kind == "f" and np.array_equal(frequencies, np.rint(frequencies)):
+        if frequencies.dtype.kind == "f" and are_integral(frequencies):
             frequencies = frequencies.astype(np.int64)
         return replace(sums, document_frequencies=frequencies)
 
@@ -718,7 +726,7 @@ def _insert(base: Base, overlay: Overlay, ids: Integers) -> Overlay:
     order = np.argsort(labels, kind="stable")
     labels, ids, before = labels[order], ids[order], overlay.all_classes
     positions = np.searchsorted(before, labels)
-    _check_distinct(before, labels, positions, ids)
+    _check_distinct(overlay, labels, positions, ids)
     ranks = overlay.ranks + np.searchsorted(positions, overlay.ranks, side="right")
     ranks[overlay.ranks < 0] = -1
     ranks[ids] = positions + np.arange(len(ids))
@@ -741,18 +749,22 @@ def _rank_all(base: Base, overlay: Overlay) -> Overlay:
 
 
 def _check_distinct(
-    classes: NDArray[Any], labels: NDArray[Any], positions: Integers, ids: Integers
+    overlay: Overlay, labels: NDArray[Any], positions: Integers, ids: Integers
 ) -> None:
     """Refuse labels, sorted, that are there twice, or are those of other classes."""
     twice = np.zeros(len(labels), np.bool_)
     twice[1:] = labels[1:] == labels[:-1]
-    if len(classes):
-        twice |= classes[np.minimum(positions, len(classes) - 1)] == labels
+    others = np.roll(ids, 1)
+    if len(overlay.all_classes):
+        places = np.minimum(positions, len(overlay.all_classes) - 1)
+        is_there = overlay.all_classes[places] == labels
+        twice |= is_there
+        others = np.where(is_there, overlay.ids[places], others)
     if twice.any():
         first = int(np.flatnonzero(twice)[0])
         raise RefusedError(
-            f"two classes would be called {show_label(labels[first])}; rename or merge one first.",
-            [int(ids[first])],
+            f"two classes would be called {show_label(labels[first])}.",
+            [int(ids[first]), int(others[first])],
         )
 
 

@@ -16,7 +16,7 @@ from sklearn.utils.validation import validate_data
 
 from longtail._columns import align_labels, as_labels, show_label
 from longtail._constants import MAX_LABEL
-from longtail._labels import LabelSets, as_sets
+from longtail._labels import LabelSets, as_sets, replicate
 from longtail._words import count
 from longtail.estimators import text_state
 from longtail.exceptions import DocumentError
@@ -127,9 +127,11 @@ def _prepare(model: Any, action: str, given: Given, number: int) -> Prepared:
     labels = _as_labels(model, given.labels)
     if not model.takes_texts:
         X, labels = model._without_names()._check_input(given.documents, labels, reset=False)
-        counts = CountMatrix.from_matrix(X)
+        if action != "recalibrate":
+            X, labels = replicate(X, labels)
         edit = {"teach": Teach, "forget": Forget, "recalibrate": Recalibrate}[action]
-        return Prepared(edit(counts, labels).entry(model, model._fitted(), number))
+        edited = edit(CountMatrix.from_matrix(X), labels)
+        return Prepared(edited.entry(model, model._fitted(), number))
     state = model._fitted()
     template, inner = state.template, state.model
     if action == "teach":

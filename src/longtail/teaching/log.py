@@ -177,13 +177,14 @@ class Bounds(NamedTuple):
     ----------
     n_ids, n_terms : int
         How many persistent ids of classes and terms there are before it.
-    takes_texts : bool
-        Whether terms may enter.
+    takes_texts, learns : bool
+        Whether terms may enter, and whether there are class texts, outcomes and refinements.
     """
 
     n_ids: int
     n_terms: int
     takes_texts: bool
+    learns: bool
 
 
 def read_entries(changes: Sequence[Change], bounds: Bounds) -> list[Entry]:
@@ -199,6 +200,8 @@ def read_entries(changes: Sequence[Change], bounds: Bounds) -> list[Entry]:
     for change in changes:
         if change.action == "undo":
             continue
+        if change.action in ("describe", "recalibrate", "refine") and not bounds.learns:
+            raise misfit(change, "models of this kind have nothing of it")
         entry = _read_entry(change, bounds)
         n_new = 0 if entry.new_terms is None else len(entry.new_terms.lengths)
         if n_new and not bounds.takes_texts:
@@ -268,8 +271,10 @@ def _read_counts(change: Change, n_documents: int) -> CountMatrix:
     sizes, terms = _array(change, "sizes", "<i8"), _array(change, "terms", "<i4")
     parts = []
     for row in change.rows:
-        wide = len(row.counts) != len(row.terms)  # both of 32 bits
-        parts.append(np.frombuffer(row.counts, "<f8" if wide else "<f4").astype(np.float64))
+        kind = "<f4" if len(row.counts) == len(row.terms) else "<f8"  # terms have 32 bits
+        if len(row.counts) % np.dtype(kind).itemsize:
+            raise change.error("has counts that are cut off")
+        parts.append(np.frombuffer(row.counts, kind).astype(np.float64))
     counts = parts[0] if len(parts) == 1 else np.concatenate(parts)
     fits = len(sizes) == n_documents and len(terms) == len(counts)
     if not fits or (sizes < 0).any() or int(sizes.sum()) != len(terms):

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from longtail.estimators.loading import Classifier
 from longtail.estimators.loading import load as load_file
@@ -22,14 +24,23 @@ from longtail.model.entry import Changes, Entry
 from longtail.model.overlay import RefusedError
 from longtail.store.changes import Change
 from longtail.store.container import read_checksum
-from longtail.store.journal import Contents, Journal, journal_path, read_journal
+from longtail.store.journal import Journal, journal_path, read_journal
 from longtail.store.journal_rows import Header
 from longtail.store.overview import check_same_model
 from longtail.teaching.documents import UNFIT
 from longtail.teaching.log import Bounds, Ledger, misfit, read_again, read_entries
 from longtail.teaching.refined import open_refined
 
-__all__ = ["State", "advance", "attach", "catch_up", "load", "open_state"]
+__all__ = [
+    "State",
+    "advance",
+    "attach",
+    "catch_up",
+    "find_concerned",
+    "load",
+    "open_state",
+    "take_all",
+]
 
 
 def load(path: str | os.PathLike[str], *, verify: bool = True) -> Classifier:
@@ -93,52 +104,64 @@ def open_state(path: str | os.PathLike[str], verify: bool, journal: Journal | No
     check_same_model(path, contents, checksum)
     if contents.header.model != checksum:
         return State(model, checksum, contents.header)
-    ledger = Ledger.of(contents.changes)
-    model = _take_all(Path(path), model, contents, ledger, verify=verify)
+    changes = contents.changes
+    with naming(changes):
+        model, ledger = take_all(Path(path), model, changes, verify=verify)
     return State(model, checksum, contents.header, ledger)
 
 
-def _take_all(path: Path, model: Any, contents: Contents, ledger: Ledger, *, verify: bool) -> Any:
-    """Return a model with the live changes of its journal."""
-    changes = contents.changes
+def take_all(
+    path: Path, model: Any, changes: Sequence[Change], *, verify: bool = False
+) -> tuple[Any, Ledger]:
+    """Return a model with the live changes of its journal, and which these are.
+
+    Raises
+    ------
+    RefusedError
+        If sums or labels forbid them.
+    """
+    ledger = Ledger.of(changes)
     entries = read_entries(changes, bounds_of(model))
+    if ledger.refined:
+        return open_refined(path, model, entries, ledger, verify=verify), ledger
     live = [entry for entry in entries if entry.number in ledger.live]
-    with naming(changes, live):
-        if ledger.refined:
-            return open_refined(path, model, entries, ledger, verify=verify)
-        return model._take(Changes(entries, live)) if entries else model
+    return (model._take(Changes(entries, live)) if entries else model), ledger
 
 
 def bounds_of(model: Any) -> Bounds:
     """Return what the numbers of the next change of a model may be."""
     arrays = model._arrays
     n_terms = arrays.base.statistics.n_terms
-    return Bounds(overlay_of(arrays).n_ids, n_terms, model.takes_texts)
+    learns = hasattr(model, "refine")
+    return Bounds(overlay_of(arrays).n_ids, n_terms, model.takes_texts, learns)
 
 
 @contextmanager
-def naming(changes: Sequence[Change], live: Sequence[Entry]) -> Iterator[None]:
+def naming(changes: Sequence[Change]) -> Iterator[None]:
     """Turn a refusal into an error of the journal, and name the last change that it concerns."""
     try:
         yield
     except ModelFileError:
         raise
     except UNFIT as error:
-        known = {change.number: change for change in changes}
-        culprits = find_concerned(live, error)
-        found = known[culprits[-1]] if culprits else changes[-1]
-        raise misfit(found, error) from None
+        raise misfit(find_concerned(changes, error)[-1], error) from None
 
 
-def find_concerned(entries: Iterable[Entry], error: Exception) -> list[int]:
-    """Return the numbers of the entries that a refusal is about, as far as it tells."""
-    if not isinstance(error, RefusedError):
-        return [entry.number for entry in entries if entry.new_terms is not None]
-    return [
-        entry.number
-        for entry in entries
-        if not error.class_ids.isdisjoint(entry.class_ids.tolist()) or entry.into in error.class_ids
-    ]
+def find_concerned(changes: Sequence[Change], error: Exception) -> list[Change]:
+    """Return the changes in effect that a refusal is about, as far as it tells; the last else."""
+    live = Ledger.of(changes).in_effect
+    found = []
+    for change in changes:
+        if change.number not in live:
+            continue
+        ids = np.frombuffer(b"".join([row.classes for row in change.rows]), "<i8").tolist()
+        if isinstance(error, RefusedError):
+            concerned = not error.class_ids.isdisjoint(ids)
+        else:  # of terms that cannot enter
+            concerned = change.action == "teach" and "terms" in change.facts
+        if concerned and change.action != "refine":
+            found.append(change)
+    return found or list(changes[-1:])
 
 
 def advance(

@@ -21,7 +21,7 @@ from longtail._words import count
 from longtail.estimators.loading import Classifier
 from longtail.estimators.loading import load as load_file
 from longtail.estimators.text_state import describe
-from longtail.exceptions import DocumentError
+from longtail.exceptions import DocumentError, ModelFileError
 from longtail.model.edits import Edit, Merge, Remove, Rename
 from longtail.model.entry import Changes, Entry
 from longtail.model.overlay import RefusedError
@@ -30,15 +30,15 @@ from longtail.store.container import read_checksum
 from longtail.store.journal import Journal
 from longtail.store.overview import waiting_changes
 from longtail.teaching.documents import UNFIT, find_refused, plain_label, prepare, read_documents
-from longtail.teaching.log import Ledger, as_rows, read_entries
+from longtail.teaching.log import Ledger, as_rows
 from longtail.teaching.opening import (
     State,
     advance,
     attach,
-    bounds_of,
     catch_up,
     find_concerned,
     open_state,
+    take_all,
 )
 from longtail.teaching.refined import write_refined
 
@@ -287,34 +287,42 @@ class Teacher:
             change = Change(header.next_number, "", by, "undo", (row,), path=self._journal.path)
             try:
                 after = advance(state, header, [change], self._journal.read_some)
+                if after is None:
+                    after = self._open_with(state, change)
             except RefusedError as error:
-                raise ValueError(self._explain(state, change, chosen, error)) from None
+                raise ValueError(self._explain(change, chosen, error)) from None
             header = self._journal.append(header, "undo", [row], by)
-            if after is None:
-                self._state = open_state(self._path, verify=False, journal=self._journal)
-            else:
-                self._state = replace(after, header=header)
+            self._state = replace(after, header=header)
             return header.next_number - 1
 
         return self._hold(undo)
 
-    def _explain(self, state: State, undo: Change, chosen: list[int], error: RefusedError) -> str:
-        """Return why changes cannot be undone: a later one that builds on them, if any does."""
+    def _open_with(self, state: State, change: Change) -> State:
+        """Return the state after one more change than the journal has, from the files."""
+        model = load_file(self._path, verify=False)
+        if read_checksum(self._path) != state.checksum:
+            raise ModelFileError(self._path, "was replaced by another process; try again")
+        model, ledger = take_all(self._path, model, [*self._read(), change])
+        return State(model, state.checksum, state.header, ledger)
+
+    def _read(self) -> list[Change]:
+        """Return all changes of the journal, which is held."""
         contents = self._journal.read()
-        changes = [] if contents is None else contents.changes
-        base = load_file(self._path, verify=False)
-        live = state.ledger.extend([undo]).in_effect
-        entries = [e for e in read_entries(changes, bounds_of(base)) if e.number in live]
-        concerned = find_concerned([e for e in entries if e.action != "teach"], error)
-        concerned += find_concerned([e for e in entries if e.new_classes], error)
-        later = [number for number in concerned if number > min(chosen)] or concerned
+        return [] if contents is None else contents.changes
+
+    def _explain(self, undo: Change, chosen: list[int], error: RefusedError) -> str:
+        """Return why changes cannot be undone: a later one that builds on them, if any does."""
         names = ", ".join(map(str, chosen))
-        if not later:
+        found = find_concerned([*self._read(), undo], error)
+        later = [c for c in found if c.number > min(chosen) and c.action != "undo"]
+        # Documents that are added to a class that is there are in nobody's way.
+        blocking = [c for c in later if c.action != "teach" or "classes" in c.facts] or later
+        if not blocking:
             return f"change {names} cannot be undone: {error}"
-        action = state.ledger.actions[later[0]]
+        first = blocking[0]
         return (
-            f"change {names} cannot be undone, because change {later[0]} ({action}) builds on it: "
-            f"{error}"
+            f"change {names} cannot be undone, because change {first.number} ({first.action}) "
+            f"builds on it: {error}"
         )
 
     def changes(self) -> list[Change]:
