@@ -73,7 +73,7 @@ def as_entry(number, direction, pairs):
     return Entry(number, "teach" if direction > 0 else "forget", class_ids, counts)
 
 
-OVERLAY = SimpleNamespace(places=np.arange(4), row_ids=np.arange(4))
+OVERLAY = SimpleNamespace(outer_ids=np.arange(4), row_ids=np.arange(4))
 
 
 @examples(200)
@@ -109,7 +109,7 @@ def test_a_fit_keeps_the_last_documents_of_each_class(per_class):
 
 def test_documents_follow_their_classes():
     memory = DocumentMemory.of(counts_of(DOCUMENTS), np.array([0, 1, 0, 2, 1]), 2)
-    overlay = SimpleNamespace(places=np.array([1, 1, -1]), row_ids=np.arange(3))
+    overlay = SimpleNamespace(outer_ids=np.array([1, 1, -1]), row_ids=np.arange(3))
     moved = memory.settle(overlay)  # a into b, and c is gone
     assert as_lists(moved) == {"a": [], "b": [DOCUMENTS[2], DOCUMENTS[4]], "c": [], "d": []}
 

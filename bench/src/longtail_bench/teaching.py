@@ -93,10 +93,13 @@ def measure_teaching(
     clock.time(f"teach {n_together} together", teacher.teach, *together)
     for i in range(N_TAUGHT, n_changes):
         teacher.teach([texts[i]], [labels[i]])
-    numbers = [c.number for c in teacher.changes() if c.in_effect and c.action == "teach"]
+    taught = [c.number for c in teacher.changes() if c.in_effect and c.action == "teach"]
     for i in range(N_UNDONE):
-        number = numbers[(2 * i + 1) * len(numbers) // (2 * N_UNDONE)]
-        clock.time("undo any one", lambda number=number: teacher.undo(numbers=[number]))
+        change_number = taught[(2 * i + 1) * len(taught) // (2 * N_UNDONE)]
+        clock.time(
+            "undo any one",
+            lambda change_number=change_number: teacher.undo(numbers=[change_number]),
+        )
     teacher.close()
     for _ in range(N_TIMES):
         clock.time(f"open with {len(teacher.changes()):,} changes", load, model)

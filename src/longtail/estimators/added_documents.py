@@ -92,16 +92,16 @@ class AddedDocuments:
         parts = [_Since(np.zeros((0, 2), np.uint64), nothing, nothing), *self.since]
         return _Since(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
 
-    def count(self, row_hash: NDArray[np.uint64], place: int, overlay: Overlay) -> int:
+    def count(self, row_hash: NDArray[np.uint64], outer_id: int, overlay: Overlay) -> int:
         """Return how often a document is in the class that has a place among all labels."""
         first = int(np.searchsorted(self.hashes[:, 0], row_hash[0], side="left"))
         last = int(np.searchsorted(self.hashes[:, 0], row_hash[0], side="right"))
         same = self.hashes[first:last, 1] == row_hash[1]
-        places = overlay.places[overlay.row_ids[self.class_ids[first:last]]]
-        n_found = int(np.count_nonzero(same & (places == place)))
+        outer_ids = overlay.outer_ids[overlay.row_ids[self.class_ids[first:last]]]
+        n_found = int(np.count_nonzero(same & (outer_ids == outer_id)))
         since = self._since
         rows = np.flatnonzero((since.hashes == row_hash).all(axis=1))
-        rows = rows[overlay.places[since.class_ids[rows]] == place]
+        rows = rows[overlay.outer_ids[since.class_ids[rows]] == outer_id]
         return n_found + int(since.signs[rows].sum())
 
     def settle(self, overlay: Overlay | None) -> AddedDocuments:
@@ -112,9 +112,9 @@ class AddedDocuments:
         hashes = np.concatenate([self.hashes, since.hashes])
         ids = np.concatenate([overlay.row_ids[self.class_ids], since.class_ids])
         signs = np.concatenate([np.ones(len(self.class_ids), np.int64), since.signs])
-        places = overlay.places[ids]
-        there = places >= 0
-        keys = np.column_stack([hashes[there], places[there].astype(np.uint64)])
+        outer_ids = overlay.outer_ids[ids]
+        there = outer_ids >= 0
+        keys = np.column_stack([hashes[there], outer_ids[there].astype(np.uint64)])
         if not len(keys):
             return AddedDocuments.empty(complete=self.complete)
         distinct, which = np.unique(keys, axis=0, return_inverse=True)
@@ -128,7 +128,7 @@ class AddedDocuments:
 
 
 def count_as_added(
-    X: csr_array[Any], places: Integers, n_fitted: int, added: AddedDocuments, overlay: Overlay
+    X: csr_array[Any], outer_ids: Integers, n_fitted: int, added: AddedDocuments, overlay: Overlay
 ) -> csr_array[Any]:
     """Return counts as they were when the documents were added.
 
@@ -153,9 +153,9 @@ def count_as_added(
     late = has_late(X, n_fitted)
     used: dict[tuple[int, ...], int] = {}
 
-    def find(row_hash: NDArray[np.uint64], place: int) -> bool:
-        key = (*row_hash.tolist(), place)
-        if added.count(row_hash, place, overlay) <= used.get(key, 0):
+    def find(row_hash: NDArray[np.uint64], outer_id: int) -> bool:
+        key = (*row_hash.tolist(), outer_id)
+        if added.count(row_hash, outer_id, overlay) <= used.get(key, 0):
             return False
         used[key] = used.get(key, 0) + 1
         return True
@@ -163,12 +163,12 @@ def count_as_added(
     asked = np.arange(X.shape[0]) if added.complete else np.flatnonzero(late)
     missing = np.zeros(X.shape[0], np.bool_)
     for document, row_hash in zip(asked.tolist(), hash_rows(X, asked), strict=True):
-        missing[document] = not find(row_hash, int(places[document]))
+        missing[document] = not find(row_hash, int(outer_ids[document]))
     X = drop_late(X, n_fitted, missing & late)
     if added.complete:
         again = np.flatnonzero(missing)
         for document, row_hash in zip(again.tolist(), hash_rows(X, again), strict=True):
-            if not (late[document] and find(row_hash, int(places[document]))):
+            if not (late[document] and find(row_hash, int(outer_ids[document]))):
                 raise ValueError(
                     f"document {document} was never added to its class, or was forgotten. Give "
                     "the same documents with the same labels as when they were added."

@@ -92,7 +92,7 @@ class Classifier(ClassifierMixin, BaseEstimator):
         """The arrays that were fitted on counts."""
 
     @abstractmethod
-    def _take(self, changes: Changes, vocabulary: Any = None) -> Self:
+    def _take_changes(self, changes: Changes, vocabulary: Any = None) -> Self:
         """Swap in the model after changes, whose new terms a vocabulary may have already."""
 
     @abstractmethod
@@ -316,7 +316,7 @@ class CountClassifier(Classifier):
     def _arrays(self) -> Any:
         return self._fitted()
 
-    def _take(self, changes: Changes, vocabulary: Any = None) -> Self:
+    def _take_changes(self, changes: Changes, vocabulary: Any = None) -> Self:
         return self._swap(lambda state: self._take_in(state, changes))
 
     def _over(self, row_ids: Integers, n_ids: int) -> Self:

@@ -786,7 +786,7 @@ class TextClassifier(Classifier):
     def _arrays(self) -> Any:
         return self._fitted().model
 
-    def _take(self, changes: Changes, vocabulary: Any = None) -> Self:
+    def _take_changes(self, changes: Changes, vocabulary: Any = None) -> Self:
         return self._swap(lambda state: state.take_in(changes, vocabulary))
 
     def _over(self, row_ids: Any, n_ids: int) -> Self:

@@ -120,17 +120,17 @@ class TextState:
         named = list(self.base_texts)
         rows = look_up(base.classes, as_labels(named)) if named else np.zeros(0, np.int64)
         for row, text in zip(rows.tolist(), self.base_texts.values(), strict=True):
-            place = overlay.ranks[overlay.row_ids[row]]
-            if place >= 0:
-                texts[labels[place]] = text
+            outer_id = overlay.ranks[overlay.row_ids[row]]
+            if outer_id >= 0:
+                texts[labels[outer_id]] = text
         for class_id, edits in overlay.edits.items():
-            place = overlay.ranks[class_id]
-            if edits.text is None or place < 0:
+            outer_id = overlay.ranks[class_id]
+            if edits.text is None or outer_id < 0:
                 continue
             if edits.text.text:
-                texts[labels[place]] = edits.text.text
+                texts[labels[outer_id]] = edits.text.text
             else:
-                texts.pop(labels[place], None)
+                texts.pop(labels[outer_id], None)
         return texts
 
 
@@ -228,8 +228,8 @@ def count_again(
     classes = state.model.all_classes
     check_same_kind(labels, classes)
     check_known(labels, classes)
-    places = look_up(classes, labels)
-    return count_as_added(X, places, state.n_fitted, state.added, state.overlay), labels
+    outer_ids = look_up(classes, labels)
+    return count_as_added(X, outer_ids, state.n_fitted, state.added, state.overlay), labels
 
 
 def count_for_refining(

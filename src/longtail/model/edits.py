@@ -48,14 +48,14 @@ class Edit:
 
     action: ClassVar[str]
 
-    def entry(self, classifier: Any, state: Any, number: int) -> Entry:
+    def entry(self, classifier: Any, state: Any, change_number: int) -> Entry:
         """Return the change as numbers."""
         raise NotImplementedError
 
     def apply(self, classifier: Any, state: Any) -> Any:
         """Return the changed model."""
-        number = overlay_of(state).next_number
-        return classifier._take_in(state, Changes.of(self.entry(classifier, state, number)))
+        change_number = overlay_of(state).next_number
+        return classifier._take_in(state, Changes.of(self.entry(classifier, state, change_number)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,13 +68,13 @@ class Teach(Edit):
     weights: Floats | None = None
     new_terms: NewTerms | None = None
 
-    def entry(self, classifier: Any, state: Any, number: int) -> Entry:
+    def entry(self, classifier: Any, state: Any, change_number: int) -> Entry:
         """Return the change as numbers."""
         check_same_kind(self.labels, state.all_classes)
         classifier._check_taught(state, self.labels, self.weights)
         class_ids, new = _find_or_begin(state, self.labels)
         return Entry(
-            number,
+            change_number,
             self.action,
             class_ids,
             self.counts,
@@ -93,12 +93,14 @@ class Forget(Edit):
     labels: NDArray[Any]
     weights: Floats | None = None
 
-    def entry(self, classifier: Any, state: Any, number: int) -> Entry:
+    def entry(self, classifier: Any, state: Any, change_number: int) -> Entry:
         """Return the change as numbers."""
         check_same_kind(self.labels, state.all_classes)
         check_known(self.labels, state.all_classes)
-        places = look_up(state.all_classes, self.labels)
-        return Entry(number, self.action, overlay_of(state).ids[places], self.counts, self.weights)
+        outer_ids = look_up(state.all_classes, self.labels)
+        return Entry(
+            change_number, self.action, overlay_of(state).ids[outer_ids], self.counts, self.weights
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +111,7 @@ class Rename(Edit):
     old: Any
     new: Any
 
-    def entry(self, classifier: Any, state: Any, number: int) -> Entry:
+    def entry(self, classifier: Any, state: Any, change_number: int) -> Entry:
         """Return the change as numbers."""
         class_id = find_class(state, self.old)
         renamed = align_labels(np.asarray(as_labels([self.new])), state.all_classes)
@@ -120,7 +122,7 @@ class Rename(Edit):
                 f"there is a class {self.new!r} already. To add the documents of {self.old!r} to "
                 "it, merge them instead of renaming."
             )
-        return Entry(number, self.action, np.array([class_id]), label=_as_plain(self.new))
+        return Entry(change_number, self.action, np.array([class_id]), label=_as_plain(self.new))
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,12 +133,12 @@ class Merge(Edit):
     source: Any
     into: Any
 
-    def entry(self, classifier: Any, state: Any, number: int) -> Entry:
+    def entry(self, classifier: Any, state: Any, change_number: int) -> Entry:
         """Return the change as numbers."""
         source, into = find_class(state, self.source), find_class(state, self.into)
         if source == into:
             raise ValueError(f"cannot merge class {self.source!r} into itself.")
-        return Entry(number, self.action, np.array([source]), into=into)
+        return Entry(change_number, self.action, np.array([source]), into=into)
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,12 +148,12 @@ class Remove(Edit):
     action: ClassVar[str] = "remove"
     label: Any
 
-    def entry(self, classifier: Any, state: Any, number: int) -> Entry:
+    def entry(self, classifier: Any, state: Any, change_number: int) -> Entry:
         """Return the change as numbers."""
         class_id = find_class(state, self.label)
         if len(state.all_classes) == 1:
             raise ValueError("cannot remove the last class of a model; fit a new one instead.")
-        return Entry(number, self.action, np.array([class_id]))
+        return Entry(change_number, self.action, np.array([class_id]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,7 +165,7 @@ class Describe(Edit):
     text: str
     counts: CountMatrix | None = None
 
-    def entry(self, classifier: Any, state: Any, number: int) -> Entry:
+    def entry(self, classifier: Any, state: Any, change_number: int) -> Entry:
         """Return the change as numbers."""
         label = np.asarray(as_labels([self.label]))
         if self.counts is None and self.label not in state.all_classes:
@@ -174,7 +176,7 @@ class Describe(Edit):
         counts = NO_ROWS if self.counts is None else self.counts
         # Without a string of its own a text is there all the same.
         text = "" if self.counts is None else self.text or " "
-        return Entry(number, self.action, class_ids, counts, new_classes=new, text=text)
+        return Entry(change_number, self.action, class_ids, counts, new_classes=new, text=text)
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,7 +187,7 @@ class Recalibrate(Edit):
     counts: CountMatrix
     labels: Labels
 
-    def entry(self, classifier: Any, state: Any, number: int) -> Entry:
+    def entry(self, classifier: Any, state: Any, change_number: int) -> Entry:
         """Return the change as numbers."""
         if isinstance(self.labels, LabelSets) or state.several:
             raise ValueError("recalibrate is for models with one label for each document.")
@@ -193,14 +195,14 @@ class Recalibrate(Edit):
         check_same_kind(self.labels, classes)
         answered = np.flatnonzero(self.counts.have_any(state.known_terms))
         counts, labels = self.counts.gather(answered), self.labels[answered]
-        scores, places = np.zeros((0, 1)), np.zeros(0, np.int64)
+        scores, positions = np.zeros((0, 1)), np.zeros(0, np.int64)
         truth = look_up(classes, labels)
         if len(answered):
             class_ids, scores = classifier._rank(state, counts, len(classes))
             found = (class_ids == truth[:, None]) & (truth >= 0)[:, None]
-            places = np.where(found.any(axis=1), found.argmax(axis=1), -1)
-        seen = Outcomes(scores, places, truth < 0, np.diff(counts.indptr))
-        return Entry(number, self.action, learned=seen)
+            positions = np.where(found.any(axis=1), found.argmax(axis=1), -1)
+        seen = Outcomes(scores, positions, truth < 0, np.diff(counts.indptr))
+        return Entry(change_number, self.action, learned=seen)
 
 
 @dataclass(frozen=True, eq=False)
@@ -240,9 +242,9 @@ def _find_or_begin(state: Any, labels: NDArray[Any]) -> tuple[Integers, dict[int
     """
     overlay = overlay_of(state)
     distinct, which = np.unique(align_labels(labels, state.all_classes), return_inverse=True)
-    places = look_up(state.all_classes, distinct)
+    outer_ids = look_up(state.all_classes, distinct)
     ids = np.full(len(distinct), -1)
-    ids[places >= 0] = overlay.ids[places[places >= 0]]
+    ids[outer_ids >= 0] = overlay.ids[outer_ids[outer_ids >= 0]]
     new: dict[int, Any] = {}
     hidden = overlay.find_hidden(state.base) if np.any(ids < 0) else {}
     for i in np.flatnonzero(ids < 0).tolist():

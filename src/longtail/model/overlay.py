@@ -71,9 +71,9 @@ class ClassText(NamedTuple):
     counts: CountMatrix
 
 
-def _without(edits: dict[int, Value], number: int) -> dict[int, Value]:
+def _without(edits: dict[int, Value], change_number: int) -> dict[int, Value]:
     """Return edits without that of an entry."""
-    return {key: value for key, value in edits.items() if key != number}
+    return {key: value for key, value in edits.items() if key != change_number}
 
 
 @dataclass(frozen=True)
@@ -104,13 +104,13 @@ class ClassEdits:
             return replace(self, texts={**self.texts, entry.number: given})
         return replace(self, removals=self.removals | {entry.number})
 
-    def without(self, number: int) -> ClassEdits:
+    def without(self, change_number: int) -> ClassEdits:
         """Return the edits without that of an entry."""
         return ClassEdits(
-            _without(self.labels, number),
-            _without(self.merges, number),
-            _without(self.texts, number),
-            self.removals - {number},
+            _without(self.labels, change_number),
+            _without(self.merges, change_number),
+            _without(self.texts, change_number),
+            self.removals - {change_number},
         )
 
     @property
@@ -224,8 +224,8 @@ def splice_sums(tables: Sequence[ClassStatistics], *sources: Integers) -> ClassS
             with_count_bits(table.gather(rows), bits)
             for table, rows in zip(tables, sources, strict=True)
         ]
-        places = np.arange(len(sources[0]))
-        sources = tuple(np.where(rows < 0, -1, places) for rows in sources)
+        outer_ids = np.arange(len(sources[0]))
+        sources = tuple(np.where(rows < 0, -1, outer_ids) for rows in sources)
     spliced = splice_rows(tables, *sources)
     if kind == np.int64 or not are_integral(spliced.class_sizes):
         return spliced
@@ -322,13 +322,13 @@ class Overlay:
         return ids
 
     @cached_property
-    def places(self) -> Integers:
+    def outer_ids(self) -> Integers:
         """Where the documents of each persistent id are, to the outside; -1 for nowhere."""
-        places = self.ranks.copy()
+        outer_ids = self.ranks.copy()
         for class_id, edits in self.edits.items():
             if edits.merges:
-                places[class_id] = self.ranks[_root(self, class_id)]
-        return places
+                outer_ids[class_id] = self.ranks[_root(self, class_id)]
+        return outer_ids
 
     @cached_property
     def tombstones(self) -> tuple[Integers, ...]:
@@ -351,11 +351,11 @@ class Overlay:
         Each is in one of them at most.
         """
         found = [tier.find(ids) for tier in self.tiers]
-        taken = np.zeros(len(ids), np.bool_)
+        is_found = np.zeros(len(ids), np.bool_)
         for rows in reversed(found):
-            rows[taken] = -1
-            taken |= rows >= 0
-        return [np.where(taken, -1, self.base_rows[ids]), *found]
+            rows[is_found] = -1
+            is_found |= rows >= 0
+        return [np.where(is_found, -1, self.base_rows[ids]), *found]
 
     def label_of(self, base: Base, class_id: int) -> Any:
         """Return what a class is called, whether it is there or not."""
@@ -439,26 +439,26 @@ def change(base: Base, before: Overlay, changes: Changes, finish: Finish) -> Ove
         If a class would have fewer documents than none, or two classes the same label.
     """
     after = _declare(base, before, changes)
-    after, edited, touched = _edit(after, changes)
+    after, edited, changed_ids = _edit(after, changes)
     taught = [
         _sum_documents(documents, base.statistics.sublinear)
         for documents in changes.documents(len(before.class_frequencies))
     ]
     for sums in taught:
-        touched.update(sums.ids.tolist())
+        changed_ids.update(sums.ids.tolist())
     frequencies, n_occurrences = _change_frequencies(before, taught)
     # A class whose part has changed changes as well, and so does one that it is no longer part of.
-    touched |= _roots(before, touched)
-    roots = _roots(after, touched)
-    ids = np.array(sorted(edited | touched | roots), np.int64)
+    changed_ids |= _roots(before, changed_ids)
+    roots = _roots(after, changed_ids)
+    ids = np.array(sorted(edited | changed_ids | roots), np.int64)
     members = _members(after, roots)
     own_ids = np.array(sorted({member for group in members.values() for member in group}), np.int64)
-    own = _gather_own(base, before, own_ids)
+    own_sums = _gather_own(base, before, own_ids)
     for sums in taught:
-        part = sums.statistics.gather(look_up(sums.ids, own_ids))
-        own = own + part if sums.direction > 0 else subtract_any(own, part)
+        summand = sums.statistics.gather(look_up(sums.ids, own_ids))
+        own_sums = own_sums + summand if sums.direction > 0 else subtract_any(own_sums, summand)
     root_ids = np.array(sorted(members), np.int64)
-    total = _sum_groups(own, own_ids, [members[root] for root in root_ids.tolist()])
+    total = _sum_groups(own_sums, own_ids, [members[root] for root in root_ids.tolist()])
     _check_sums(base, after, root_ids, total, frequencies)
     # The sums of all classes are only put together when a model is saved; that must not fail then.
     check_total(n_occurrences, max(base.statistics.count_bits, total.count_bits))
@@ -466,7 +466,7 @@ def change(base: Base, before: Overlay, changes: Changes, finish: Finish) -> Ove
         after = replace(
             after,
             tiers=_put(before.tiers, finish(after, root_ids, total)),
-            apart=_keep_apart(before, members, own_ids, own),
+            apart=_keep_apart(before, members, own_ids, own_sums),
             document_frequencies=frequencies,
             n_occurrences=n_occurrences,
         )
@@ -502,8 +502,8 @@ def _sum_documents(documents: Documents, sublinear: bool) -> _Taught:
 def _declare(base: Base, before: Overlay, changes: Changes) -> Overlay:
     """Return the overlay with room for the classes that entries begin."""
     new = {i: label for entry in changes.declared for i, label in entry.new_classes.items()}
-    number = max((entry.number for entry in changes.declared), default=0)
-    before = replace(before, next_number=max(before.next_number, number + 1))
+    change_number = max((entry.number for entry in changes.declared), default=0)
+    before = replace(before, next_number=max(before.next_number, change_number + 1))
     if not new:
         return before
     n_new = len(new)
@@ -524,7 +524,7 @@ def _edit(before: Overlay, changes: Changes) -> tuple[Overlay, set[int], set[int
 
     And the classes that are edited, and those of them whose sums or texts are others now.
     """
-    edits_of, edited, touched = dict(before.edits), set[int](), set[int]()
+    edits_of, edited, changed_ids = dict(before.edits), set[int](), set[int]()
     for entries, is_live in ((changes.plus, True), (changes.minus, False)):
         for entry in entries:
             if entry.action not in ("rename", "merge", "remove", "describe"):
@@ -535,17 +535,17 @@ def _edit(before: Overlay, changes: Changes) -> tuple[Overlay, set[int], set[int
             edits_of[class_id] = edits
             edited.add(class_id)
             if entry.action == "merge":
-                touched |= {class_id, entry.into}
+                changed_ids |= {class_id, entry.into}
             elif entry.action == "describe":
-                touched.add(class_id)
+                changed_ids.add(class_id)
     if not edited:
-        return before, edited, touched
+        return before, edited, changed_ids
     for class_id in edited:
         if len(edits_of[class_id].merges) > 1:
             raise RefusedError("a class would be a part of two others.", [class_id])
         if edits_of[class_id].is_empty:
             del edits_of[class_id]
-    return replace(before, edits=edits_of), edited, touched
+    return replace(before, edits=edits_of), edited, changed_ids
 
 
 def _root(overlay: Overlay, class_id: int) -> int:
@@ -586,23 +586,23 @@ def _gather_own(base: Base, overlay: Overlay, ids: Integers) -> ClassStatistics:
 
 
 def _sum_groups(
-    own: ClassStatistics, own_ids: Integers, groups: list[list[int]]
+    own_sums: ClassStatistics, own_ids: Integers, groups: list[list[int]]
 ) -> ClassStatistics:
     """Return the sums of groups of classes."""
     longest = max(map(len, groups), default=1)
     if longest == 1:
-        return own
+        return own_sums
     total = None
     for position in range(longest):
         ids = np.array([group[position] if position < len(group) else -1 for group in groups])
-        part = own.gather(np.where(ids < 0, -1, np.searchsorted(own_ids, ids)))
-        total = part if total is None else total + part
+        summand = own_sums.gather(np.where(ids < 0, -1, np.searchsorted(own_ids, ids)))
+        total = summand if total is None else total + summand
     assert total is not None
     return total
 
 
 def _keep_apart(
-    before: Overlay, members: dict[int, list[int]], own_ids: Integers, own: ClassStatistics
+    before: Overlay, members: dict[int, list[int]], own_ids: Integers, own_sums: ClassStatistics
 ) -> Rows:
     """Return the sums of classes that are part of others, and of these others."""
     merged = [member for group in members.values() if len(group) > 1 for member in group]
@@ -611,7 +611,7 @@ def _keep_apart(
     ids = np.array(sorted(merged), np.int64)
     left = np.setdiff1d(before.apart.ids, own_ids)
     stay = Rows(left, before.apart.statistics.gather(look_up(before.apart.ids, left)))
-    return Rows(ids, own.gather(np.searchsorted(own_ids, ids))).put_over(stay)
+    return Rows(ids, own_sums.gather(np.searchsorted(own_ids, ids))).put_over(stay)
 
 
 def _change_frequencies(before: Overlay, taught: list[_Taught]) -> tuple[Integers, float]:
@@ -655,10 +655,10 @@ def _put(tiers: tuple[Rows, ...], rows: Rows) -> tuple[Rows, ...]:
         return (small,) if large is None else (large, small)
     merged = small if large is None else small.put_over(large)
     nothing = np.zeros(0, np.int64)
-    return merged, _take(merged, nothing)
+    return merged, _take_changes(merged, nothing)
 
 
-def _take(rows: Rows, positions: Integers) -> Rows:
+def _take_changes(rows: Rows, positions: Integers) -> Rows:
     """Return some rows."""
     return replace(
         rows,
@@ -756,10 +756,10 @@ def _check_distinct(
     twice[1:] = labels[1:] == labels[:-1]
     others = np.roll(ids, 1)
     if len(overlay.all_classes):
-        places = np.minimum(positions, len(overlay.all_classes) - 1)
-        is_there = overlay.all_classes[places] == labels
+        outer_ids = np.minimum(positions, len(overlay.all_classes) - 1)
+        is_there = overlay.all_classes[outer_ids] == labels
         twice |= is_there
-        others = np.where(is_there, overlay.ids[places], others)
+        others = np.where(is_there, overlay.ids[outer_ids], others)
     if twice.any():
         first = int(np.flatnonzero(twice)[0])
         raise RefusedError(

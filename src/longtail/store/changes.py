@@ -110,7 +110,7 @@ class Change:
         parts = [self._checked(row.content, _holds_documents) for row in self.rows]
         joined: dict[str, Any] = {}
         for name in parts[0]:
-            joined[name] = [entry for part in parts for entry in part.get(name, ())]
+            joined[name] = [entry for shown in parts for entry in shown.get(name, ())]
         return joined
 
     @property

@@ -112,9 +112,9 @@ def read_journal(path: Path) -> Contents | None:
     return database.read_once(path, read) if database.exists(path) else None
 
 
-def refined_path(model: str | os.PathLike[str], number: int) -> Path:
+def refined_path(model: str | os.PathLike[str], change_number: int) -> Path:
     """Return where what a `refine` learned is, until the journal is folded into the model file."""
-    return Path(f"{os.path.realpath(model)}.refined-{number}")
+    return Path(f"{os.path.realpath(model)}.refined-{change_number}")
 
 
 def find_refined(model: Path) -> list[Path]:
@@ -286,10 +286,10 @@ class Journal:
                 return None
             return Contents(header, read_changes(self.path, connection, header, after))
 
-    def read_some(self, header: Header, numbers: Sequence[int]) -> list[Change]:
+    def read_some(self, header: Header, change_numbers: Sequence[int]) -> list[Change]:
         """Read and check the changes with some numbers."""
         with translate_errors(self.path):
-            return read_some(self.path, self._connect(), header, numbers)
+            return read_some(self.path, self._connect(), header, change_numbers)
 
     def append(
         self,

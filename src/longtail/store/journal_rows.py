@@ -84,7 +84,7 @@ def _chain(
     """Return the checksum of a row and, through the one before, of all before it."""
     # A JSON list, put together by hand: opening does this ten thousand times.
     texts = ", ".join(["null" if text is None else quote(text) for text in (moment, by, action)])
-    lengths = ", ".join([str(len(part)) for part in data])
+    lengths = ", ".join([str(len(summand)) for summand in data])
     head = f"[{row}, {change_number}, {texts}, {lengths}]"
     return hashlib.sha256(b"".join((previous, head.encode("ascii"), b"\n", *data))).digest()
 
@@ -175,26 +175,26 @@ def read_changes(
 
 
 def read_some(
-    path: Path, connection: sqlite3.Connection, header: Header, numbers: Sequence[int]
+    path: Path, connection: sqlite3.Connection, header: Header, change_numbers: Sequence[int]
 ) -> list[Change]:
     """Return the changes with some numbers, each row checked against the one before."""
     found: dict[int, list[tuple[Any, ...]]] = {}
-    for number in sorted(numbers):
+    for change_number in sorted(change_numbers):
         query = "SELECT * FROM records WHERE number = ? ORDER BY row"
-        for record in connection.execute(query, (number,)):
+        for record in connection.execute(query, (change_number,)):
             row = record[0]
             query = "SELECT checksum FROM records WHERE row = ?"
             before = connection.execute(query, (row - 1,)).fetchone() if is_counter(row) else None
             last = header.start if before is None else before[0]
             _check_row(path, record, row, last if isinstance(last, bytes) else b"")
-            found.setdefault(number, []).append(record)
-        if number not in found:
-            raise ModelFileError(path, f"record {number} is missing")
+            found.setdefault(change_number, []).append(record)
+        if change_number not in found:
+            raise ModelFileError(path, f"record {change_number} is missing")
     changes = []
     for records in found.values():
-        number, moment, by, action = records[0][1:5]
+        change_number, moment, by, action = records[0][1:5]
         rows = tuple(Row(*record[5:-1]) for record in records)
-        changes.append(Change(number, moment, by, action, rows, path=path))
+        changes.append(Change(change_number, moment, by, action, rows, path=path))
     return changes
 
 
@@ -215,7 +215,7 @@ def _check_row(path: Path, found: tuple[Any, ...], expected: int, last: bytes) -
         and isinstance(moment, str)
         and isinstance(by, str | None)
         and isinstance(action, str)
-        and all(isinstance(part, bytes) for part in data)
+        and all(isinstance(summand, bytes) for summand in data)
     )
     if row != expected or not typed:
         what = f"record {change_number}" if is_counter(change_number) else f"row {expected}"

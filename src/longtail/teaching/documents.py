@@ -89,7 +89,7 @@ def read_documents(model: Any, documents: Any, labels: Any) -> Given:
     return Given(checked, [plain_label(label) for label in named])
 
 
-def prepare(model: Any, action: str, given: Given, number: int) -> Prepared:
+def prepare(model: Any, action: str, given: Given, change_number: int) -> Prepared:
     """Return the entry by which documents are taught, forgotten or compared with what is said.
 
     Raises
@@ -98,15 +98,17 @@ def prepare(model: Any, action: str, given: Given, number: int) -> Prepared:
         Which of several documents cannot be forgotten, and why.
     """
     try:
-        return _prepare(model, action, given, number)
+        return _prepare(model, action, given, change_number)
     except UNFIT as error:
         if action != "forget" or len(given.labels) < 2:
             raise
-        document, reason = find_refused(model, given, number, error)
+        document, reason = find_refused(model, given, change_number, error)
         raise DocumentError(document, reason) from None
 
 
-def find_refused(model: Any, given: Given, number: int, error: Exception) -> tuple[int, Exception]:
+def find_refused(
+    model: Any, given: Given, change_number: int, error: Exception
+) -> tuple[int, Exception]:
     """Return the first document that a model does not forget, and why: by bisection.
 
     What is refused together with fewer documents is refused together with more.
@@ -115,15 +117,15 @@ def find_refused(model: Any, given: Given, number: int, error: Exception) -> tup
     while high - low > 1:
         middle = (low + high) // 2
         try:
-            found = _prepare(model, "forget", given.first(middle), number)
-            copy.copy(model)._take(Changes.of(found.entry))
+            found = _prepare(model, "forget", given.first(middle), change_number)
+            copy.copy(model)._take_changes(Changes.of(found.entry))
             low = middle
         except UNFIT as reason:
             high, error = middle, reason
     return low, error
 
 
-def _prepare(model: Any, action: str, given: Given, number: int) -> Prepared:
+def _prepare(model: Any, action: str, given: Given, change_number: int) -> Prepared:
     labels = _as_labels(model, given.labels)
     if not model.takes_texts:
         X, labels = model._without_names()._check_input(given.documents, labels, reset=False)
@@ -131,19 +133,19 @@ def _prepare(model: Any, action: str, given: Given, number: int) -> Prepared:
             X, labels = replicate(X, labels)
         edit = {"teach": Teach, "forget": Forget, "recalibrate": Recalibrate}[action]
         edited = edit(CountMatrix.from_matrix(X), labels)
-        return Prepared(edited.entry(model, model._fitted(), number))
+        return Prepared(edited.entry(model, model._fitted(), change_number))
     state = model._fitted()
     template, inner = state.template, state.model
     if action == "teach":
         taught, vocabulary = text_state.teach(state, given.documents, labels, n_jobs=model.n_jobs)
         assert taught is not None  # there is a document
-        return Prepared(taught.entry(template, inner, number), vocabulary)
+        return Prepared(taught.entry(template, inner, change_number), vocabulary)
     if action == "forget":
         forgotten = text_state.forget(state, given.documents, labels, model.n_jobs)
         assert forgotten is not None
-        return Prepared(forgotten.entry(template, inner, number))
+        return Prepared(forgotten.entry(template, inner, change_number))
     counts = CountMatrix.from_matrix(state.vocabulary.count(given.documents, model.n_jobs))
-    return Prepared(Recalibrate(counts, labels).entry(template, inner, number))
+    return Prepared(Recalibrate(counts, labels).entry(template, inner, change_number))
 
 
 def plain_label(label: Any) -> str | int | float:

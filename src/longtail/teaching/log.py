@@ -60,7 +60,9 @@ class Ledger:
     @property
     def in_effect(self) -> set[int]:
         """Numbers of the live changes that do something by themselves."""
-        return {number for number in self.live if self.actions[number] != "undo"}
+        return {
+            change_number for change_number in self.live if self.actions[change_number] != "undo"
+        }
 
     @property
     def refined(self) -> int:
@@ -69,11 +71,11 @@ class Ledger:
         return max(refined, default=0)
 
 
-def _live_after(numbers: Iterable[int], undos: Sequence[Change]) -> set[int]:
+def _live_after(change_numbers: Iterable[int], undos: Sequence[Change]) -> set[int]:
     """Return the numbers that no live undo takes back."""
     live_undos = find_live(undos)
     undone = {n for undo in undos if undo.number in live_undos for n in undo.facts["changes"]}
-    return set(numbers) - undone
+    return set(change_numbers) - undone
 
 
 # ---- entries as rows
@@ -96,7 +98,7 @@ def as_rows(entry: Entry, shown: dict[str, Any]) -> list[Row]:
     classes = [*entry.class_ids.tolist(), *([entry.into] if entry.into >= 0 else [])]
     counts = entry.counts
     sizes = np.diff(counts.indptr) if counts.n_documents else np.zeros(0, np.int64)
-    return [Row(_int64(classes), _int64(sizes), *_numbers(counts), encode(shown))]
+    return [Row(_int64(classes), _int64(sizes), *_encode_counts(counts), encode(shown))]
 
 
 def _document_rows(entry: Entry, shown: dict[str, Any]) -> Iterator[Row]:
@@ -116,7 +118,7 @@ def _document_rows(entry: Entry, shown: dict[str, Any]) -> Iterator[Row]:
         counts = entry.counts.slice(rows)
         content = encode({name: values[rows] for name, values in shown.items()})
         sizes = _int64(np.diff(counts.indptr))
-        yield Row(_int64(entry.class_ids[rows]), sizes, *_numbers(counts), data, content)
+        yield Row(_int64(entry.class_ids[rows]), sizes, *_encode_counts(counts), data, content)
         data = b""
 
 
@@ -136,8 +138,8 @@ def _slices(entry: Entry, shown: dict[str, Any]) -> Iterator[slice]:
 
 def _outcome_rows(seen: Outcomes, shown: dict[str, Any]) -> Iterator[Row]:
     """Yield a row with all outcomes and some documents, then rows with the other documents."""
-    numbers = (
-        _int64(seen.places),
+    blobs = (
+        _int64(seen.positions),
         _int64(seen.lengths),
         seen.is_unknown.astype("<i4").tobytes(),
         np.ascontiguousarray(seen.scores, "<f8").tobytes(),
@@ -145,8 +147,8 @@ def _outcome_rows(seen: Outcomes, shown: dict[str, Any]) -> Iterator[Row]:
     empty = Entry(0, "teach", counts=_no_documents(len(shown["labels"])))
     for rows in _slices(empty, shown):
         content = encode({name: values[rows] for name, values in shown.items()})
-        yield Row(*numbers, b"", content)
-        numbers = (b"", b"", b"", b"")
+        yield Row(*blobs, b"", content)
+        blobs = (b"", b"", b"", b"")
 
 
 def _no_documents(n: int) -> CountMatrix:
@@ -157,7 +159,7 @@ def _int64(values: Any) -> bytes:
     return np.asarray(values, "<i8").tobytes()
 
 
-def _numbers(counts: CountMatrix) -> tuple[bytes, bytes]:
+def _encode_counts(counts: CountMatrix) -> tuple[bytes, bytes]:
     """Return terms and counts as bytes."""
     if len(counts.indices) and int(counts.indices.max()) >= _LARGEST_TERM:
         raise ValueError(f"a journal holds documents of at most {_LARGEST_TERM:,} terms.")
@@ -296,24 +298,24 @@ def _read_terms(change: Change, terms: Sequence[str]) -> NewTerms | None:
     return NewTerms(np.frombuffer(b"".join(encoded), np.uint8), lengths, np.zeros(0, np.int64))
 
 
-def _read_outcomes(change: Change, places: Integers) -> Outcomes:
+def _read_outcomes(change: Change, positions: Integers) -> Outcomes:
     """Return what a `recalibrate` saw."""
     lengths, is_unknown = _array(change, "sizes", "<i8"), _array(change, "terms", "<i4")
-    scores, n = _array(change, "counts", "<f8"), len(places)
-    width = len(scores) // n if n else 1
+    scores, n = _array(change, "counts", "<f8"), len(positions)
+    n_columns = len(scores) // n if n else 1
     sound = (
         len(lengths) == len(is_unknown) == n
-        and len(scores) == n * width
-        and np.all((places >= -1) & (places < width))
+        and len(scores) == n * n_columns
+        and np.all((positions >= -1) & (positions < n_columns))
         and np.all((lengths >= 0) & (lengths < 2**53))
         and np.all((is_unknown == 0) | (is_unknown == 1))
         and not np.any(np.isnan(scores) | (scores == np.inf))
         and bool(np.all(np.abs(scores[np.isfinite(scores)]) <= _LARGEST_COUNT))
-        and (width > 0 or not n)
+        and (n_columns > 0 or not n)
     )
     if not sound:
         raise misfit(change, "its outcomes are out of bounds")
-    return Outcomes(scores.reshape(n, width), places, is_unknown.astype(np.bool_), lengths)
+    return Outcomes(scores.reshape(n, n_columns), positions, is_unknown.astype(np.bool_), lengths)
 
 
 def _find_fault(entries: list[Entry], limits: list[Bounds]) -> tuple[int, str] | None:

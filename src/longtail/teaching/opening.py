@@ -125,7 +125,7 @@ def take_all(
     if ledger.refined:
         return open_refined(path, model, entries, ledger, verify=verify), ledger
     live = [entry for entry in entries if entry.number in ledger.live]
-    return (model._take(Changes(entries, live)) if entries else model), ledger
+    return (model._take_changes(Changes(entries, live)) if entries else model), ledger
 
 
 def bounds_of(model: Any) -> Bounds:
@@ -190,11 +190,11 @@ def advance(
         new = {entry.number: entry for entry in entries}
         old = read_some(header, sorted((was ^ now) - new.keys()))
         known = {entry.number: entry for entry in read_again(old, bounds)} | new
-        plus = [known[number] for number in sorted(now - was)]
-        minus = [known[number] for number in sorted(was - now)]
+        plus = [known[change_number] for change_number in sorted(now - was)]
+        minus = [known[change_number] for change_number in sorted(was - now)]
     model = copy.copy(state.model)
     if entries or plus or minus:
-        model._take(Changes(entries, plus, minus))
+        model._take_changes(Changes(entries, plus, minus))
     return State(model, state.checksum, header, ledger)
 
 

@@ -29,11 +29,11 @@ from longtail.teaching.log import Ledger
 from longtail.training.changing import derive, merge_learned
 
 
-def write_refined(journal: Journal, model: Any, ledger: Ledger, number: int) -> Row:
+def write_refined(journal: Journal, model: Any, ledger: Ledger, change_number: int) -> Row:
     """Refine a copy of a model, write what it is then, and return the row that names the file."""
     row_ids = overlay_of(model._arrays).ids
     model._apply(Refine())
-    target = refined_path(journal.model, number)
+    target = refined_path(journal.model, change_number)
     with journal.new_file() as beside:
         model.save(beside)
         checksum = read_checksum(beside)
@@ -66,23 +66,23 @@ def open_refined(
     ModelFileError
         If the file is missing, or not the one that the journal names.
     """
-    number = ledger.refined
-    [entry] = [entry for entry in entries if entry.number == number]
+    change_number = ledger.refined
+    [entry] = [entry for entry in entries if entry.number == change_number]
     refined = _load(path, entry, base, verify=verify)
     n_ids = overlay_of(base._arrays).n_ids
-    earlier = [e for e in entries if e.number < number]
+    earlier = [e for e in entries if e.number < change_number]
     n_ids += sum(len(e.new_classes) for e in earlier)
     _check_fit(path, entry, refined, n_ids, base, earlier)
     live = [e for e in entries if e.number in ledger.in_effect and e.action != "refine"]
-    later = [e for e in entries if e.number > number]
-    if set(entry.learned["live"]) == {n for n in ledger.in_effect if n < number}:
-        plus = [e for e in live if e.number > number]
-        return refined._over(entry.class_ids, n_ids)._take(Changes(later, plus))
-    calibrated = [e for e in live if e.action == "recalibrate" and e.number > number]
+    later = [e for e in entries if e.number > change_number]
+    if set(entry.learned["live"]) == {n for n in ledger.in_effect if n < change_number}:
+        plus = [e for e in live if e.number > change_number]
+        return refined._over(entry.class_ids, n_ids)._take_changes(Changes(later, plus))
+    calibrated = [e for e in live if e.action == "recalibrate" and e.number > change_number]
     others = [e for e in live if e.action != "recalibrate"]
-    base._take(Changes(entries, others))
+    base._take_changes(Changes(entries, others))
     _adopt(base, refined, entry)
-    return base._take(Changes((), calibrated)) if calibrated else base
+    return base._take_changes(Changes((), calibrated)) if calibrated else base
 
 
 def _load(path: Path, entry: Entry, base: Any, *, verify: bool) -> Any:

@@ -244,11 +244,11 @@ class Teacher:
 
         def refine(state: State) -> int:
             header = attach(self._journal, state)
-            number = header.next_number
-            row = write_refined(self._journal, copy.copy(state.model), state.ledger, number)
+            change_number = header.next_number
+            row = write_refined(self._journal, copy.copy(state.model), state.ledger, change_number)
             self._journal.append(header, "refine", [row], by)
             self._state = open_state(self._path, verify=False, journal=self._journal)
-            return number
+            return change_number
 
         return self._hold(refine)
 
@@ -281,16 +281,16 @@ class Teacher:
             _choose_undone(self._state, n, numbers)
 
         def undo(state: State) -> int:
-            chosen = _choose_undone(state, n, numbers)
+            undone_numbers = _choose_undone(state, n, numbers)
             header = attach(self._journal, state)
-            row = Row(facts=encode({"changes": chosen}))
+            row = Row(facts=encode({"changes": undone_numbers}))
             change = Change(header.next_number, "", by, "undo", (row,), path=self._journal.path)
             try:
                 after = advance(state, header, [change], self._journal.read_some)
                 if after is None:
                     after = self._open_with(state, change)
             except RefusedError as error:
-                raise ValueError(self._explain(change, chosen, error)) from None
+                raise ValueError(self._explain(change, undone_numbers, error)) from None
             header = self._journal.append(header, "undo", [row], by)
             self._state = replace(after, header=header)
             return header.next_number - 1
@@ -310,11 +310,11 @@ class Teacher:
         contents = self._journal.read()
         return [] if contents is None else contents.changes
 
-    def _explain(self, undo: Change, chosen: list[int], error: RefusedError) -> str:
+    def _explain(self, undo: Change, undone_numbers: list[int], error: RefusedError) -> str:
         """Return why changes cannot be undone: a later one that builds on them, if any does."""
-        names = ", ".join(map(str, chosen))
+        names = ", ".join(map(str, undone_numbers))
         found = find_concerned([*self._read(), undo], error)
-        later = [c for c in found if c.number > min(chosen) and c.action != "undo"]
+        later = [c for c in found if c.number > min(undone_numbers) and c.action != "undo"]
         # Documents that are added to a class that is there are in nobody's way.
         blocking = [c for c in later if c.action != "teach" or "classes" in c.facts] or later
         if not blocking:
@@ -358,15 +358,15 @@ class Teacher:
             attempt(self._state.model, 1)  # an error must not create a journal
 
         def record(state: State) -> int:
-            number = 1 if state.header is None else state.header.next_number
-            done = attempt(state.model, number)
+            change_number = 1 if state.header is None else state.header.next_number
+            done = attempt(state.model, change_number)
             rows = as_rows(done.entry, done.shown)
             before = attach(self._journal, state)
             header = self._journal.append(before, done.entry.action, rows, by)
-            change = Change(number, "", by, done.entry.action, ())
+            change = Change(change_number, "", by, done.entry.action, ())
             ledger = state.ledger.extend([change]) if state.is_attached else Ledger.of([change])
             self._state = State(done.model, state.checksum, header, ledger)
-            return number
+            return change_number
 
         return self._hold(record)
 
@@ -397,8 +397,8 @@ def _fold(teacher: Teacher, attempt: Attempt | None) -> int:
     def fold(state: State) -> bool:
         if attempt is None and not state.is_attached:
             return True
-        number = 1 if state.header is None else state.header.next_number
-        model = state.model if attempt is None else attempt(state.model, number).model
+        change_number = 1 if state.header is None else state.header.next_number
+        model = state.model if attempt is None else attempt(state.model, change_number).model
         before = attach(teacher._journal, state)
         with teacher._journal.new_file() as beside:
             model.save(beside)
@@ -435,16 +435,16 @@ Attempt = Callable[[Any, int], _Done]  # called with a model and the number of t
 def _with_documents(action: str, documents: Any, labels: Any) -> Attempt:
     """Return a function that teaches or forgets documents in a copy of a model."""
 
-    def attempt(model: Any, number: int) -> _Done:
+    def attempt(model: Any, change_number: int) -> _Done:
         given = read_documents(model, documents, labels)
-        entry, vocabulary = prepare(model, action, given, number)
+        entry, vocabulary = prepare(model, action, given, change_number)
         changed = copy.copy(model)
         try:
-            changed._take(Changes.of(entry), vocabulary)
+            changed._take_changes(Changes.of(entry), vocabulary)
         except UNFIT as error:
             if action != "forget" or len(given.labels) < 2:
                 raise
-            raise DocumentError(*find_refused(model, given, number, error)) from None
+            raise DocumentError(*find_refused(model, given, change_number, error)) from None
         return _Done(entry, given.shown, changed)
 
     return attempt
@@ -453,9 +453,9 @@ def _with_documents(action: str, documents: Any, labels: Any) -> Attempt:
 def _with_edit(edit: Edit, shown: dict[str, Any]) -> Attempt:
     """Return a function that edits a class of a copy of a model."""
 
-    def attempt(model: Any, number: int) -> _Done:
-        entry = edit.entry(model._classifier_of_counts(), model._arrays, number)
-        return _Done(entry, shown, copy.copy(model)._take(Changes.of(entry)))
+    def attempt(model: Any, change_number: int) -> _Done:
+        entry = edit.entry(model._classifier_of_counts(), model._arrays, change_number)
+        return _Done(entry, shown, copy.copy(model)._take_changes(Changes.of(entry)))
 
     return attempt
 
@@ -463,11 +463,11 @@ def _with_edit(edit: Edit, shown: dict[str, Any]) -> Attempt:
 def _with_text(label: Any, text: str) -> Attempt:
     """Return a function that gives a class of a copy of a model another text."""
 
-    def attempt(model: Any, number: int) -> _Done:
+    def attempt(model: Any, change_number: int) -> _Done:
         edit = describe(model._fitted(), label, text, model.n_jobs)
-        entry = edit.entry(model._classifier_of_counts(), model._arrays, number)
+        entry = edit.entry(model._classifier_of_counts(), model._arrays, change_number)
         shown = {"label": label, "text": text, "is_new": bool(entry.new_classes)}
-        return _Done(entry, shown, copy.copy(model)._take(Changes.of(entry)))
+        return _Done(entry, shown, copy.copy(model)._take_changes(Changes.of(entry)))
 
     return attempt
 

@@ -97,7 +97,7 @@ class DocumentMemory(RowTable):
         """Take in what is pending; the class ids are those to the outside of an overlay, then."""
         if overlay is None:
             return self
-        places = overlay.places
+        outer_ids = overlay.outer_ids
         added = [e for _, e in sorted(self.pending.items()) if e.action == "teach"]
         rows = [
             DocumentMemory(
@@ -105,14 +105,14 @@ class DocumentMemory(RowTable):
                 entry.counts.indptr,
                 entry.counts.indices.astype(np.int32, copy=False),
                 entry.counts.data.astype(np.float64, copy=False),
-                places[entry.class_ids],
+                outer_ids[entry.class_ids],
             )
             for entry in added
         ]
-        kept = replace(self, class_ids=places[overlay.row_ids[self.class_ids]], pending={})
+        kept = replace(self, class_ids=outer_ids[overlay.row_ids[self.class_ids]], pending={})
         everything = stack_rows([kept, *rows])
         stays = everything.class_ids >= 0
-        stays[everything._find_forgotten(self.pending.values(), places)] = False
+        stays[everything._find_forgotten(self.pending.values(), outer_ids)] = False
         return everything.gather(np.flatnonzero(stays)).drop_oldest()
 
     def documents(self, n_terms: int) -> CountMatrix:
@@ -124,18 +124,18 @@ class DocumentMemory(RowTable):
         """Return their labels."""
         return LabelSets.single(self.class_ids, classes)
 
-    def _find_forgotten(self, entries: Iterable[Entry], places: Integers) -> list[int]:
+    def _find_forgotten(self, entries: Iterable[Entry], outer_ids: Integers) -> list[int]:
         """Return the rows of documents that were forgotten; of equal ones the last."""
         forgotten = [entry for entry in entries if entry.action == "forget"]
         if not forgotten:
             return []
-        concerned = np.unique(np.concatenate([places[entry.class_ids] for entry in forgotten]))
+        concerned = np.unique(np.concatenate([outer_ids[entry.class_ids] for entry in forgotten]))
         rows: dict[tuple[int, bytes, bytes], list[int]] = {}
         for row in np.flatnonzero(np.isin(self.class_ids, concerned)).tolist():
             rows.setdefault(_key(self, row, int(self.class_ids[row])), []).append(row)
         found = []
         for entry in forgotten:
-            for row, class_id in enumerate(places[entry.class_ids].tolist()):
+            for row, class_id in enumerate(outer_ids[entry.class_ids].tolist()):
                 same = rows.get(_key(entry.counts, row, class_id))
                 if same:
                     found.append(same.pop())

@@ -49,13 +49,13 @@ class Outcomes:
     """
 
     scores: Floats
-    places: Integers
+    positions: Integers
     is_unknown: NDArray[np.bool_]
     lengths: Integers
 
     def apply(self, calibrator: Calibrator) -> Calibrator:
         """Return a calibrator that has seen them."""
-        correct = np.arange(self.scores.shape[1]) == self.places[:, None]
+        correct = np.arange(self.scores.shape[1]) == self.positions[:, None]
         n_unknown = int(np.count_nonzero(self.is_unknown))
         return recalibrate(calibrator, self.scores, correct, n_unknown, self.lengths)
 
@@ -74,9 +74,13 @@ class Calibrations:
 
         `now` has seen those before.
         """
-        left = {number: seen for number, seen in self.outcomes.items() if number not in minus}
+        left = {
+            change_number: seen
+            for change_number, seen in self.outcomes.items()
+            if change_number not in minus
+        }
         outcomes = dict(sorted((left | dict(plus)).items()))
-        to_see = [outcomes[number] for number in sorted(plus)]
+        to_see = [outcomes[change_number] for change_number in sorted(plus)]
         if minus or max(self.outcomes, default=0) > min(plus):
             now, to_see = self.first, list(outcomes.values())
         for seen in to_see:
