@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from longtail._caching import cached_property
 from longtail._columns import align_labels, as_labels, show_label
-from longtail._validation import check_documents_left, check_same_kind, look_up
+from longtail._validation import check_same_kind, look_up
 from longtail.model.entry import Changes, Documents, Entry
 from longtail.retrieval.index import InvertedIndex, build_index
 from longtail.retrieval.search import Segment
@@ -471,8 +471,11 @@ def change(base: Base, before: Overlay, changes: Changes, finish: Finish) -> Ove
             n_occurrences=n_occurrences,
         )
     after = _show(base, before, after, ids)
-    if edited or any(sums.direction < 0 for sums in taught):
-        check_documents_left(after.class_sizes(base).sum().item())
+    may_be_empty = edited or any(sums.direction < 0 for sums in taught)
+    if may_be_empty and not after.class_sizes(base).any():
+        raise RefusedError(
+            "cannot forget the last document of a model; fit a new one instead.", ids.tolist()
+        )
     return after
 
 
