@@ -19,14 +19,14 @@ from longtail.retrieval.pruning import QueryPruning
 from longtail.scoring.linear import LinearScorer, build_scorer
 from longtail.scoring.names import ClassNames
 from longtail.scoring.weighting import Profile, estimate_collection_model
-from longtail.sparse import Integers, append_constant, splice_rows, stack_rows
+from longtail.sparse import Floats, Integers, append_constant, splice_rows, stack_rows
 from longtail.statistics import editing as statistics_editing
 from longtail.statistics.classes import ClassStatistics
 from longtail.training.long_tail import LongTailState
 from longtail.training.outcomes import Calibrations
 
 # What follows from the base alone, and stays whatever is changed.
-_OF_BASE = ("ranking_scorer", "ranking_residuals", "name_scorer")
+_OF_BASE = ("ranking_scorer", "ranking_residuals", "name_scorer", "shares", "smallest_share")
 
 
 def take_in(state: LongTailState, changes: Changes, n_jobs: int | None = None) -> LongTailState:
@@ -37,7 +37,6 @@ def take_in(state: LongTailState, changes: Changes, n_jobs: int | None = None) -
     RefusedError
         If sums or labels forbid them.
     """
-    before = state
     if changes.n_new_terms:
         state = grow_terms(state, len(state.term_weights) + changes.n_new_terms)
     overlay = overlays.change(
@@ -47,7 +46,7 @@ def take_in(state: LongTailState, changes: Changes, n_jobs: int | None = None) -
         lambda after, ids, sums: _make_rows(state, after, ids, sums, n_jobs),
     )
     memory = None if state.memory is None else state.memory.take_in(changes)
-    return _keep(before, replace(_recalibrate(state, changes), overlay=overlay, memory=memory))
+    return _keep(state, replace(_recalibrate(state, changes), overlay=overlay, memory=memory))
 
 
 def _make_rows(
@@ -121,19 +120,16 @@ def grow_terms(state: LongTailState, n_terms: int) -> LongTailState:
         pruning=state.pruning.grow_terms(n_terms),
         index=state.index.grow_terms(n_terms),
         overlay=None if state.overlay is None else state.overlay.grow_terms(n_terms),
-        known={"shares": append_constant(state.shares, n_new, state.smallest_share)}
-        | {"smallest_share": state.smallest_share},
     )
-    return _keep(state, grown)
+    return _keep(state, grown, append_constant(state.shares, n_new, state.smallest_share))
 
 
-def _keep(before: LongTailState, after: LongTailState) -> LongTailState:
+def _keep(
+    before: LongTailState, after: LongTailState, shares: Floats | None = None
+) -> LongTailState:
     """Let a state of the same base use what was derived from it."""
-    found = {name: vars(before)[name] for name in _OF_BASE if name in vars(before)}
-    known = {
-        name: vars(after)[name] for name in ("shares", "smallest_share") if name in vars(after)
-    }
-    return replace(after, known=found | known)
+    known = {name: vars(before)[name] for name in _OF_BASE if name in vars(before)}
+    return replace(after, known=known if shares is None else known | {"shares": shares})
 
 
 # ---- base and overlay as one
