@@ -461,7 +461,7 @@ def teach_until_full(say, path):
 @pytest.mark.parametrize("largest", [300, 1 << 19])
 def test_a_full_disk_changes_nothing(path, monkeypatch, largest):
     """Of one row, and of many."""
-    monkeypatch.setattr("longtail.teaching.documents._LARGEST_BATCH", largest)
+    monkeypatch.setattr("longtail.teaching.log._LARGEST_BATCH", largest)
     status, lines = Child(teach_until_full, path).wait()
     assert status == 0
     assert f"[Errno {errno.EIO}]" in lines[0]

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,12 +29,18 @@ from longtail.sparse import CountMatrix, Integers
 Hashes = NDArray[np.uint64]
 
 
-class _Since(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class _Since:
     """Documents that came (sign 1) or went (-1) since, with the persistent ids of their classes."""
 
-    hashes: Hashes
+    counts: CountMatrix
     class_ids: Integers
-    signs: Integers
+    sign: int
+
+    @cached_property
+    def hashes(self) -> Hashes:
+        """Of each document; computed where one is forgotten, or the model is saved."""
+        return hash_rows(self.counts, np.arange(len(self.class_ids)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,20 +83,22 @@ class AddedDocuments:
         """Return the register after documents came and went."""
         found = []
         for documents in changes.documents(0):
-            X = documents.counts
-            kept = np.arange(X.n_documents)
+            kept = np.arange(documents.counts.n_documents)
             if not self.complete:
-                kept = np.flatnonzero(has_late(X, n_fitted))
+                kept = np.flatnonzero(has_late(documents.counts, n_fitted))
             if len(kept):
-                signs = np.full(len(kept), documents.direction)
-                found.append(_Since(hash_rows(X, kept), documents.class_ids[kept], signs))
+                counts, class_ids = documents.counts.gather(kept), documents.class_ids[kept]
+                found.append(_Since(counts, class_ids, documents.direction))
         return replace(self, since=(*self.since, *found)) if found else self
 
     @cached_property
-    def _since(self) -> _Since:
+    def _joined(self) -> tuple[Hashes, Integers, Integers]:
+        """Hashes, persistent ids and signs of what came and went."""
         nothing = np.zeros(0, np.int64)
-        parts = [_Since(np.zeros((0, 2), np.uint64), nothing, nothing), *self.since]
-        return _Since(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+        hashes = [np.zeros((0, 2), np.uint64), *(part.hashes for part in self.since)]
+        class_ids = [nothing, *(part.class_ids for part in self.since)]
+        signs = [nothing, *(np.full(len(part.class_ids), part.sign) for part in self.since)]
+        return np.concatenate(hashes), np.concatenate(class_ids), np.concatenate(signs)
 
     def count(self, row_hash: NDArray[np.uint64], outer_id: int, overlay: Overlay) -> int:
         """Return how often a document is in the class that has a place among all labels."""
@@ -99,19 +107,19 @@ class AddedDocuments:
         same = self.hashes[first:last, 1] == row_hash[1]
         outer_ids = overlay.outer_ids[overlay.row_ids[self.class_ids[first:last]]]
         n_found = int(np.count_nonzero(same & (outer_ids == outer_id)))
-        since = self._since
-        rows = np.flatnonzero((since.hashes == row_hash).all(axis=1))
-        rows = rows[overlay.outer_ids[since.class_ids[rows]] == outer_id]
-        return n_found + int(since.signs[rows].sum())
+        hashes, class_ids, signs = self._joined
+        rows = np.flatnonzero((hashes == row_hash).all(axis=1))
+        rows = rows[overlay.outer_ids[class_ids[rows]] == outer_id]
+        return n_found + int(signs[rows].sum())
 
     def settle(self, overlay: Overlay | None) -> AddedDocuments:
         """Return the register of a base in which classes have the places that an overlay says."""
         if overlay is None:
             return self
-        since = self._since
-        hashes = np.concatenate([self.hashes, since.hashes])
-        ids = np.concatenate([overlay.row_ids[self.class_ids], since.class_ids])
-        signs = np.concatenate([np.ones(len(self.class_ids), np.int64), since.signs])
+        new_hashes, new_ids, new_signs = self._joined
+        hashes = np.concatenate([self.hashes, new_hashes])
+        ids = np.concatenate([overlay.row_ids[self.class_ids], new_ids])
+        signs = np.concatenate([np.ones(len(self.class_ids), np.int64), new_signs])
         outer_ids = overlay.outer_ids[ids]
         there = outer_ids >= 0
         keys = np.column_stack([hashes[there], outer_ids[there].astype(np.uint64)])
