@@ -96,7 +96,7 @@ def test_the_last_class_cannot_be_removed(kind):
 def test_terms_that_come_later_change_nothing_until_a_document_has_them(kind):
     classifier, X, _ = fit(kind)
     before = classifier.predict_topk(X, 5)
-    entering = NewTerms(np.zeros(3, np.uint8), np.ones(3, np.int64), np.ones(3, np.int64))
+    entering = NewTerms(np.zeros(3, np.uint8), np.ones(3, np.int64))
     classifier._take_changes(Changes([Entry(1, "teach", new_terms=entering)]))
     wider = np.pad(X, ((0, 0), (0, 3)))
     np.testing.assert_array_equal(classifier.predict_topk(wider, 5).scores, before.scores)

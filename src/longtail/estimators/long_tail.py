@@ -550,7 +550,7 @@ class LongTailClassifier(CountClassifier):
     ) -> tuple[Integers, Floats]:
         """Return all candidates of each document with their probabilities."""
         class_ids, scores = self._rank(state, counts, len(state.all_classes))
-        return class_ids, calibrate(scores, self._calibrator(state), np.diff(counts.indptr))
+        return class_ids, calibrate(scores, self._calibrator(state), state.count_terms(counts))
 
     def _split_scores(
         self, state: LongTailState, counts: CountMatrix, class_ids: Integers

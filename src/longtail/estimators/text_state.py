@@ -93,8 +93,9 @@ class TextState:
         """Return the state after changes, whose new terms a vocabulary may have already."""
         entering = [e.new_terms for e in changes.declared if e.new_terms is not None]
         if vocabulary is None and entering:
-            joined = (np.concatenate(arrays) for arrays in zip(*entering, strict=True))
-            vocabulary = self.vocabulary.extend(*joined)
+            utf8, lengths = (np.concatenate(arrays) for arrays in zip(*entering, strict=True))
+            frequencies = changes.count_new_terms(self.vocabulary.n_terms)
+            vocabulary = self.vocabulary.extend(utf8, lengths, frequencies)
         return replace(
             self,
             vocabulary=vocabulary or self.vocabulary,
@@ -178,11 +179,7 @@ def teach(
     new_terms = None
     if vocabulary.n_terms > (n_before := state.vocabulary.n_terms):
         offsets = vocabulary.offsets[n_before:]
-        new_terms = NewTerms(
-            vocabulary.utf8[offsets[0] :],
-            np.diff(offsets),
-            vocabulary.document_frequencies[n_before:],
-        )
+        new_terms = NewTerms(vocabulary.utf8[offsets[0] :], np.diff(offsets))
     return Teach(CountMatrix.from_matrix(X), labels, weights, new_terms), vocabulary
 
 

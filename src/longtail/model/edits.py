@@ -201,7 +201,7 @@ class Recalibrate(Edit):
             class_ids, scores = classifier._rank(state, counts, len(classes))
             found = (class_ids == truth[:, None]) & (truth >= 0)[:, None]
             positions = np.where(found.any(axis=1), found.argmax(axis=1), -1)
-        seen = Outcomes(scores, positions, truth < 0, np.diff(counts.indptr))
+        seen = Outcomes(scores, positions, truth < 0, state.count_terms(counts))
         return Entry(change_number, self.action, learned=seen)
 
 

@@ -27,13 +27,10 @@ class NewTerms(NamedTuple):
     ----------
     utf8, lengths : ndarrays
         Their bytes, and how many each has.
-    frequencies : ndarray of int64
-        How many documents of the entry have each.
     """
 
     utf8: NDArray[np.uint8]
     lengths: Integers
-    frequencies: Integers
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,6 +111,16 @@ class Changes(NamedTuple):
         """How many terms enter."""
         entering = (entry.new_terms for entry in self.declared)
         return sum(len(terms.lengths) for terms in entering if terms is not None)
+
+    def count_new_terms(self, n_before: int) -> Integers:
+        """Return how many documents each new term has in the entry that it comes with."""
+        entering = [entry for entry in self.declared if entry.new_terms is not None]
+        n_new = [len(entry.new_terms.lengths) for entry in entering if entry.new_terms is not None]
+        firsts = n_before + np.cumsum([0, *n_new])
+        terms = np.concatenate([entry.counts.indices for entry in entering])
+        sizes = [len(entry.counts.indices) for entry in entering]
+        come = terms[terms >= np.repeat(firsts[:-1], sizes)] - n_before
+        return np.maximum(np.bincount(come, minlength=int(firsts[-1] - n_before)), 1)
 
     def documents(self, n_terms: int) -> list[Documents]:
         """Return the documents that come and those that go, each together."""

@@ -33,6 +33,7 @@ from longtail.sparse import (
     append_constant,
     are_integral,
     copy_with_capacity,
+    count_terms,
     splice_rows,
 )
 from longtail.statistics.checks import check_total, empty_classes_have_no_terms
@@ -684,8 +685,11 @@ def _show(base: Base, before: Overlay, after: Overlay, ids: Integers) -> Overlay
     frequencies = copy_with_capacity(after.class_frequencies)
     for overlay, shown, sign in ((before, was, -1), (after, visible, 1)):
         gathered = overlay.gather(base, ids[shown[ids]])
-        terms, counts = np.unique(gathered.indices, return_counts=True)
-        frequencies[terms] += sign * counts
+        if len(gathered.indices) > len(frequencies):
+            frequencies += sign * count_terms(gathered.indices, len(frequencies))
+        else:
+            terms, counts = np.unique(gathered.indices, return_counts=True)
+            frequencies[terms] += sign * counts
     after = replace(after, class_frequencies=frequencies)
     if any(_is_renamed(base, before, after, class_id) for class_id in ids[visible[ids]].tolist()):
         return _rank_all(base, after)

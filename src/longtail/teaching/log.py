@@ -217,9 +217,7 @@ def read_entries(changes: Sequence[Change], bounds: Bounds) -> list[Entry]:
     fault = _find_fault(entries, limits)
     if fault is not None:
         raise misfit(known[entries[fault[0]].number], fault[1])
-    return [
-        _count_new_terms(entry, limit.n_terms) for entry, limit in zip(entries, limits, strict=True)
-    ]
+    return entries
 
 
 def misfit(change: Change, reason: object) -> Exception:
@@ -285,7 +283,7 @@ def _read_counts(change: Change, n_documents: int) -> CountMatrix:
 
 
 def _read_terms(change: Change, terms: Sequence[str]) -> NewTerms | None:
-    """Return terms that enter; how many documents have each is not known yet."""
+    """Return the terms that enter."""
     if not terms:
         return None
     try:
@@ -295,7 +293,7 @@ def _read_terms(change: Change, terms: Sequence[str]) -> NewTerms | None:
     if not all(encoded):
         raise misfit(change, "a term is empty")
     lengths = np.array([len(term) for term in encoded], np.int64)
-    return NewTerms(np.frombuffer(b"".join(encoded), np.uint8), lengths, np.zeros(0, np.int64))
+    return NewTerms(np.frombuffer(b"".join(encoded), np.uint8), lengths)
 
 
 def _read_outcomes(change: Change, positions: Integers) -> Outcomes:
@@ -355,16 +353,6 @@ def _find_fault(entries: list[Entry], limits: list[Bounds]) -> tuple[int, str] |
         if wrong.any():
             return int(owners[np.flatnonzero(wrong)[0]]), reason
     return None
-
-
-def _count_new_terms(entry: Entry, n_terms: int) -> Entry:
-    """Return an entry that says how many of its documents have each of its new terms."""
-    if entry.new_terms is None:
-        return entry
-    n_new = len(entry.new_terms.lengths)
-    entering = entry.counts.indices[entry.counts.indices >= n_terms - n_new] - (n_terms - n_new)
-    frequencies = np.maximum(np.bincount(entering, minlength=n_new), 1)
-    return replace(entry, new_terms=entry.new_terms._replace(frequencies=frequencies))
 
 
 def read_again(changes: Sequence[Change], bounds: Bounds) -> list[Entry]:

@@ -186,6 +186,13 @@ class LongTailState:
         had[: len(self.corpus.document_frequencies)] |= self.corpus.document_frequencies > 0
         return had
 
+    def count_terms(self, counts: CountMatrix) -> Integers:
+        """Return how many terms each document has that a document of the model has, or had."""
+        if self.had_terms.all():
+            return np.diff(counts.indptr)
+        n_before = np.append(0, np.cumsum(self.had_terms[counts.indices]))
+        return np.asarray(n_before[counts.indptr[1:]] - n_before[counts.indptr[:-1]])
+
     @cached_property
     def document_weights(self) -> Floats:
         """What a document's term frequencies are multiplied by."""
