@@ -54,8 +54,9 @@ from longtail.training.calibration import (
 )
 from longtail.training.config import FitConfig
 from longtail.training.health import measure_health
-from longtail.training.long_tail import LongTailState, fit_long_tail
+from longtail.training.long_tail import LongTailState
 from longtail.training.memory import DocumentMemory
+from longtail.training.pipeline import fit_long_tail
 from longtail.training.ranking import rank_documents
 from longtail.training.self_check import SelfCheck
 from longtail.training.thresholds import find_threshold
