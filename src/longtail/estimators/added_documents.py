@@ -95,9 +95,9 @@ class AddedDocuments:
     def _joined(self) -> tuple[Hashes, Integers, Integers]:
         """Hashes, persistent ids and signs of what came and went."""
         nothing = np.zeros(0, np.int64)
-        hashes = [np.zeros((0, 2), np.uint64), *(part.hashes for part in self.since)]
-        class_ids = [nothing, *(part.class_ids for part in self.since)]
-        signs = [nothing, *(np.full(len(part.class_ids), part.sign) for part in self.since)]
+        hashes = [np.zeros((0, 2), np.uint64), *(batch.hashes for batch in self.since)]
+        class_ids = [nothing, *(batch.class_ids for batch in self.since)]
+        signs = [nothing, *(np.full(len(batch.class_ids), batch.sign) for batch in self.since)]
         return np.concatenate(hashes), np.concatenate(class_ids), np.concatenate(signs)
 
     def count(self, row_hash: NDArray[np.uint64], outer_id: int, overlay: Overlay) -> int:
