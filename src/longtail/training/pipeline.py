@@ -415,15 +415,15 @@ def _check_and_calibrate(
     pruning = _prune(fit, counted, run.read(check).postings_per_class)
     candidates = run.one("calibration", find_candidates, pruning=pruning, **by, **given)
     del search_index, by
-    weights: list[Result] | None = _weigh_documents(fit, shared)
+    weights = _weigh_documents(fit, shared)
     mined = _mine(fit, weights, scored, index, pruning, without=fit.draws)
     del index
     learned = _learn_rows(
         fit, weights, mined, statistics, scored, separators=config.separators, without=fit.draws
     )
-    del mined
-    if not run.keeps_results:  # 4 or 8 bytes an entry, where a fit takes the most memory
-        weights = None
+    # 4 or 8 bytes an entry, where a fit takes the most memory
+    kept_weights = weights if run.keeps_results else None
+    del mined, weights
     calibrated = run.read(
         run.one(
             "calibration",
@@ -439,7 +439,7 @@ def _check_and_calibrate(
             config=config,
         )
     )
-    return _Checked(calibrated.check, calibrated.calibrator, shared, weights, learned)
+    return _Checked(calibrated.check, calibrated.calibrator, shared, kept_weights, learned)
 
 
 def _profile_classes(fit: _Fit, statistics: Result, shared: Result) -> Result:
