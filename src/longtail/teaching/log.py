@@ -198,23 +198,27 @@ def read_entries(changes: Sequence[Change], bounds: Bounds) -> list[Entry]:
         Which change does not fit the model, and why.
     """
     entries: list[Entry] = []
-    limits: list[Bounds] = []
+    limits: list[tuple[int, int]] = []
+    n_ids, n_terms = bounds.n_ids, bounds.n_terms
+    documents = _read_documents([c for c in changes if c.action in ("teach", "forget")])
     for change in changes:
         if change.action == "undo":
             continue
         if change.action in ("describe", "recalibrate", "refine") and not bounds.learns:
             raise misfit(change, "models of this kind have nothing of it")
-        entry = _read_entry(change, bounds)
-        n_new = 0 if entry.new_terms is None else len(entry.new_terms.lengths)
-        if n_new and not bounds.takes_texts:
-            raise misfit(change, "it brings terms, and the model takes counts")
-        bounds = bounds._replace(
-            n_ids=bounds.n_ids + len(entry.new_classes), n_terms=bounds.n_terms + n_new
-        )
+        if change.action in ("teach", "forget"):
+            entry = _read_taught(change, *next(documents), n_ids)
+        else:
+            entry = _read_edit(change, n_ids)
+        n_ids += len(entry.new_classes)
+        if entry.new_terms is not None:
+            if not bounds.takes_texts:
+                raise misfit(change, "it brings terms, and the model takes counts")
+            n_terms += len(entry.new_terms.lengths)
         entries.append(entry)
-        limits.append(bounds)
+        limits.append((n_ids, n_terms))
     known = {change.number: change for change in changes}
-    fault = _find_fault(entries, limits)
+    fault = _find_fault(entries, np.array(limits, np.int64).reshape(-1, 2))
     if fault is not None:
         raise misfit(known[entries[fault[0]].number], fault[1])
     return entries
@@ -225,25 +229,24 @@ def misfit(change: Change, reason: object) -> Exception:
     return change.error(f"({change.action}) does not fit the model: {reason}")
 
 
-def _read_entry(change: Change, bounds: Bounds) -> Entry:
-    """Return an entry whose numbers are not checked yet."""
+def _read_taught(change: Change, class_ids: Integers, counts: CountMatrix, n_ids: int) -> Entry:
+    """Return an entry of documents, with the classes and terms that begin with it."""
+    if not change.rows[0].facts:
+        return Entry(change.number, change.action, class_ids, counts)
+    facts = change.facts
+    new = {n_ids + i: label for i, label in enumerate(facts.get("classes", ()))}
+    terms = _read_terms(change, facts.get("terms", ()))
+    return Entry(change.number, change.action, class_ids, counts, new_classes=new, new_terms=terms)
+
+
+def _read_edit(change: Change, n_ids: int) -> Entry:
+    """Return an entry without documents; its numbers are not checked yet."""
     action, facts = change.action, change.facts if change.rows[0].facts else {}
     classes = _array(change, "classes", "<i8")
     if action == "recalibrate":
         return Entry(change.number, action, learned=_read_outcomes(change, classes))
     if action == "refine":
         return Entry(change.number, action, classes, learned=facts)
-    if action in ("teach", "forget"):
-        new = {bounds.n_ids + i: label for i, label in enumerate(facts.get("classes", ()))}
-        terms = _read_terms(change, facts.get("terms", ()))
-        return Entry(
-            change.number,
-            action,
-            classes,
-            _read_counts(change, len(classes)),
-            new_classes=new,
-            new_terms=terms,
-        )
     if not facts or len(classes) != (2 if action == "merge" else 1):
         raise change.error(f"has the action {action}, but what it needs is missing")
     entry = Entry(change.number, action, classes[:1])
@@ -252,10 +255,57 @@ def _read_entry(change: Change, bounds: Bounds) -> Entry:
     if action == "merge":
         return replace(entry, into=int(classes[1]))
     if action == "describe":
-        new = {bounds.n_ids: facts["label"]} if facts["is_new"] else {}
-        counts = _read_counts(change, 1 if change.rows[0].sizes else 0)
+        new = {n_ids: facts["label"]} if facts["is_new"] else {}
+        [row] = change.rows
+        counts = NO_ROWS
+        if row.sizes:  # one text
+            [(_, counts)] = _read_documents([replace(change, rows=(row,))])
         return replace(entry, counts=counts, new_classes=new, text=facts["text"])
     return entry
+
+
+def _read_documents(changes: Sequence[Change]) -> Iterator[tuple[Integers, CountMatrix]]:
+    """Yield class ids and counts of the documents of each change, all read together.
+
+    Neither ids nor counts are checked yet.
+    """
+    if not changes:
+        return
+    rows = [row for change in changes for row in change.rows]
+    n_rows = [len(change.rows) for change in changes]
+    owners = np.repeat(np.arange(len(changes)), n_rows)
+    n_bytes = np.array([list(map(len, row[:4])) for row in rows], np.int64)
+    for column, (name, size) in enumerate(zip(Row._fields, (8, 8, 4, 4), strict=False)):
+        cut = np.flatnonzero(n_bytes[:, column] % size)
+        if len(cut):
+            raise changes[owners[cut[0]]].error(f"has {name} that are cut off")
+    of_documents, of_terms = n_bytes[:, 1] // 8, n_bytes[:, 2] // 4
+    is_wide = n_bytes[:, 3] == 2 * n_bytes[:, 2]
+    wrong = (n_bytes[:, 0] != n_bytes[:, 1]) | ~(is_wide | (n_bytes[:, 3] == n_bytes[:, 2]))
+    sizes = np.frombuffer(b"".join([row.sizes for row in rows]), "<i8")
+    ends, term_ends = np.cumsum(of_documents), np.cumsum(of_terms)
+    of_sizes = np.repeat(np.arange(len(rows)), of_documents)
+    wrong[of_sizes[(sizes < 0) | (sizes > term_ends[-1])]] = True
+    indptr = offsets_from_lengths(np.clip(sizes, 0, term_ends[-1]))
+    wrong |= indptr[ends] != term_ends
+    if wrong.any():
+        raise misfit(changes[owners[np.flatnonzero(wrong)[0]]], "its numbers do not fit each other")
+    classes = np.frombuffer(b"".join([row.classes for row in rows]), "<i8")
+    terms = np.frombuffer(b"".join([row.terms for row in rows]), "<i4")
+    if is_wide.any():
+        kinds = np.where(is_wide, "<f8", "<f4").tolist()
+        parts = [np.frombuffer(row.counts, kind) for row, kind in zip(rows, kinds, strict=True)]
+        counts = np.concatenate(parts).astype(np.float64)
+    else:
+        counts = np.frombuffer(b"".join([row.counts for row in rows]), "<f4").astype(np.float64)
+    first = 0
+    for last in ends[np.cumsum(n_rows) - 1].tolist():
+        begin, end = indptr[first], indptr[last]
+        table = CountMatrix(
+            indptr[first : last + 1] - begin, terms[begin:end], counts[begin:end], 0
+        )
+        yield classes[first:last], table
+        first = last
 
 
 def _array(change: Change, name: str, kind: str) -> NDArray[Any]:
@@ -264,22 +314,6 @@ def _array(change: Change, name: str, kind: str) -> NDArray[Any]:
     if len(data) % np.dtype(kind).itemsize:
         raise change.error(f"has {name} that are cut off")
     return np.frombuffer(data, kind)
-
-
-def _read_counts(change: Change, n_documents: int) -> CountMatrix:
-    """Return the documents of a change."""
-    sizes, terms = _array(change, "sizes", "<i8"), _array(change, "terms", "<i4")
-    parts = []
-    for row in change.rows:
-        kind = "<f4" if len(row.counts) == len(row.terms) else "<f8"  # terms have 32 bits
-        if len(row.counts) % np.dtype(kind).itemsize:
-            raise change.error("has counts that are cut off")
-        parts.append(np.frombuffer(row.counts, kind).astype(np.float64))
-    counts = parts[0] if len(parts) == 1 else np.concatenate(parts)
-    fits = len(sizes) == n_documents and len(terms) == len(counts)
-    if not fits or (sizes < 0).any() or int(sizes.sum()) != len(terms):
-        raise misfit(change, "its numbers do not fit each other")
-    return CountMatrix(offsets_from_lengths(sizes), terms, counts, 0)
 
 
 def _read_terms(change: Change, terms: Sequence[str]) -> NewTerms | None:
@@ -316,12 +350,11 @@ def _read_outcomes(change: Change, positions: Integers) -> Outcomes:
     return Outcomes(scores.reshape(n, n_columns), positions, is_unknown.astype(np.bool_), lengths)
 
 
-def _find_fault(entries: list[Entry], limits: list[Bounds]) -> tuple[int, str] | None:
+def _find_fault(entries: list[Entry], limits: Integers) -> tuple[int, str] | None:
     """Return the first entry with a number that is out of bounds, and what is wrong."""
     if not entries:
         return None
-    n_ids = np.array([bounds.n_ids for bounds in limits])
-    n_terms = np.array([bounds.n_terms for bounds in limits])
+    n_ids, n_terms = limits.T
     ids = np.concatenate([entry.class_ids for entry in entries])
     of_ids = np.repeat(np.arange(len(entries)), [len(entry.class_ids) for entry in entries])
     tables = [entry.counts for entry in entries]

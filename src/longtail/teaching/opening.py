@@ -6,6 +6,7 @@ In: a path. Out: the model with all live changes of its journal, and where the j
 from __future__ import annotations
 
 import copy
+import gc
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -105,7 +106,7 @@ def open_state(path: str | os.PathLike[str], verify: bool, journal: Journal | No
     if contents.header.model != checksum:
         return State(model, checksum, contents.header)
     changes = contents.changes
-    with naming(changes):
+    with naming(changes), _without_collector():
         model, ledger = take_all(Path(path), model, changes, verify=verify)
     return State(model, checksum, contents.header, ledger)
 
@@ -134,6 +135,18 @@ def bounds_of(model: Any) -> Bounds:
     n_terms = arrays.base.statistics.n_terms
     learns = hasattr(model, "refine")
     return Bounds(overlay_of(arrays).n_ids, n_terms, model.takes_texts, learns)
+
+
+@contextmanager
+def _without_collector() -> Iterator[None]:
+    """Keep the collector of garbage from looking at thousands of entries, none of which is any."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 @contextmanager
