@@ -670,7 +670,7 @@ def test_sizes_and_sums_of_changed_classes_are_those_of_the_merged_model(fitted_
     model.partial_fit(["purrs softly", "honey again"], ["tiger", "bear"])
     model.forget(["honey again"], ["bear"])
     snapshot, merged = Snapshot(model, "1", None), model.statistics_
-    assert model.classifier_.state_.delta is not None  # else there is nothing to compare
+    assert model.classifier_.state_.overlay is not None  # else there is nothing to compare
     assert snapshot.class_sizes.tolist() == merged.class_sizes.tolist()
     assert snapshot.n_documents == merged.n_documents
     for row in range(len(snapshot.classes)):
