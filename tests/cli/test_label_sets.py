@@ -296,6 +296,22 @@ def test_class_texts_come_in_every_format(files, tmp_path):
     assert "there is no column 'text'" in fails("fit", *files.source, *given)
 
 
+def test_a_header_of_class_texts_is_no_class(files, tmp_path):
+    names = tmp_path / "names.tsv"
+    words = ("fit", *files.source, "-o", tmp_path / "m", "--class-texts", names, "--no-calibrate")
+    names.write_text("key\tname\nclass 1\tw1x0\n")
+    for more in ((), ("--workers", 1)):
+        message = fails(*words, *more)
+        assert "are 'key' and 'name' in its first line the names of columns?" in message
+        assert "--class-texts-label 'key' --class-texts-text 'name'" in message
+        assert not (tmp_path / "m").exists()
+    run(*words, "--class-texts-label", "key", "--class-texts-text", "name", "--quiet")
+    assert longtail.load(tmp_path / "m").class_texts_ == {"class 1": "w1x0"}
+    run(*words, "--class-texts-label", "1", "--class-texts-text", "2", "--quiet")
+    expected = {"class 1": "w1x0", "key": "name"}
+    assert longtail.load(tmp_path / "m").class_texts_ == expected
+
+
 def test_class_texts_stand_beside_their_classes(files, tmp_path):
     names = tmp_path / "names.csv"
     names.write_text("label,text\n" + "".join(f"{c},the {c.split()[1]}th\n" for c in CLASSES[:6]))
