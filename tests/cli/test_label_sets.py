@@ -381,6 +381,16 @@ def test_the_label_separator_is_remembered(told, tmp_path):
     assert predicted == ["; ".join(labels) for labels in sets]
 
 
+def test_a_class_is_split_as_in_the_tables(told, tmp_path):
+    model = shutil.copy(told.model, tmp_path / "model")
+    said = run("teach", model, "w1x0 w2x1", "--class", "class 1; class 2").stdout
+    assert "1 document of class 1, class 2 taught" in said
+    assert longtail.load(model).classes_.tolist() == sorted(CLASSES)
+    before = longtail.load(told.model).statistics_.n_documents
+    run("forget", model, "w1x0 w2x1", "--class", "class 1; class 2")
+    assert longtail.load(model).statistics_.n_documents == before
+
+
 def test_options_that_differ_from_what_the_model_was_told_are_named(told, tmp_path):
     said = run("evaluate", told.model, told.test, "--label-separator", "|", "--json").stderr
     assert "--label-separator '|': the model was fitted with '; '." in said
