@@ -13,7 +13,7 @@ serve: $(VENV)/cli ## the WordNet model with its page, at http://127.0.0.1:8080/
 	$(BIN)/python -m longtail.serve.demo
 
 browser: ## Chromium, for the tests of the page; needs root where it is missing
-	@command -v chromium >/dev/null || { [ "$$(id -u)" != 0 ] || { apt-get update -qq && apt-get install -y -qq chromium; }; }
+	@command -v chromium >/dev/null || { [ "$$(id -u)" != 0 ] || { apt-get update -qq && apt-get -o DPkg::Lock::Timeout=600 install -y -qq chromium; }; }
 
 test: $(VENV)/dev ## the tests to run before every commit; six minutes on two cores
 	$(BIN)/python -m pytest --numprocesses auto --dist loadscope -m "not slow" tests

@@ -102,8 +102,9 @@ def check_residuals(
         candidates.append(found)
         parts.append(own_parts)
     correct = [[c in labels for c in row] for labels, row in zip(own, candidates, strict=True)]
-    learned = fit_mixture(parts, correct, candidates, task.settings)
-    added = add_separators(learned, parts, correct, candidates, task.settings)
+    given = parts, correct, candidates, task.settings
+    learned = fit_mixture(*given)
+    added = add_separators(learned, *given, task.has_several)
     mixtures = [NO_RESIDUALS, Mixture(), learned, added]
 
     def rank(mixture: Mixture) -> list[Ranking]:
@@ -180,7 +181,9 @@ def split(
 ) -> Part:
     """What the score of a document for a class consists of; `inputs` is what residuals multiply."""
     stored, bias = [single(v) for v in features(scored.classes, x, c)], residuals.biases[c]
-    values = [*stored, residuals.score(inputs, c) - bias, bias, separators.score(inputs, c)]
+    values = [*stored, residuals.score(inputs, c) - bias, bias]
+    bias = separators.biases[c]
+    values += [separators.score(inputs, c) - bias, bias]
     if names is not None:
         is_alone = c in names.without_documents(scored.classes.sizes)
         values += [names.match(x, c), float(is_alone)]

@@ -1,8 +1,8 @@
 """How much features and residuals count by the size of the class, in plain lists.
 
 Imports nothing of ours. A part is what one candidate has: score, six features, the residual without
-its bias, the bias, the separator, and ln n_c; where classes have names, what the document has in
-common with the name, and 1 for a class without documents.
+its bias, the bias, the same of the separator, and ln n_c; where classes have names, what the
+document has in common with the name, and 1 for a class without documents.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from tests.oracle_score import softmax
 from tests.oracle_scored_classes import Settings
 from tests.oracle_search import Scorer, single
 
-SIZE, N_FEATURES, SEPARATOR, N_PARTS = 2, 6, 8, 9
+SIZE, N_FEATURES, N_LEARNED, N_PARTS = 2, 6, 4, 10
+OF_SEPARATOR = (8, 9)  # weights and bias
 
 Columns = Sequence[tuple[int, int]]  # what may change: value and row of the basis
 Table = list[list[float]]
@@ -34,7 +35,7 @@ class Part:
 @dataclass(frozen=True)
 class Mixture:
     """Added to each feature's weight, and factors of the residual's weights and bias and of the
-    separator.
+    separator's.
 
     The first row for a class of one document, the second per unit of ln n_c, the others per unit
     beyond a class of 2, 5 and 20 documents. `names` is added to the weight of a name, and to the
@@ -43,7 +44,7 @@ class Mixture:
 
     features: list[list[float]] = field(default_factory=lambda: [[0.0] * 6 for _ in range(5)])
     residuals: list[list[float]] = field(
-        default_factory=lambda: [[1.0, 1.0, 0.0], *([0.0] * 3 for _ in range(4))]
+        default_factory=lambda: [[1.0, 1.0, 0.0, 0.0], *([0.0] * N_LEARNED for _ in range(4))]
     )
     names: list[list[float]] = field(default_factory=lambda: [[0.0, 0.0] for _ in range(5)])
 
@@ -53,7 +54,7 @@ class Mixture:
         return part.score + math.fsum(v * f for v, f in zip(part.values, factors, strict=True))
 
     def factors(self, log_size: float) -> list[float]:
-        """What counts for a class of this size: six changes, three factors, and two changes."""
+        """What counts for a class of this size: six changes, four factors, and two changes."""
         rows = zip(self.features, self.residuals, self.names, strict=True)
         table = [a + b + c for a, b, c in rows]
         basis = size_basis(log_size)
@@ -67,11 +68,11 @@ class Mixture:
         if not any(any(row) for row in self.residuals):
             return Scorer([{} for _ in log_sizes], [0.0] * len(log_sizes), [0.0] * len(log_sizes))
         factors = [self.factors(size)[N_FEATURES:N_PARTS] for size in log_sizes]
-        scaled = scale_rows(residuals, [w for w, _, _ in factors], [b for _, b, _ in factors])
-        if not any(row[2] for row in self.residuals):
+        of_weights, of_biases, *of_separators = zip(*factors, strict=True)
+        scaled = scale_rows(residuals, of_weights, of_biases)
+        if not any(any(row[2:]) for row in self.residuals):
             return scaled
-        of_separators = [v for _, _, v in factors]
-        total = add_scorers(scaled, scale_rows(separators, of_separators, of_separators))
+        total = add_scorers(scaled, scale_rows(separators, *of_separators))
         return replace(
             total, weights=[{t: w for t, w in row.items() if w} for row in total.weights]
         )
@@ -110,7 +111,7 @@ def size_basis(log_size: float) -> list[float]:
     return [1.0, log_size, *(max(log_size - math.log(n), 0.0) for n in (2, 5, 20))]
 
 
-NO_RESIDUALS = Mixture(residuals=[[0.0] * 3 for _ in range(5)])
+NO_RESIDUALS = Mixture(residuals=[[0.0] * N_LEARNED for _ in range(5)])
 
 
 @dataclass(frozen=True)
@@ -118,12 +119,12 @@ class LabelLists:
     """Labels with the candidates that they compete with, and all candidates of their documents."""
 
     lists: list[list[Part]]  # the label first
-    classes: list[int]
+    shares: list[tuple[float, list[int]]]  # of the loss, and the groups that count once in it
     listed: list[Part]
     varies: bool  # whether classes are of different sizes
     settings: Settings
 
-    def learn(self, first: Sequence[Sequence[float]], columns: Columns) -> list[list[float]]:
+    def learn(self, first: Sequence[Sequence[float]], columns: Columns) -> Table:
         """What to add to the first scores: values times a weight, by the rows of the basis."""
         n_values, n_lists = len(self.listed[0].values), len(self.lists)
         scales = [deviation([p.values[k] for p in self.listed]) + 1e-9 for k in range(n_values)]
@@ -134,9 +135,11 @@ class LabelLists:
             ]
             for candidates_of in self.lists
         ]
-        once = [1.0 / self.classes.count(c) for c in self.classes]
-        share = self.settings.macro_share
-        weights = [(1 - share) / n_lists + share * v / math.fsum(once) for v in once]
+        rest = 1.0 - math.fsum(share for share, _ in self.shares)
+        weights = [rest / n_lists] * n_lists
+        for share, groups in self.shares:
+            once = [1.0 / groups.count(g) for g in groups]
+            weights = [w + share * v / math.fsum(once) for w, v in zip(weights, once, strict=True)]
         changes = minimise(values, first, weights, self.settings.mixture_prior / n_lists)
         table = [[0.0] * n_values for _ in range(5)]
         for (k, row), change in zip(columns, changes, strict=True):
@@ -149,6 +152,7 @@ def list_labels(
     correct: Sequence[Sequence[bool]],
     candidates: Sequence[Sequence[int]],
     settings: Settings,
+    size_share: float = 0.0,
 ) -> LabelLists | None:
     """The labels that are among the candidates; None where these are too few.
 
@@ -156,7 +160,7 @@ def list_labels(
     """
     q = len(parts[0])
     n_others = q - min(max(1, *(sum(hits) for hits in correct)), q // 2 + 1)
-    lists, classes, listed = [], [], []
+    lists, classes, bands, listed = [], [], [], []
     for row, hits, found in zip(parts, correct, candidates, strict=True):
         others = [part for part, hit in zip(row, hits, strict=True) if not hit]
         if len(others) < n_others or not any(hits):
@@ -166,10 +170,17 @@ def list_labels(
             if hit:
                 lists.append([part, *others[:n_others]])
                 classes.append(c)
+                bands.append(size_band(part.log_size))
     if len(lists) < settings.fewest_mixed or n_others < 1:
         return None
     varies = deviation([part.log_size for part in listed]) >= settings.smallest_spread
-    return LabelLists(lists, classes, listed, varies, settings)
+    shares = [(settings.macro_share, classes), (size_share, bands)]
+    return LabelLists(lists, shares, listed, varies, settings)
+
+
+def size_band(log_size: float) -> int:
+    """Of classes of 1, 2 to 5, 6 to 20, 21 to 100 and more documents."""
+    return sum(math.exp(log_size) > most + 0.5 for most in (1, 5, 20, 100))
 
 
 def fit_mixture(
@@ -187,12 +198,12 @@ def fit_mixture(
         return Mixture()
     n_parts = len(parts[0][0].values)
     # The size and the bonus are one number each, a name's weight is a line.
-    n_rows = [1 if k == SIZE else 0 if k == SEPARATOR else 5 for k in range(N_PARTS)] + [2, 1]
+    n_rows = [1 if k == SIZE else 0 if k in OF_SEPARATOR else 5 for k in range(N_PARTS)] + [2, 1]
     columns = [(k, row) for row in range(5) for k in range(n_parts) if row < n_rows[k]]
     if len(found.lists) < settings.fewest_bent:
         columns = [(part, row) for part, row in columns if row < 2]
     if not found.varies:
-        columns = [(part, 0) for part in range(n_parts) if part not in (SIZE, SEPARATOR)]
+        columns = [(part, 0) for part in range(n_parts) if part not in (SIZE, *OF_SEPARATOR)]
     first = [[p.score + p.values[6] + p.values[7] for p in row] for row in found.lists]
     table = [row + [0.0] * (N_PARTS + 2 - n_parts) for row in found.learn(first, columns)]
     return Mixture(
@@ -208,12 +219,13 @@ def add_separators(
     correct: Sequence[Sequence[bool]],
     candidates: Sequence[Sequence[int]],
     settings: Settings,
+    several: bool,
 ) -> Mixture:
     """Other factors of residual and separator, beside one factor of all else.
 
     By this one, which must not be small, they are divided: the rest of the mixture stays.
     """
-    rest = replace(mixture, residuals=[[0.0] * 3 for _ in range(5)])
+    rest = replace(mixture, residuals=[[0.0] * N_LEARNED for _ in range(5)])
     fewer = [
         [
             Part(mixture.mix(p), [rest.mix(p), *p.values[N_FEATURES:N_PARTS]], p.log_size)
@@ -221,12 +233,17 @@ def add_separators(
         ]
         for row in parts
     ]
-    found = list_labels(fewer, correct, candidates, settings)
+    size_share = 0.0 if several else settings.size_share
+    found = list_labels(fewer, correct, candidates, settings, size_share)
     if found is None:
         return mixture
     n_rows = 1 if not found.varies else 2 if len(found.lists) < settings.fewest_bent else 5
-    columns = [(k, row) for row in range(n_rows) for k in range(4) if row == 0 or k > 0]
-    table = found.learn([[p.score for p in row] for row in found.lists], columns)
+    most_rows = 1, 5, 5, 5, 2  # of all else, residual and separator with their biases
+    columns = [
+        (k, row) for row in range(n_rows) for k in range(1 + N_LEARNED) if row < most_rows[k]
+    ]
+    first = [[p.score for p in row] for row in found.lists]
+    table = found.learn(first, columns)
     factor = 1.0 + table[0][0]
     if factor < 0.1:
         return mixture

@@ -51,6 +51,7 @@ class Settings:
     fewest_mixed: int = 200
     fewest_bent: int = 1_000
     macro_share: float = 0.15
+    size_share: float = 0.15
     mixture_prior: float = 1.0
     smallest_spread: float = 0.5
     fewest_calibrated: int = 50

@@ -73,15 +73,19 @@ def as_texts(texts: Any) -> list[str]:
     ValueError
         If they are one string, a table, or one of them is missing or no string.
     """
-    values = _to_list("texts", texts, "string")
+    values = to_list("texts", texts, "string")
     if set(map(type, values)) <= {str, np.str_}:
         return values
     for document, text in enumerate(values):
         if not isinstance(text, str):
             problem = "is missing" if is_missing(text) else f"is of type {type(text).__name__}"
+            what_to_do = (
+                "For records say what their fields are, such as fields={'title': 'text'}."
+                if isinstance(text, Mapping)
+                else "Leave it out, or give it an empty string."
+            )
             raise ValueError(
-                f"texts must be strings; document {document} {problem} ({text!r}). "
-                "Leave it out, or give it an empty string."
+                f"texts must be strings; document {document} {problem} ({text!r}). {what_to_do}"
             )
     return values
 
@@ -118,7 +122,7 @@ def as_labels(y: Any, *, most_padding: int = _MOST_PADDING) -> NDArray[Any]:
         numeric = np.asarray(y)  # a numpy array or a pandas column
         if numeric.dtype.kind in "iub" and numeric.ndim == 1:
             return numeric
-    values = _to_list("y", y, "label")
+    values = to_list("y", y, "label")
     if not values:
         return np.array(values)
     kinds = {kind: _label_kind(kind) for kind in set(map(type, values))}
@@ -181,7 +185,7 @@ def show_label(label: Any) -> str:
     return shown if len(shown) <= _LONGEST_SHOWN else f"{shown[:_LONGEST_SHOWN]}..."
 
 
-def _to_list(name: str, column: Any, item: str) -> list[Any]:
+def to_list(name: str, column: Any, item: str) -> list[Any]:
     """Return the values of a column as a list."""
     expected = f"{name} must be a list of {item}s"
     if isinstance(column, str | bytes):

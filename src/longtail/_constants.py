@@ -30,7 +30,7 @@ RESIDUALS = ("none", "as learned", "mixture", "mixture with separators")
 # Where documents have several labels, there are so many times as many candidates as asked for: once
 # for each label that a document has in the mean, within these bounds.
 MIN_FACTOR, MAX_FACTOR = 2, 10
-N_LEARNED = 3  # weights and bias of a residual, and the separator
+N_LEARNED = 4  # weights and bias of a residual, and of a separator
 FIGURES = ("accuracy", "macro_f1", "recall", *(name for name, _, _ in FREQUENCY_BANDS))
 
 # What `evaluate` measures and a fit expects of new documents: key and name, one label first.

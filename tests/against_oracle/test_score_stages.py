@@ -339,7 +339,9 @@ def test_offsets(width, scale):
     scores[1, 0], scores[1, 1] = 1e6, -1e6
     flat = np.full(20 * width, np.nan, np.float32)
     rows = ListRows(width * np.arange(21), np.ones(20, np.int64))
-    refinement_kernels.fill_log_odds(scores.ravel(), rows, Block(0, 20), flat)
+    refinement_kernels.fill_log_odds(
+        scores.ravel(), rows, Block(0, 20), np.empty(scores.shape[1]), flat
+    )
     offsets = flat.reshape(20, width)
     assert np.isfinite(offsets).all()
     for row, computed in zip(scores.tolist(), offsets, strict=True):

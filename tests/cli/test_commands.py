@@ -203,8 +203,8 @@ def test_closed_standard_output_is_one_sentence(tmp_path):
 @pytest.mark.parametrize(
     ("options", "estimator", "without"),
     [
-        (VECTORIZER_OPTIONS, TextVectorizer, {"tokenizer", "n_jobs"}),
-        (TEXT_OPTIONS, longtail.TextClassifier, {"classifier", "vectorizer", *SHARED}),
+        (VECTORIZER_OPTIONS, TextVectorizer, {"tokenizer", "fields", "n_jobs"}),
+        (TEXT_OPTIONS, longtail.TextClassifier, {"classifier", "vectorizer", "fields", *SHARED}),
         (CLASSIFIER_OPTIONS, longtail.LongTailClassifier, {"multilabel", "class_weight", *SHARED}),
     ],
 )

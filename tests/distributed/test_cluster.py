@@ -40,7 +40,7 @@ pytestmark = [
 
 STAGES = (
     *("reading", "classes", "statistics", "draws", "shared weights", "self-check"),
-    *("scorer", "index", "mining", "residuals", "calibration"),
+    *("scorer", "index", "weights", "mining", "log odds", "residuals", "calibration"),
 )
 
 

@@ -23,12 +23,13 @@ from longtail.distributed import (
     memory,
     stages,
 )
-from longtail.distributed.learning import mix_rows, read_rows
 from longtail.distributed.memory import parse_bytes
 from longtail.distributed.results import Contents, write_result
+from longtail.distributed.runner import Stored, open_result
 from longtail.scoring.linear import ClassResiduals
 from longtail.text import TextVectorizer
-from longtail.training import long_tail
+from longtail.training import pipeline
+from longtail.training.class_rows import LearnedRows, join_rows, mix_rows
 from longtail.training.mixture import Mixture
 from tests.distributed import data
 
@@ -89,7 +90,7 @@ def test_small_blocks_many_shards(plain, tmp_path, folder, monkeypatch):
     monkeypatch.setattr(memory, "SHARD_ENTRIES", 900)
     reports = []
     model = fit(data.functions(3), tmp_path / "scratch", memory_limit="3GB", on_task=reports.append)
-    assert sum(report.stage == "index" for report in reports) == 4
+    assert sum(report.stage == "index" for report in reports) == 8  # three variants, and all
     assert sum(report.stage == "residuals" for report in reports) > 8
     assert data.checksum(model, folder) == plain
 
@@ -101,7 +102,7 @@ def test_rows_stay_where_few_documents_were_held_out(read, tmp_path, monkeypatch
     halves = [slice(0, 500), slice(500, None)]
     parts = [lambda rows=rows: (X[rows], y[rows]) for rows in halves]
     twice = data.checksum(LongTailClassifier(random_state=0).fit(X, y), tmp_path)
-    monkeypatch.setattr(long_tail, "MAX_LACKING", 1.0)
+    monkeypatch.setattr(pipeline, "MAX_LACKING", 1.0)
     once = data.checksum(LongTailClassifier(random_state=0).fit(X, y), tmp_path)
     assert once != twice
     reports = []
@@ -237,23 +238,25 @@ def test_residuals_of_shards_as_a_mixture_has_them(factors, tmp_path):
     learned = {"residuals": [], "separators": []}
     paths = [str(tmp_path / f"{i}.task") for i in range(3)]
     for path, n_terms in zip(paths, [[2, 0, 3], [0], [4, 1]], strict=True):
-        contents = Contents()
+        rows = {}
         for more, (name, shards) in enumerate(learned.items()):
             lengths = [n + more for n in n_terms]
             indptr = np.cumsum([0, *lengths])
             terms = np.concatenate([np.arange(n) for n in lengths]).astype(np.int32)
             weights = rng.normal(size=len(terms)).astype(np.float32)
             shards.append(ClassResiduals(indptr, terms, weights, rng.normal(size=len(lengths))))
-            contents = contents.add(name, shards[-1])
-        write_result(path, contents)
-    residuals, separators = (read_rows(paths, name) for name in learned)
+            rows[name] = shards[-1]
+        write_result(path, Contents().add("result", LearnedRows(**rows)))
+    parts = open_result([Stored(path, LearnedRows) for path in paths])
+    joined_rows = join_rows(parts)
+    residuals, separators = joined_rows.residuals, joined_rows.separators
     assert residuals.indptr.tolist() == [0, 2, 2, 5, 5, 9, 10]
     for joined, shards in ((residuals, learned["residuals"]), (separators, learned["separators"])):
         assert np.array_equal(joined.weights, np.concatenate([rows.weights for rows in shards]))
         assert np.array_equal(joined.biases, np.concatenate([rows.biases for rows in shards]))
     class_sizes = np.arange(1, 7)
     expected = mixture.scale(residuals, separators, class_sizes)
-    found = mix_rows(paths, mixture, class_sizes)
+    found = mix_rows(parts, mixture, class_sizes)
     for name in ("indptr", "indices", "weights", "biases"):
         assert np.array_equal(getattr(found, name), getattr(expected, name)), name
 

@@ -11,9 +11,9 @@ from longtail.sparse import CountMatrix
 from longtail.store import open_model
 from longtail.training import relearning
 from longtail.training.config import FitConfig
-from longtail.training.long_tail import fit_long_tail
 from longtail.training.long_tail_editing import derive
 from longtail.training.mixture import Mixture
+from longtail.training.pipeline import fit_long_tail
 from longtail.training.relearning import SHARE_CHANGED
 from tests.estimator.test_recent import make_documents
 
@@ -292,7 +292,7 @@ def test_outcomes_are_changes_of_the_journal(problem, tmp_path):
 
 def with_mixture(model, of_separators=0.0):
     """Let features and residuals count by the size of the class."""
-    features, residuals = np.zeros((5, 6)), np.zeros((5, 3))
+    features, residuals = np.zeros((5, 6)), np.zeros((5, 4))
     features[1, 0], residuals[0, :2], residuals[1, :2] = 0.5, 2.0, 0.1
     residuals[0, 2] = of_separators
     state = model._state

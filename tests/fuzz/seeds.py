@@ -93,11 +93,15 @@ def _with_names(seed: Content) -> Content:
         "names/weights": np.full(len(indices), 0.7, np.float32),
         "names/named": named,
         "check/name_weights": np.array([14.0, -0.6, 1.5]),
+        "bins/edges": np.array([1.5, 20.0, 3.0]),
+        "bins/offsets": np.array([0, 2, 3]),
         **_keep_documents(arrays),
     }
+    fields = [["title", "text"], ["price", "number"], ["tags", "categories"], ["year", "number"]]
     more = {
+        "TextClassifier": {"fields": fields},
         "LongTailClassifier": {"memory": 2, "class_weight": "balanced"},
-        "TextVectorizer": {"stop_words": ["the"], "char_ngram_range": [3, 4]},
+        "TextVectorizer": {"stop_words": ["the"], "char_ngram_range": [3, 4], "fields": fields},
     }
     estimators = {k: given | more.get(k, {}) for k, given in header["estimators"].items()}
     values = header["values"] | {

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 import warnings
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +19,7 @@ from longtail.training import mixture
 from tests.conftest import make_problem
 
 N_DOCUMENTS = 80
+FIELDS = {"title": "text", "body": "text", "kind": "category", "size": "number"}
 
 
 def exercise() -> dict[str, list[object]]:
@@ -24,11 +27,15 @@ def exercise() -> dict[str, list[object]]:
     problem = make_problem(5, n_documents=N_DOCUMENTS)
     fractional = problem.X / 2.0  # another type of counts
     texts = [" ".join(f"word{t}" for t in np.repeat(np.arange(25), row)) for row in problem.X]
-    cases = [
+    records = [
+        {"title": text, "body": text[::2], "kind": text[:5], "size": len(text)} for text in texts
+    ]
+    cases: list[tuple[Any, Any]] = [
         (LongTailClassifier, problem.X),
         (LongTailClassifier, fractional),
         (DoubleSamplingClassifier, problem.X),
         (TextClassifier, np.array(texts, dtype=object)),
+        (partial(TextClassifier, fields=FIELDS), records),
     ]
     mixture.MIN_MIXED = 5  # of the few documents that are held out
     linear.MIN_SPREAD_PAIRS = 0

@@ -12,6 +12,8 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
+from longtail import TextClassifier
+from tests.estimator.test_records import FIELDS, LABELS, RECORDS
 from tests.serve.conftest import Running
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -54,6 +56,22 @@ def sets_service(
     path = tmp_path_factory.mktemp("page") / "sets.longtail"
     shutil.copy(sets_file, path)
     return start(path)
+
+
+@pytest.fixture(scope="module")
+def records_service(
+    start: Callable[..., Running], tmp_path_factory: pytest.TempPathFactory
+) -> Running:
+    """A service of a model of records."""
+    path = tmp_path_factory.mktemp("page") / "orders.longtail"
+    TextClassifier(fields=FIELDS, random_state=0).fit(RECORDS, LABELS).save(path)
+    return start(path)
+
+
+@pytest.fixture
+def records_page(browser: Any, records_service: Running) -> Iterator[Callable[..., Any]]:
+    """Return a function that opens the page of records."""
+    yield from _open_pages(browser, records_service)
 
 
 @pytest.fixture
@@ -539,3 +557,23 @@ def test_accessible_on_a_phone_and_without_errors(
     assert ("mean F1 of the documents' label sets" in measures) == (scheme == "light")
     assert ("accuracy" in measures) == (scheme == "dark")
     assert " to " in measures
+
+
+def test_a_record_is_a_form_and_a_row_of_a_file(
+    records_page: Callable[..., Any], tmp_path: Path
+) -> None:
+    page = records_page()
+    assert not page.locator("#text").is_visible()
+    for label, value in (("subject", "broken order"), ("brand", "zed co"), ("price", "150")):
+        page.get_by_label(label, exact=True).fill(value)
+    wait_for_top(page, "broken/zed co/dear")
+    says(page, "#highlighted", "broken order")
+    says(page, "#reasons", "brand=zed co")
+    page.get_by_label("brand", exact=True).fill("acme")
+    wait_for_top(page, "broken/acme/dear")
+    path = tmp_path / "orders.csv"
+    path.write_text("id,subject,brand,price\n1,late order,acme,7\n2,broken order,zed co,150\n")
+    page.get_by_role("tab", name="Queue").click()
+    page.set_input_files("#queue-file", path)
+    says(page, "#queue-text", "brand: ")
+    says(page, "#view-queue", "/acme/cheap" if "late" in page.inner_text("#queue-text") else "dear")

@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -24,6 +25,7 @@ import uvicorn
 import longtail
 import longtail.serve.server as serve_module
 from longtail.serve.app import create_app
+from longtail.serve.guard import Pace
 from longtail.serve.protocol import make_protocol
 from longtail.serve.server import bind
 from longtail.serve.settings import Limits, Settings
@@ -93,11 +95,10 @@ def test_a_kill_loses_nothing_that_was_acknowledged(
     pytest.fail("the new file was not taken in")
 
 
-@pytest.fixture
-def impatient(model_file: Path) -> Iterator[int]:
-    """A service whose clients must be quick, in a thread; yields its port."""
-    limits = Limits(head_seconds=0.3, body_seconds=0.3, connections=3)
-    app = create_app(model_file, Settings(tokens=TOKENS, limits=limits))
+@contextmanager
+def serving(path: Path, limits: Limits) -> Iterator[int]:
+    """Run a service in a thread; yields its port."""
+    app = create_app(path, Settings(tokens=TOKENS, limits=limits))
     config = uvicorn.Config(app, port=0, http=make_protocol(limits), ws="none", log_level="error")
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)
@@ -109,15 +110,22 @@ def impatient(model_file: Path) -> Iterator[int]:
     thread.join(30)
 
 
+@pytest.fixture
+def impatient(model_file: Path) -> Iterator[int]:
+    """A service whose clients must be quick; yields its port."""
+    with serving(model_file, Limits(head_seconds=0.3, body_seconds=0.3, connections=3)) as port:
+        yield port
+
+
 def exchange(port: int, sent: bytes) -> bytes:
     """Send some bytes, wait for the other end to close, and return what came."""
     with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
-        connection.sendall(sent)
         received = b""
         try:
+            connection.sendall(sent)
             while piece := connection.recv(65_536):
                 received += piece
-        except ConnectionResetError:
+        except ConnectionError:
             pass
         return received
 
@@ -190,6 +198,25 @@ def test_every_body_but_the_stream_of_predictions_is_bounded(
     assert large[:12] in (b"", b"HTTP/1.1 413")  # closed, which may overtake the answer
     slow = send_without_end(impatient, head, b" ", 0.05, 100)
     assert slow.startswith(b"HTTP/1.1 408")
+
+
+def test_bytes_wait_for_those_before_them() -> None:
+    pace = Pace(1_000)
+    assert [pace.delay(500, now) for now in (10.0, 10.0, 10.25)] == [0.0, 0.5, 0.75]
+    assert pace.delay(1, 20.0) == 0.0  # what was not used is not saved up
+
+
+def test_large_bodies_come_in_at_a_pace(model_file: Path) -> None:
+    limits = Limits(body_seconds=1.0, bytes_per_second=1 << 20)
+    head = (
+        b"POST /v1/predict HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        b"Connection: close\r\nContent-Length: %d\r\n\r\n"
+    )
+    asked = b'{"documents": ["honey"]}'
+    with serving(model_file, limits) as port:
+        for size, accepted in ((60_000, (b"200",)), (6 << 20, (b"503", b""))):
+            answer = exchange(port, head % size + asked.ljust(size))
+            assert answer[9:12] in accepted  # closed, which may overtake the answer
 
 
 @pytest.mark.parametrize(
@@ -306,6 +333,49 @@ def test_a_host_of_several_addresses_has_one_port() -> None:
     finally:
         for listener in bound:
             listener.close()
+
+
+def test_a_crowd_of_new_connections_is_let_in_a_few_at_a_time() -> None:
+    turns = [0]  # of the event loop, with how many connections were accepted in each
+
+    class App:
+        async def load(self) -> None:
+            pass
+
+        async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+            assert (await receive())["type"] == "lifespan.startup"
+            await send({"type": "lifespan.startup.complete"})
+            await receive()
+            await send({"type": "lifespan.shutdown.complete"})
+
+    class Protocol(asyncio.Protocol):
+        def __init__(self, **_: Any) -> None:
+            turns[-1] += 1
+
+    config = serve_module._configure(App(), Settings(), False)
+    config.http = Protocol  # type: ignore[assignment]
+    server = uvicorn.Server(config)
+
+    async def crowd(port: int) -> None:
+        address = "127.0.0.1", port
+        # Connected by the system, before the event loop has a turn.
+        clients = [socket.create_connection(address, timeout=10) for _ in range(50)]
+        while sum(turns) < len(clients):
+            turns.append(0)
+            await asyncio.sleep(0)
+        server.should_exit = True
+        for client in clients:
+            client.close()
+
+    async def run() -> None:
+        tasks = []
+        ready = lambda host, port: tasks.append(asyncio.create_task(crowd(port)))  # noqa: E731
+        await serve_module._serve(server, App(), Settings(), ready, bind("127.0.0.1", 0))
+        await asyncio.gather(*tasks)
+
+    asyncio.run(asyncio.wait_for(run(), 60))
+    assert sum(turns) == 50
+    assert max(turns) <= 4
 
 
 def test_it_starts_on_systems_without_sighup(monkeypatch: pytest.MonkeyPatch) -> None:

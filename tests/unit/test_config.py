@@ -20,7 +20,7 @@ from longtail.training.config import FitConfig, candidate_factor
 def test_hard_negatives_of_label_sets(factor, n_documents, n_classes, candidates, n_mined):
     config = FitConfig(candidates=20).for_labels(factor, n_documents, n_classes)
     assert (config.candidates, config.n_mined) == (candidates, n_mined)
-    assert config.several is (factor > 1)
+    assert config.multilabel is (factor > 1)
 
 
 @pytest.mark.parametrize(

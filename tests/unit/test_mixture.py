@@ -9,13 +9,16 @@ from longtail import LongTailClassifier
 from longtail.scoring.features import SIZE, weigh_by_size
 from longtail.scoring.linear import ClassResiduals
 from longtail.training.mixture import (
+    MACRO_SHARE,
     MIN_BENT,
     MIN_MIXED,
     N_FEATURES,
     N_PARTS,
     SEPARATOR,
+    SIZE_SHARE,
     Mixture,
     PairParts,
+    _LabelLists,
     add_separators,
     fit_mixture,
 )
@@ -70,7 +73,7 @@ def test_classes_of_one_size_say_nothing_about_the_size():
 def test_too_few_documents_change_nothing():
     mixture = fit_mixture(*make_parts(MIN_MIXED - 1))
     assert not mixture.features.any()
-    assert mixture.residuals.tolist() == [[1, 1, 0], *[[0, 0, 0]] * 4]
+    assert mixture.residuals.tolist() == [[1, 1, 0, 0], *[[0, 0, 0, 0]] * 4]
 
 
 def test_candidates_that_do_not_differ_leave_the_plain_mixture(caplog):
@@ -79,7 +82,7 @@ def test_candidates_that_do_not_differ_leave_the_plain_mixture(caplog):
     values = np.ones_like(parts.values) * np.arange(1, N_PARTS + 1)
     mixture = fit_mixture(PairParts(parts.scores, values, parts.log_sizes), correct, candidates)
     assert not mixture.features.any()
-    assert mixture.residuals.tolist() == [[1, 1, 0], *[[0, 0, 0]] * 4]
+    assert mixture.residuals.tolist() == [[1, 1, 0, 0], *[[0, 0, 0, 0]] * 4]
     assert "do not differ enough" in caplog.text
 
 
@@ -111,7 +114,7 @@ def test_residuals_as_they_count():
         np.array([0, 1, 2]), np.array([3, 4], np.int32), np.array([2, 4], np.float32), np.ones(2)
     )
     sizes = np.array([1, 20])
-    rows = [[0.5, 0.25, 0], [0.125, 0.5, 0], [1, 0, 0], [0, 1, 0], [5, 5, 0]]
+    rows = [[0.5, 0.25, 0, 0], [0.125, 0.5, 0, 0], [1, 0, 0, 0], [0, 1, 0, 0], [5, 5, 0, 0]]
     mixture = Mixture(residuals=np.array(rows, float))
     scaled = mixture.scale(residuals, None, sizes)
     assert scaled.weights == pytest.approx([1, 4 * (0.5 + 0.125 * np.log(20) + np.log(10))])
@@ -130,16 +133,18 @@ def test_separators_are_added_to_residuals_as_they_count():
         np.array([8, 16, 32], np.float32),
         np.array([3.0, 5.0]),
     )
-    rows = np.array([[0.5, 0.25, 0.125], [0.0, 0.0, 1.0], *[[0.0] * 3] * 3])
+    rows = np.array([[0.5, 0.25, 0.125, 0.25], [0.0, 0.0, 1.0, 0.5], *[[0.0] * 4] * 3])
     mixture = Mixture(residuals=rows)
     assert mixture.uses_separators
     total = mixture.scale(residuals, separators, np.array([1, 20]))
-    of_large = 0.125 + np.log(20)
+    of_large, of_bias = 0.125 + np.log(20), 0.25 + 0.5 * np.log(20)
     assert total.indptr.tolist() == [0, 2, 4]
     assert total.indices.tolist() == [1, 3, 0, 4]
     assert total.weights == pytest.approx([1, 1 + 2, 32 * of_large, 2])
-    assert total.biases == pytest.approx([0.25 + 3 / 8, 0.25 + 5 * of_large])
+    assert total.biases == pytest.approx([0.25 + 3 / 4, 0.25 + 5 * of_bias])
     rows[:, 2] = 0.0
+    assert mixture.uses_separators  # the bias alone
+    rows[:, 3] = 0.0
     assert not mixture.uses_separators
     assert mixture.scale(residuals, separators, np.array([1, 20])).weights.tolist() == [1, 2]
 
@@ -162,13 +167,31 @@ def test_separators_count_beside_features_that_stay():
     assert np.array_equal(added.features, learned.features)
     of_separator = weigh_by_size(added.residuals[:, SEPARATOR - N_FEATURES], np.log([1, 1000]))
     assert 0 < of_separator[0] < of_separator[1]
+    of_bias = weigh_by_size(added.residuals[:, SEPARATOR + 1 - N_FEATURES], np.log([1, 1000]))
+    assert np.abs(of_bias).max() < 0.1 * of_separator[1]  # it says nothing
     plain = add_separators(learned, *given, by_size=False)
     factor = plain.residuals[1, 0] / learned.residuals[1, 0]  # of all that depends on the size
     np.testing.assert_allclose(plain.residuals[1:], factor * learned.residuals[1:])
     others = make_parts_with_separators(seed=1)
     shares = [share_correct(m, *others) for m in (Mixture(), learned, plain, added)]
-    assert shares == sorted(shares)
-    assert shares[0] < shares[1] < shares[2]
+    assert shares[0] < shares[1] < min(shares[2:])
+
+
+@pytest.mark.parametrize("size_share", [0.0, SIZE_SHARE])
+def test_shares_of_the_loss_count_each_class_and_size_once(size_share):
+    log_sizes = np.log([[1, 2], [2, 1], [5, 1], [6, 1], [20, 1], [21, 100], [101, 3], [3000, 7]])
+    classes = np.array([[0, 1], [1, 0], [1, 0], [3, 0], [4, 0], [5, 6], [6, 1], [6, 9]])
+    repeats = MIN_MIXED // len(classes)
+    candidates, sizes = np.tile(classes, (repeats, 1)), np.tile(log_sizes, (repeats, 1))
+    correct = np.zeros(candidates.shape, bool)
+    correct[:, 0] = True
+    parts = PairParts(np.zeros(sizes.shape), np.zeros((*sizes.shape, N_PARTS)), sizes)
+    weights = _LabelLists.of(parts, correct, candidates, size_share).weights[: len(classes)]
+    bands, of_class = [0, 1, 1, 2, 2, 3, 4, 4], classes[:, 0].tolist()
+    once_a_band = np.array([1 / bands.count(band) for band in bands]) / 5
+    once_a_class = np.array([1 / of_class.count(c) for c in of_class]) / 6
+    expected = (1 - MACRO_SHARE - size_share) / 8 + MACRO_SHARE * once_a_class
+    assert weights == pytest.approx((expected + size_share * once_a_band) / repeats)
 
 
 def test_separators_of_few_documents_count_by_a_line_or_not_at_all():
@@ -215,8 +238,8 @@ def test_residuals_are_unscaled():
         np.array([0.5, -1.0, 2.0, 0.25, 3.0], np.float32),
         np.array([0.1, -0.2, 0.3, 0.4]),
     )
-    factors = np.zeros((5, 3))
-    factors[0], factors[1] = [5.0, 1.4, 0.0], [-0.6, -0.2, 0.0]
+    factors = np.zeros((5, 4))
+    factors[0], factors[1] = [5.0, 1.4, 0.0, 0.0], [-0.6, -0.2, 0.0, 0.0]
     mixture = Mixture(residuals=factors)
     assert mixture.depends_on_size
     back = mixture.unscale(mixture.scale(residuals, None, sizes), sizes)
@@ -230,8 +253,11 @@ def test_residuals_are_unscaled():
 
 
 def test_a_residual_that_hardly_counted_is_gone():
-    factors = np.zeros((5, 3))
-    factors[0], factors[1] = [1.0, 1.0, 0.0], [-0.5, 0.0, 0.0]  # below 0.1 from a size of 7 on
+    factors = np.zeros((5, 4))
+    factors[0], factors[1] = (
+        [1.0, 1.0, 0.0, 0.0],
+        [-0.5, 0.0, 0.0, 0.0],
+    )  # below 0.1 from a size of 7 on
     residuals = ClassResiduals(
         np.array([0, 1, 2]), np.array([0, 0], np.int32), np.ones(2, np.float32), np.ones(2)
     )

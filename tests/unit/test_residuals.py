@@ -76,14 +76,14 @@ def test_offsets_of_two_classes_are_score_differences():
     scores = np.array([[1.5, -2.0], [0.0, 0.0], [-5000.0, 5000.0]])
     offsets = np.empty(6, np.float32)
     rows = ListRows(2 * np.arange(4), np.ones(3, np.int64))
-    kernels.fill_log_odds(scores.ravel(), rows, Block(0, 3), offsets)
+    kernels.fill_log_odds(scores.ravel(), rows, Block(0, 3), np.empty(scores.shape[1]), offsets)
     assert offsets.reshape(3, 2).tolist() == [[3.5, -3.5], [0.0, 0.0], [-10000.0, 10000.0]]
 
 
 def test_offsets_of_some_rows_leave_the_others():
     flat = np.full(12, 9.0, np.float32)
     rows = ListRows(3 * np.arange(5), np.ones(4, np.int64))
-    kernels.fill_log_odds(np.zeros(12), rows, Block(1, 3), flat)
+    kernels.fill_log_odds(np.zeros(12), rows, Block(1, 3), np.empty(4), flat)
     offsets = flat.reshape(4, 3)
     assert np.all(offsets[[0, 3]] == 9)
     assert offsets[1:3] == pytest.approx(-np.log(2))

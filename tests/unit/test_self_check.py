@@ -10,9 +10,9 @@ import pytest
 from longtail import LongTailClassifier
 from longtail._constants import WHOLE_QUERY
 from longtail.sparse import CountMatrix
-from longtail.training import held_out, shared_weights
+from longtail.training import pipeline, shared_weights
 from longtail.training.config import FitConfig
-from longtail.training.long_tail import fit_long_tail
+from longtail.training.pipeline import fit_long_tail
 from longtail.training.sampling import draw_uniform_negatives
 from longtail.training.self_check import (
     FIGURES,
@@ -81,12 +81,12 @@ def test_separators_must_be_ahead_by_more_than_noise(accuracy, correct, kept):
 
 def misled(monkeypatch, **weights):
     """Let the shared weights come out as no data would have them."""
-    original = held_out.check_scorers
+    original = pipeline.learn_shared_weights
 
-    def check(test, learned):
-        return original(test, replace(learned, **weights))
+    def learn(*arguments, **named):
+        return replace(original(*arguments, **named), **weights)
 
-    monkeypatch.setattr("longtail.training.long_tail.check_scorers", check)
+    monkeypatch.setattr(pipeline, "learn_shared_weights", learn)
 
 
 def test_a_fit_that_learned_nonsense_falls_back_and_says_so(monkeypatch):

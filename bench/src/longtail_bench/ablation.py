@@ -19,7 +19,7 @@ from longtail.paper.sampling import draw_seed
 from longtail.results import TopK
 from longtail.sparse import CountMatrix
 from longtail.training.config import FitConfig
-from longtail.training.long_tail import fit_long_tail
+from longtail.training.pipeline import fit_long_tail
 from longtail_bench.measure import Measurement, Progress, measure
 
 VARIANTS: dict[str, dict[str, Any]] = {
@@ -30,7 +30,12 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "without either": {"residuals": False, "term_weights": False},
     "feature weights fixed": {"features": "default"},
     "cosine only": {"features": "cosine"},
-    "nearest centroid": {"features": "cosine", "term_weights": False, "residuals": False},
+    "nearest centroid": {
+        "features": "cosine",
+        "term_weights": False,
+        "residuals": False,
+        "separators": False,
+    },
     "without leave-one-out": {"leave_one_out": False},
     "random negatives": {"negatives": "random"},
     "without uniform negatives": {"n_uniform": 0},

@@ -29,7 +29,12 @@ SIMPLER: dict[str, dict[str, Any]] = {
     "no term weights": {"term_weights": False},
     "no residuals": {"residuals": False},
     "no separators": {"separators": False},
-    "nearest centroid": {"features": "cosine", "term_weights": False, "residuals": False},
+    "nearest centroid": {
+        "features": "cosine",
+        "term_weights": False,
+        "residuals": False,
+        "separators": False,
+    },
     "mixture without class size": {"by_size": False},
     "self-check off": {"self_check": False},
 }

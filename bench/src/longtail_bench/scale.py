@@ -186,11 +186,13 @@ TERMS: dict[str, Callable[[Configuration], tuple[float, ...]]] = {
     "self-check": lambda c: (1.0, CHECKED * c.n_classes, c.n_classes),
     "scorer": lambda c: (1.0, c.n_documents, c.n_classes),
     "index": lambda c: (1.0, c.n_documents, c.n_classes),
+    "weights": lambda c: (1.0, c.n_documents),
     "mining": lambda c: (
         c.n_documents,
         c.n_documents * c.n_classes,
         c.n_partitions * c.n_classes,
     ),
+    "log odds": lambda c: (1.0, c.n_documents, c.n_partitions * c.n_classes),
     "residuals": lambda c: (1.0, c.n_documents, c.n_classes),
     "calibration": lambda c: (1.0, CHECKED * c.n_classes, c.n_classes),
 }

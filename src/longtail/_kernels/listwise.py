@@ -13,12 +13,12 @@ import numpy as np
 
 from longtail._kernels.elementary import exp, log
 from longtail._kernels.features import bend
-from longtail._kernels.jit import kernel, subroutine
+from longtail._kernels.jit import inlined, kernel
 
 _SMALLEST_SHARE = 1e-30  # of the softmax; its logarithm stays finite
 
 
-@subroutine
+@inlined
 def add_list(weight, scratch, sums):
     """Add the gradient and the lower triangle of the Hessian of one list; returns its loss.
 

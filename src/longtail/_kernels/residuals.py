@@ -16,30 +16,54 @@ _SMALLEST_GAP = 1e-3
 _RESTING_SHARE = 0.1  # of the tolerance: a pair that moves less rests for a pass
 
 
+@subroutine
+def sum_shares(scores, first, stop, but, highest):
+    """Return the sum of exp(score - highest) over some pairs but one, in their order."""
+    total = 0.0
+    for other in range(first, stop):
+        if other != but:
+            total += exp(scores[other] - highest)
+    return total
+
+
 @kernel
-def fill_log_odds(scores, rows, block, log_odds):
+def fill_log_odds(scores, rows, block, shares, log_odds):
     """Fill each pair's log odds: its score minus the log-sum-exp of what it competes with.
 
     A label competes with the pairs of its row that are none, for labels do not exclude each other;
-    every other class competes with all pairs of the row. Infinite where nothing competes.
+    every other class competes with all pairs of the row. Infinite where nothing competes. Nearly
+    all pairs of a row have the same highest competitor, so exponentials are kept in `shares`,
+    scratch for the longest row.
     """
     indptr, n_labels = rows
     for row in range(block.first, block.last):
         start, stop = indptr[row], indptr[row + 1]
         first_negative = start + n_labels[row]
+        top, best, second, best_negative = start, -np.inf, -np.inf, -np.inf
         for pair in range(start, stop):
-            first = first_negative if pair < first_negative else start
-            highest = -np.inf
-            for other in range(first, stop):
-                if other != pair:
-                    highest = max(highest, scores[other])
+            score = scores[pair]
+            if score > best:
+                top, best, second = pair, score, best
+            else:
+                second = max(second, score)
+            if pair >= first_negative:
+                best_negative = max(best_negative, score)
+        for pair in range(start, stop):
+            shares[pair - start] = exp(scores[pair] - best) if best > -np.inf else 0.0
+        for pair in range(start, stop):
+            is_label = pair < first_negative
+            first = first_negative if is_label else start
+            highest = best_negative if is_label else (second if pair == top else best)
             if highest == -np.inf:
                 log_odds[pair] = np.inf if scores[pair] > -np.inf else -np.inf
                 continue
             total = 0.0
-            for other in range(first, stop):
-                if other != pair:
-                    total += exp(scores[other] - highest)
+            if highest == best:
+                for other in range(first, stop):
+                    if other != pair:
+                        total += shares[other - start]
+            else:
+                total = sum_shares(scores, first, stop, pair, highest)
             log_odds[pair] = scores[pair] - highest - log(total)
 
 

@@ -16,36 +16,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from longtail._kernels.jit import kernel, subroutine
+from longtail._kernels.jit import inlined, kernel, subroutine
 from longtail._kernels.sorting import find_term, seek_term
 
 # Entries of a row that are read in the time of one search in it (about 1 and 50 ns).
 _ENTRIES_PER_SEARCH = 32
 
 
-@subroutine
-def linear_score(scorer, c, total, product):
+@inlined
+def linear_score(biases, length_weights, c, total, product):
     """Return the score of a document with this sum of weights and this product with the class."""
-    return scorer.biases[c] + total * scorer.length_weights[c] + product
-
-
-@subroutine
-def store_scores(pair, c, row, products, vectors, scorer, rescoring, outputs):
-    """Store the score of a pair, or both scores; `products` go with either, the last residual."""
-    product, full_product, residual = products
-    outputs.scores[pair] = linear_score(scorer, c, vectors.totals[row], product)
-    if rescores(rescoring):
-        score = linear_score(scorer, c, rescoring.totals[row], full_product)
-        outputs.rescored[pair] = score + (rescoring.biases[c] + residual)
-
-
-@subroutine
-def rescores(rescoring):
-    """Return whether pairs are scored twice; if not, the arrays for it are empty.
-
-    Decided when called, not when compiled: with None instead, all of this would be compiled twice.
-    """
-    return len(rescoring.biases) > 0
+    return biases[c] + total * length_weights[c] + product
 
 
 @subroutine
@@ -121,31 +102,38 @@ def score_pairs(vectors, document_ids, classes, scorer, rescoring, block, slots,
 
     -1 is no class, which scores -inf. `slots`, scratch, is all 0 before and after: `enter_terms`.
     """
+    # Tuples are read once: each reading copies all that they hold, which takes time to compile.
+    indptr, all_indices, all_weights, totals = vectors
+    row_starts, row_indices, row_weights, length_weights, biases = scorer
+    all_full_weights, residual_inputs, full_totals, starts, terms, residuals, offsets = rescoring
+    scores, rescored = outputs
+    rescores = len(offsets) > 0  # with None instead, all of this would be compiled twice
     for i in range(block.first, block.last):
         row = document_ids[i]
-        entries = slice(vectors.indptr[row], vectors.indptr[row + 1])
-        indices, weights = vectors.indices[entries], vectors.weights[entries]
-        full_weights = rescoring.weights[entries]
+        entries = slice(indptr[row], indptr[row + 1])
+        indices, weights = all_indices[entries], all_weights[entries]
+        full_weights = all_full_weights[entries]
         enter_terms(indices, slots)
         for column in range(classes.shape[1]):
             c = classes[i, column]
             if c < 0:
-                outputs.scores[i, column] = -np.inf
-                if rescores(rescoring):
-                    outputs.rescored[i, column] = -np.inf
+                scores[i, column] = -np.inf
+                if rescores:
+                    rescored[i, column] = -np.inf
                 continue
-            bounds, residual = (scorer.indptr[c], scorer.indptr[c + 1]), 0.0
+            bounds = row_starts[c], row_starts[c + 1]
             product, full_product = find_products(
-                indices, weights, full_weights, slots, scorer.indices, scorer.weights, bounds
+                indices, weights, full_weights, slots, row_indices, row_weights, bounds
             )
-            if rescores(rescoring):
-                bounds = rescoring.indptr[c], rescoring.indptr[c + 1]
+            scores[i, column] = linear_score(biases, length_weights, c, totals[row], product)
+            if rescores:
+                inputs, bounds = residual_inputs[entries], (starts[c], starts[c + 1])
                 residual, _ = find_products(
-                    indices, rescoring.residual_inputs[entries], weights[:0], slots,
-                    rescoring.indices, rescoring.residuals, bounds,
-                )  # fmt: skip
-            products = product, full_product, residual
-            store_scores((i, column), c, row, products, vectors, scorer, rescoring, outputs)
+                    indices, inputs, weights[:0], slots, terms, residuals, bounds
+                )
+                total = full_totals[row]
+                score = linear_score(biases, length_weights, c, total, full_product)
+                rescored[i, column] = score + (offsets[c] + residual)
         clear_terms(indices, slots)
 
 
@@ -192,29 +180,39 @@ def score_pairs_by_class(vectors, document_ids, pairs, scorer, rescoring, block,
     `dense`, scratch, is all 0 and reaches to the last term of the documents; with rescoring it has
     two numbers per term.
     """
+    indptr, indices, weights, totals = vectors
+    row_starts, row_indices, row_weights, length_weights, biases = scorer
+    full_weights, residual_inputs, full_totals, starts, terms, residuals, offsets = rescoring
+    scores, rescored = outputs
+    rescores = len(offsets) > 0
     start, stop = np.int64(0), np.int64(0)
-    stride = 2 if rescores(rescoring) else 1
+    stride = 2 if rescores else 1
     n_terms = len(dense) // stride
     for c in range(block.first, block.last):
         if pairs.starts[c] == pairs.starts[c + 1]:
             continue
-        low = scorer.indptr[c]
-        high = find_term(scorer.indices, low, scorer.indptr[c + 1], n_terms)
-        spread_row(scorer.indices, scorer.weights, low, high, stride, dense)
-        if rescores(rescoring):
-            start = rescoring.indptr[c]
-            stop = find_term(rescoring.indices, start, rescoring.indptr[c + 1], n_terms)
-            spread_row(rescoring.indices, rescoring.residuals, start, stop, stride, dense[1:])
+        low = row_starts[c]
+        high = find_term(row_indices, low, row_starts[c + 1], n_terms)
+        spread_row(row_indices, row_weights, low, high, stride, dense)
+        if rescores:
+            start = starts[c]
+            stop = find_term(terms, start, starts[c + 1], n_terms)
+            spread_row(terms, residuals, start, stop, stride, dense[1:])
         for p in range(pairs.starts[c], pairs.starts[c + 1]):
-            row = document_ids[pairs.ids[p] // pairs.n_columns]
-            entries = slice(vectors.indptr[row], vectors.indptr[row + 1])
-            products = read_products(
-                vectors.indices[entries],
-                vectors.weights[entries],
-                rescoring.weights[entries],
-                rescoring.residual_inputs[entries],
+            pair = pairs.ids[p]
+            row = document_ids[pair // pairs.n_columns]
+            entries = slice(indptr[row], indptr[row + 1])
+            product, full_product, residual = read_products(
+                indices[entries],
+                weights[entries],
+                full_weights[entries],
+                residual_inputs[entries],
                 dense,
             )
-            store_scores(pairs.ids[p], c, row, products, vectors, scorer, rescoring, outputs)
-        clear_row(scorer.indices, low, high, stride, dense)
-        clear_row(rescoring.indices, start, stop, stride, dense[1:])
+            scores[pair] = linear_score(biases, length_weights, c, totals[row], product)
+            if rescores:
+                total = full_totals[row]
+                score = linear_score(biases, length_weights, c, total, full_product)
+                rescored[pair] = score + (offsets[c] + residual)
+        clear_row(row_indices, low, high, stride, dense)
+        clear_row(terms, start, stop, stride, dense[1:])

@@ -287,7 +287,7 @@ def shortlist_reaching(wanted, error_bound, scratch, shortlist):
             if n < len(shortlist):
                 shortlist[n] = survivors[i]
             n += 1
-    sort_keys(shortlist, 0, min(n, len(shortlist)))
+    sort_keys(shortlist, np.int64(0), min(n, len(shortlist)))  # as the others: compiled once
     return n
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from longtail._kernels.jit import kernel, subroutine
+from longtail._kernels.jit import inlined, kernel, subroutine
 from longtail._kernels.residuals import count_labels, drain_row, sort_row
 from longtail._kernels.sampling import GOLDEN, mix
 
@@ -16,42 +16,34 @@ _SMALLEST_COST = 1e-9  # of an example that counts for nothing
 _RESTING_SHARE = 0.1  # of the tolerance: an example that moves less rests for a pass
 
 
-@subroutine
+@inlined
 def draw_negatives(examples, negatives, c, n_labels, scratch):
     """List the random negatives of a class behind its examples, in `order`; returns their number.
 
     They follow each other among all that were drawn, from a place that depends on the class alone;
     documents that are examples already are passed over.
     """
-    start, stop = examples.starts[c], examples.starts[c + 1]
+    starts, document_ids, _, _, _ = examples
+    drawn, order, all_positions = scratch.drawn, scratch.order, negatives.positions
+    start, stop = starts[c], starts[c + 1]
     n_drawn = len(negatives.indptr) - 1
     for p in range(start, stop):
-        position = negatives.positions[examples.document_ids[p]]
+        position = all_positions[document_ids[p]]
         if position >= 0:
-            scratch.drawn[position] = True
+            drawn[position] = True
     wanted = min(negatives.n_per_label * n_labels + negatives.n_at_least, n_drawn)
     first = np.int64(mix(np.uint64(c) + GOLDEN) % np.uint64(max(n_drawn, 1)))
     n_listed = 0
     for k in range(wanted):
         position = (first + k) % n_drawn
-        if not scratch.drawn[position]:
-            scratch.order[stop - start + n_listed] = position
+        if not drawn[position]:
+            order[stop - start + n_listed] = position
             n_listed += 1
     for p in range(start, stop):
-        position = negatives.positions[examples.document_ids[p]]
+        position = all_positions[document_ids[p]]
         if position >= 0:
-            scratch.drawn[position] = False
+            drawn[position] = False
     return n_listed
-
-
-@subroutine
-def find_entries(vectors, examples, negatives, start, n_own, k, scratch):
-    """Return where the entries of example k begin and end, among its own kind of vectors."""
-    if k < n_own:
-        row = examples.document_ids[start + k]
-        return vectors.indptr[row], vectors.indptr[row + 1]
-    row = scratch.order[k]
-    return negatives.indptr[row], negatives.indptr[row + 1]
 
 
 @subroutine
@@ -94,24 +86,30 @@ def shuffle(order, n, c, count):
         order[k], order[other] = order[other], order[k]
 
 
-@subroutine
+@inlined
 def fit_separator(vectors, examples, negatives, solver, c, n_negatives, scratch, passes):
     """Fit the weights of one class into `scratch.dense`; returns its bias."""
-    start = examples.starts[c]
-    n_own = examples.starts[c + 1] - start
+    # Tuples are read once: each reading copies all that they hold, which takes time to compile.
+    own_indptr, own_indices, own_weights, _ = vectors
+    starts, document_ids, are_labels, _, own_costs = examples
+    drawn_indptr, drawn_indices, drawn_weights, _, _, _, n_documents = negatives
+    alphas, squares, resting, order, costs, _, _ = scratch
+    start = starts[c]
+    n_own = starts[c + 1] - start
     n_examples = n_own + n_negatives
-    unseen = max(negatives.n_documents - n_own, 1) / max(n_negatives, 1)
+    unseen = max(n_documents - n_own, 1) / max(n_negatives, 1)
     for k in range(n_examples):
-        first, last = find_entries(vectors, examples, negatives, start, n_own, k, scratch)
         if k < n_own:
-            scratch.squares[k] = square_row(vectors.weights, first, last)
-            cost = examples.costs[start + k] if len(examples.costs) else 1.0
-            scratch.costs[k] = solver.cost * max(cost, _SMALLEST_COST)
+            row = document_ids[start + k]
+            squares[k] = square_row(own_weights, own_indptr[row], own_indptr[row + 1])
+            cost = own_costs[start + k] if len(own_costs) else 1.0
+            costs[k] = solver.cost * max(cost, _SMALLEST_COST)
         else:
-            scratch.squares[k] = square_row(negatives.weights, first, last)
-            scratch.costs[k] = solver.cost * max(unseen, 1.0)
-        scratch.alphas[k] = 0.0
-        scratch.resting[k] = False
+            row = order[k]
+            squares[k] = square_row(drawn_weights, drawn_indptr[row], drawn_indptr[row + 1])
+            costs[k] = solver.cost * max(unseen, 1.0)
+        alphas[k] = 0.0
+        resting[k] = False
         passes[k] = k
     bias = 0.0
     for count in range(solver.max_passes):
@@ -119,22 +117,24 @@ def fit_separator(vectors, examples, negatives, solver, c, n_negatives, scratch,
         shuffle(passes, n_examples, c, count)
         for position in range(n_examples):
             k = passes[position]
-            if scratch.resting[k]:
-                scratch.resting[k] = False
+            if resting[k]:
+                resting[k] = False
                 continue
-            first, last = find_entries(vectors, examples, negatives, start, n_own, k, scratch)
             if k < n_own:
-                target = 1.0 if examples.are_labels[start + k] else -1.0
+                row = document_ids[start + k]
+                target = 1.0 if are_labels[start + k] else -1.0
+                first, last = own_indptr[row], own_indptr[row + 1]
                 move, step = update_example(
-                    vectors.indices, vectors.weights, first, last, target, k, bias, scratch
+                    own_indices, own_weights, first, last, target, k, bias, scratch
                 )
             else:
+                first, last = drawn_indptr[order[k]], drawn_indptr[order[k] + 1]
                 move, step = update_example(
-                    negatives.indices, negatives.weights, first, last, -1.0, k, bias, scratch
+                    drawn_indices, drawn_weights, first, last, -1.0, k, bias, scratch
                 )
             bias += step
             largest = max(largest, move)
-            scratch.resting[k] = move < _RESTING_SHARE * solver.tolerance
+            resting[k] = move < _RESTING_SHARE * solver.tolerance
         if largest < solver.tolerance:
             break
     return bias
@@ -147,7 +147,8 @@ def fit_class_separators(vectors, examples, negatives, solver, block, scratch, p
     A class that is no document's label learns nothing. Weights below the smallest are dropped.
     `passes`, scratch, holds the order of the examples in a pass.
     """
-    size, weights = np.int64(0), scratch.dense
+    size, weights, order = np.int64(0), scratch.dense, scratch.order
+    starts, document_ids = examples.starts, examples.document_ids
     for c in range(block.first, block.last):
         if size + len(weights) > len(rows.indices):
             return c
@@ -160,12 +161,15 @@ def fit_class_separators(vectors, examples, negatives, solver, block, scratch, p
         rows.biases[c] = fit_separator(
             vectors, examples, negatives, solver, c, n_negatives, scratch, passes
         )
-        start, n_own = size, examples.starts[c + 1] - examples.starts[c]
-        for k in range(n_own + n_negatives):
-            first, last = find_entries(
-                vectors, examples, negatives, examples.starts[c], n_own, k, scratch
-            )
-            indices = vectors.indices[first:last] if k < n_own else negatives.indices[first:last]
+        start = size
+        n_own = starts[c + 1] - starts[c]
+        for p in range(starts[c], starts[c + 1]):
+            row = document_ids[p]
+            indices = vectors.indices[vectors.indptr[row] : vectors.indptr[row + 1]]
+            size = drain_row(indices, solver.smallest_weight, weights, rows, size)
+        for k in range(n_own, n_own + n_negatives):
+            row = order[k]
+            indices = negatives.indices[negatives.indptr[row] : negatives.indptr[row + 1]]
             size = drain_row(indices, solver.smallest_weight, weights, rows, size)
         sort_row(rows, start, size, weights)
         rows.sizes[c] = size - start

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from longtail._kernels.jit import kernel, subroutine
+from longtail._kernels.jit import inlined, kernel
 
 # What a character does. A mark continues a word and starts none. Characters of scripts without
 # spaces between words make bigrams.
@@ -48,7 +48,7 @@ class Tokens(NamedTuple):
     indptr: Any  # (n_documents + 1,) int64
 
 
-@subroutine
+@inlined
 def _decode(utf8, at):
     """Return the code point at a byte above 127, and how many bytes it has."""
     lead, second = np.int64(utf8[at]), np.int64(utf8[at + 1]) & 0x3F
@@ -61,7 +61,7 @@ def _decode(utf8, at):
     return (lead & 0x07) << 18 | second << 12 | third << 6 | fourth, 4
 
 
-@subroutine
+@inlined
 def _copy(source, start, stop, target, end):
     """Copy bytes to the end of others, and return where these end now."""
     for byte in range(start, stop):
@@ -99,7 +99,7 @@ def tokenize_words(utf8, offsets, kinds, stem, word_buffer):
     text, bounds, indptr = word_buffer
     text[0] = SPACE
     bounds[0] = 0
-    start, end = np.int64(1), np.int64(1)  # else _remove_plural is compiled twice
+    start, end = np.int64(1), np.int64(1)
     last, n_unspaced, n_words = np.int64(1), 0, 0  # the last unspaced character of the open word
     for document in range(len(offsets) - 1):
         indptr[document] = n_words
@@ -149,7 +149,7 @@ def tokenize_words(utf8, offsets, kinds, stem, word_buffer):
     return end
 
 
-@subroutine
+@inlined
 def _remove_plural(utf8, start, end):
     """Return where an English word ends without its plural ending; ies becomes y."""
     if end - start < _SHORTEST_PLURAL or utf8[end - 1] != _S:
@@ -171,7 +171,7 @@ def _remove_plural(utf8, start, end):
 # ---- character n-grams
 
 
-@subroutine
+@inlined
 def _next_character(utf8, at):
     """Return where the character after this one begins."""
     at += 1
@@ -180,13 +180,13 @@ def _next_character(utf8, at):
     return at
 
 
-@subroutine
+@inlined
 def _is_unspaced(utf8, start, kinds):
     """Tell whether a word is of a script without spaces, and so a character n-gram already."""
     return utf8[start] >= 0xE0 and kinds[_decode(utf8, start)[0]] == UNSPACED
 
 
-@subroutine
+@inlined
 def _char_ngrams_left(word_buffer, document):
     """Return how many characters the n-grams of a document may have."""
     bounds, indptr = word_buffer.bounds, word_buffer.indptr
@@ -194,7 +194,7 @@ def _char_ngrams_left(word_buffer, document):
     return min(FREE_CHAR_NGRAMS + CHAR_NGRAMS_PER_BYTE * n_bytes, MAX_CHAR_NGRAMS)
 
 
-@subroutine
+@inlined
 def _longest_that_fits(word_buffer, word, sizes, kinds, left):
     """Return the largest size of a word's n-grams, its length, and how many characters are left.
 

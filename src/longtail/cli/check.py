@@ -10,11 +10,21 @@ from typing import Annotated, Any
 import typer
 
 from longtail._words import count
-from longtail.cli.inputs import Documents, Source, ask_separator, check_columns, read_documents
+from longtail.cli.inputs import (
+    Documents,
+    Source,
+    as_fields,
+    ask_separator,
+    check_columns,
+    read_documents,
+)
 from longtail.cli.options import (
     AsJson,
+    CategoriesColumns,
+    CategoryColumns,
     LabelColumns,
     Layout,
+    NumberColumns,
     Quiet,
     TablePaths,
     TextColumns,
@@ -27,6 +37,9 @@ from longtail.cli.show import clear_errors, print_json, print_table, progress, s
 def check(
     files: TablePaths,
     text: TextColumns = None,
+    category: CategoryColumns = None,
+    numeric: NumberColumns = None,
+    categories: CategoriesColumns = None,
     label: LabelColumns = None,
     against: Annotated[
         Path | None,
@@ -43,7 +56,9 @@ def check(
     with clear_errors():
         from longtail.datasets.checking import check_documents
 
-        source = Source(files[0], text, label, layout, more=tuple(files[1:]))
+        kinds = {"category": category, "number": numeric, "categories": categories}
+        fields = as_fields(text, kinds)
+        source = Source(files[0], text, label, layout, more=tuple(files[1:]), fields=fields)
         check_columns(source, labelled=True)
         source = ask_separator(source)
         other = None if against is None else replace(source, path=str(against), more=())
@@ -71,9 +86,15 @@ def check(
 
 
 def _read(source: Source, update: Any) -> Iterator[tuple[Any, Any, Any]]:
-    """Yield documents, labels and lines."""
+    """Yield documents, labels and lines; of records the values."""
+    from longtail._records import join_values, read_fields
+
+    fields = read_fields(source.fields)
     with read_documents(source, update, labelled=True) as chunks:
         chunk: Documents
         for chunk in chunks:
             sets = (tuple(x) if isinstance(x, list) else x for x in chunk.label_lists())
-            yield chunk.content, list(sets), chunk.lines
+            content = chunk.content
+            if fields is not None:
+                content = [join_values(text, fields) for text in content]
+            yield content, list(sets), chunk.lines

@@ -30,11 +30,21 @@ from longtail.cli.fit_options import (
     VECTORIZER_OPTIONS,
     convert_given,
 )
-from longtail.cli.inputs import Documents, Source, ask_separator, check_columns, read_documents
+from longtail.cli.inputs import (
+    Documents,
+    Source,
+    as_fields,
+    ask_separator,
+    check_columns,
+    read_documents,
+)
 from longtail.cli.options import (
     AsJson,
+    CategoriesColumns,
+    CategoryColumns,
     LabelColumns,
     Layout,
+    NumberColumns,
     Quiet,
     Seed,
     TablePaths,
@@ -66,6 +76,9 @@ def fit(
     files: TablePaths,
     out: Annotated[Path, typer.Option("--out", "-o", metavar="MODEL", help="The model file.")],
     text: TextColumns = None,
+    category: CategoryColumns = None,
+    numeric: NumberColumns = None,
+    categories: CategoriesColumns = None,
     label: LabelColumns = None,
     *,
     layout: Layout,
@@ -121,7 +134,9 @@ def fit(
     several labels give a model of label sets.
     """
     with clear_errors():
-        source = Source(files[0], text, label, layout, more=tuple(files[1:]))
+        kinds = {"category": category, "number": numeric, "categories": categories}
+        fields = as_fields(text, kinds)
+        source = Source(files[0], text, label, layout, more=tuple(files[1:]), fields=fields)
         check_columns(source, labelled=True)
         source = ask_separator(source)
         _check_text_options(source, reading | {"class_texts": class_texts})
@@ -202,6 +217,7 @@ def _make_estimator(
         TextVectorizer(**vectorizer) if vectorizer else None,
         n_jobs=threads,
         random_state=seed,
+        fields=source.fields,
         **of_text,
     )
 

@@ -6,7 +6,8 @@ import difflib
 import glob
 import os
 import sys
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -37,6 +38,7 @@ class Source:
     """A table of documents, as the options of a command describe it.
 
     `told` is what the model was told about tables; it holds where the options say nothing.
+    `fields` are the columns of documents that are records, with their kinds.
     """
 
     path: str
@@ -46,6 +48,7 @@ class Source:
     keep: list[str] = field(default_factory=list)
     more: tuple[str, ...] = ()
     told: TableFormat | None = None
+    fields: Mapping[str, str] | None = None
 
     @property
     def name(self) -> str:
@@ -103,6 +106,7 @@ class Source:
             layout.encoding or told.encoding,
             layout.limits(),
             layout.label_separator,
+            self.fields,
         )
 
     def as_told(self) -> TableFormat:
@@ -123,6 +127,23 @@ class Source:
             format,
             **reading,
         )
+
+
+def as_fields(
+    text: list[str] | None, more: Mapping[str, list[str] | None]
+) -> dict[str, str] | None:
+    """Return the fields of records from the options; None where there is one text, or counts.
+
+    `more` are columns that are no text, by kind. Several columns of text are fields as well.
+    """
+    columns = [("text", name) for name in text or ()]
+    columns += [(kind, name) for kind, names in more.items() for name in names or ()]
+    if len(columns) < 2 and not any(more.values()):
+        return None
+    twice = [name for name, n in Counter(name for _, name in columns).items() if n > 1]
+    if twice:
+        raise ValueError(f"column {twice[0]!r} is given twice; it can be one field.")
+    return {name: kind for kind, name in columns}
 
 
 @dataclass(frozen=True)
@@ -249,10 +270,13 @@ def match_source(source: Source, model: Any, quiet: bool = False) -> Source:
     refused.
     """
     told = getattr(model, "columns_", None)
-    source = replace(source, told=told)
+    source = replace(source, told=told, fields=getattr(model, "fields_", None))
     if model.takes_texts == source.holds_counts:
         wanted = "texts" if model.takes_texts else "counts (svmlight)"
         raise ValueError(f"the model takes {wanted}; {source.name} holds something else.")
+    if source.fields is not None and source.text:
+        names = ", ".join(source.fields)
+        raise ValueError(f"the model reads the columns {names}, as in its fit; leave --text out.")
     if told is None or source.holds_counts:
         return source
     layout = source.layout
@@ -273,12 +297,12 @@ def match_source(source: Source, model: Any, quiet: bool = False) -> Source:
 def check_columns(source: Source, labelled: bool) -> None:
     """Say which options are missing, or have no meaning for the format."""
     if source.holds_counts:
-        if source.text or source.label:
+        if source.text or source.label or source.fields:
             raise ValueError("--text and --label have no meaning for svmlight: it has no columns.")
         if source.layout.label_separator:
             raise ValueError("--label-separator has no meaning for counts: a comma separates them.")
         return
-    if not source.text:
+    if not source.text and not source.fields:
         raise ValueError("--text is missing: which column holds the text? For example --text body")
     if labelled and not source.label:
         raise ValueError(

@@ -33,8 +33,35 @@ TextColumns = Annotated[
     typer.Option(
         "--text",
         metavar="COLUMN",
-        help="Column with the text; give it again to join several. A model remembers how it was "
+        help="Column with the text; give it again for several. A model remembers how it was "
         "fitted: columns, label separator, format.",
+        rich_help_panel=_COLUMNS,
+    ),
+]
+CategoryColumns = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--category",
+        metavar="COLUMN",
+        help="Further column, each value of which is a term, such as brand=acme.",
+        rich_help_panel=_COLUMNS,
+    ),
+]
+NumberColumns = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--number",
+        metavar="COLUMN",
+        help="Further column with numbers, such as a price; they are terms by quantile.",
+        rich_help_panel=_COLUMNS,
+    ),
+]
+CategoriesColumns = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--categories",
+        metavar="COLUMN",
+        help="Further column with lists of values; in one string with ';' or '|' between them.",
         rich_help_panel=_COLUMNS,
     ),
 ]

@@ -105,7 +105,8 @@ def _list_calls(folder: Path) -> Iterator[Callable[[], Any]]:
     yield lambda: _search_many_classes(X, y)
     yield _fit_lists
     texts, labels = _make_texts(12)
-    for options in ({}, {"vectorizer__char_ngram_range": (3, 4)}):
+    fields = {"fields": {"title": "text", "body": "text"}}  # texts are documents of these, too
+    for options in ({}, {"vectorizer__char_ngram_range": (3, 4)}, fields):
         classifier = TextClassifier(random_state=0, n_jobs=1).set_params(**options)
         yield partial(_fit_and_use, classifier, texts, labels, folder)
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from longtail.datasets.checking import DataCheck, check_documents
-    from longtail.datasets.embedded import load_wordnet, load_wordnet_counts
+    from longtail.datasets.embedded import load_wordnet, load_wordnet_counts, load_wordnet_records
     from longtail.datasets.limits import Limits
     from longtail.datasets.readers import read_extreme, read_lshtc, read_svmlight
     from longtail.datasets.records import CountDataset, LabelledCounts, TextDataset
@@ -37,6 +37,7 @@ __all__ = [
     "check_documents",
     "load_wordnet",
     "load_wordnet_counts",
+    "load_wordnet_records",
     "read_extreme",
     "read_lshtc",
     "read_svmlight",
@@ -55,6 +56,7 @@ _MODULES = {
     "check_documents": "longtail.datasets.checking",
     "load_wordnet": "longtail.datasets.embedded",
     "load_wordnet_counts": "longtail.datasets.embedded",
+    "load_wordnet_records": "longtail.datasets.embedded",
     "read_extreme": "longtail.datasets.readers",
     "read_lshtc": "longtail.datasets.readers",
     "read_svmlight": "longtail.datasets.readers",

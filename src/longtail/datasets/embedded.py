@@ -7,6 +7,7 @@ three quarters of them with at most five training documents.
 from __future__ import annotations
 
 import lzma
+from dataclasses import replace
 from importlib import resources
 
 import numpy as np
@@ -43,6 +44,37 @@ def load_wordnet() -> TextDataset:
         description=_read_bytes("README.md").decode("utf-8"),
         license=_read_bytes("LICENSE").decode("utf-8"),
     )
+
+
+def load_wordnet_records() -> TextDataset:
+    """Load the embedded WordNet set as records: two texts, a category and a number each.
+
+    Returns
+    -------
+    dataset : TextDataset
+        The documents of `load_wordnet` as dicts: ``words`` and ``gloss`` of the synset, ``file``,
+        the lexicographer file that it is in (noun.animal, verb.motion, ...), and ``hyponyms``, how
+        many synsets it is a hypernym of.
+
+    Examples
+    --------
+    >>> wordnet = load_wordnet_records()
+    >>> wordnet.train_text[0]["words"], wordnet.train_text[0]["file"]
+    ('argali, argal, Ovis ammon', 'noun.animal')
+    >>> wordnet.train_text[4]["hyponyms"]
+    21
+    """
+    wordnet = load_wordnet()
+    lines = lzma.decompress(_read_bytes("columns.tsv.xz")).decode("ascii").splitlines()
+    columns = [line.split("\t") for line in lines]
+    records = []
+    for text, (file, hyponyms) in zip(
+        [*wordnet.train_text, *wordnet.test_text], columns, strict=True
+    ):
+        first, _, gloss = text.partition(" | ")
+        records.append({"words": first, "gloss": gloss, "file": file, "hyponyms": int(hyponyms)})
+    n_train = len(wordnet.train_text)
+    return replace(wordnet, train_text=records[:n_train], test_text=records[n_train:])
 
 
 def load_wordnet_counts() -> CountDataset:

@@ -36,8 +36,8 @@ class TextDataset:
 
     Attributes
     ----------
-    train_text, test_text : list of str
-        One document each.
+    train_text, test_text : list of str, or of dict
+        One document each; a dict where it is a record.
     train_labels, test_labels : (n_documents,) str array
         The class of each document.
     description : str
@@ -46,9 +46,9 @@ class TextDataset:
         The terms under which the text may be used.
     """
 
-    train_text: list[str]
+    train_text: list[Any]
     train_labels: NDArray[np.str_]
-    test_text: list[str]
+    test_text: list[Any]
     test_labels: NDArray[np.str_]
     description: str
     license: str

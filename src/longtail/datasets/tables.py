@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from longtail._records import CATEGORIES, Fields, read_fields, write_record
 from longtail.datasets.columns import Cell, Value, json_rows, missing_column, parquet_rows
 from longtail.datasets.delimited import Lines, plain_rows, quoted_rows
 from longtail.datasets.limits import DEFAULT_LIMITS, Limits
@@ -106,6 +107,9 @@ class Table:
     label_separator : str, optional
         What separates the labels of a document in a label column, such as ``;``. Blanks around a
         label and empty labels are dropped.
+    fields : mapping of str to str, optional
+        The columns of documents that are records, with their kinds, as `TextClassifier` takes them;
+        in place of `text`. A text is then a JSON object.
     on_bad_row : callable, optional
         Called with a `BadRow` for each row that cannot be used; without it the first one is an
         error.
@@ -132,6 +136,18 @@ class Table:
     encoding: str = "utf-8"
     limits: Limits = DEFAULT_LIMITS
     label_separator: str | None = None
+    fields: Mapping[str, str] | None = None
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that documents are made of."""
+        return list(self.text if self.fields is None else self.fields)
+
+    @property
+    def lists(self) -> frozenset[str]:
+        """The columns that may hold lists."""
+        kinds = (self.fields or {}).items()
+        return frozenset([*self.labels, *(name for name, kind in kinds if _holds_lists(kind))])
 
     @property
     def labels(self) -> list[str]:
@@ -210,7 +226,7 @@ def read_text_chunks(table: Table) -> Iterator[TextChunk]:
     ValueError
         If an argument cannot be used.
     """
-    if not table.text or isinstance(table.text, str):
+    if not table.columns or isinstance(table.text, str):
         raise ValueError(f"text must be a list of at least one column; got {table.text!r}.")
     format = find_format(table.path, table.format)
     if format in COUNT_FORMATS:
@@ -220,14 +236,14 @@ def read_text_chunks(table: Table) -> Iterator[TextChunk]:
             raise ValueError("Parquet is read from its end, so not from standard input.")
         rows = parquet_rows(
             *(table.path, _wanted(table), CHUNK_DOCUMENTS, table.bad_row, table.limits),
-            lists=frozenset(table.labels),
+            lists=table.lists,
             n_kept=len(table.keep),
         )
         return _chunks(table, rows, lambda: 0)
     lines = Lines(table.path, table.encoding, table.limits)
     if format == "jsonl":
         rows = json_rows(
-            *(lines.numbered(), _wanted(table), table.bad_row, frozenset(table.labels)),
+            *(lines.numbered(), _wanted(table), table.bad_row, table.lists),
             n_kept=len(table.keep),
         )
     else:
@@ -237,7 +253,8 @@ def read_text_chunks(table: Table) -> Iterator[TextChunk]:
 
 def _chunks(table: Table, rows: Iterator[_Row], n_bytes: Callable[[], int]) -> Iterator[TextChunk]:
     """Turn rows into documents and group them."""
-    n_text, n_labels = len(table.text), len(table.labels)
+    n_text, n_labels = len(table.columns), len(table.labels)
+    fields = read_fields(table.fields)
     # Whether there are label sets; None until the first row of a column that may hold lists.
     sets = True if table.label_separator or n_labels > 1 else None
     chunk = TextChunk([], [], [], [], 0)
@@ -246,11 +263,15 @@ def _chunks(table: Table, rows: Iterator[_Row], n_bytes: Callable[[], int]) -> I
         read = [cell for cell in cells[: n_text + n_labels] if isinstance(cell, str | list)]
         labels, reason = _read_labels(table, read[n_text:], sets)
         reason = reason or _find_fault(table, cells)
+        text = ""
+        try:
+            text = "" if reason else _make_text(read[:n_text], fields)
+        except ValueError as error:
+            reason = str(error)
         if reason:
             table.bad_row(line, reason, " ".join(map(str, cells)))
             continue
         sets = isinstance(labels, list)
-        text = str(read[0]) if n_text == 1 else " ".join(map(str, read[:n_text]))
         chunk.texts.append(text)
         chunk.lines.append(line)
         chunk.kept.append(cells[n_text + n_labels :])
@@ -262,6 +283,17 @@ def _chunks(table: Table, rows: Iterator[_Row], n_bytes: Callable[[], int]) -> I
             chunk, size = TextChunk([], [], [], [], 0), 0
     if chunk.texts:
         yield TextChunk(chunk.texts, chunk.labels, chunk.lines, chunk.kept, n_bytes())
+
+
+def _make_text(cells: list[Cell], fields: Fields | None) -> str:
+    """Return the text of a row; of several fields a record."""
+    if fields is not None:
+        return write_record(dict(zip(fields.names, cells, strict=True)), fields)
+    return str(cells[0]) if len(cells) == 1 else " ".join(map(str, cells))
+
+
+def _holds_lists(kind: str) -> bool:
+    return kind.partition(":")[0] == CATEGORIES
 
 
 def _read_labels(table: Table, cells: list[Cell], sets: bool | None) -> tuple[Cell, str | None]:
@@ -320,7 +352,7 @@ def _find_fault(table: Table, cells: list[Value]) -> str | None:
 
 def _wanted(table: Table) -> list[str]:
     """Return the columns asked for, in the order of a row's values."""
-    return [*table.text, *table.labels, *table.keep]
+    return [*table.columns, *table.labels, *table.keep]
 
 
 def _field_rows(table: Table, lines: Lines, format: str) -> Iterator[_Row]:

@@ -1,6 +1,6 @@
 """Class texts of a fit over partitions: kept as files, counted, weighed; the bits of a plain fit.
 
-In: what `fit` takes as `class_texts`. Out: `ClassTexts`, two files. Which labels have a text
+In: what `fit` takes as `class_texts`. Out: `TextFiles`. Which labels have a text
 decides the classes and the draws; what their texts count is seen by the self-check first. So a text
 that changes leaves all earlier results as they are; a label that is added or left out does not.
 """
@@ -15,25 +15,25 @@ import numpy as np
 
 from longtail._columns import as_labels
 from longtail._validation import look_up
-from longtail.distributed.documents import read_statistics
 from longtail.distributed.memory import Plan
 from longtail.distributed.reading import read_vocabulary
 from longtail.distributed.results import Contents, read_flat_labels, read_part, read_result
+from longtail.distributed.runner import OnDisk
 from longtail.distributed.stages import Stages
 from longtail.distributed.tasks import Run
-from longtail.estimators.class_texts import check_class_texts, read_class_texts
-from longtail.scoring.names import ClassNames
-from longtail.sparse import CountMatrix
+from longtail.estimators.class_texts import read_class_texts
+from longtail.sparse import CountMatrix, Integers
 from longtail.store.texts import pack_texts
 from longtail.text import TokenizerOptions
 from longtail.training.name_rows import count_names
+from longtail.training.pipeline import ClassTexts
 
 STAGE = "class texts"
-_COUNTS, _NAMES, _TEXTS = "counts", "names", "texts"
+_COUNTS, _TEXTS = "counts", "texts"
 
 
 @dataclass(frozen=True)
-class ClassTexts:
+class TextFiles:
     """The files of class texts.
 
     Attributes
@@ -52,32 +52,26 @@ class ClassTexts:
         """How many terms the texts of all classes have."""
         return len(read_result(self.rows).arrays[f"{_COUNTS}.data"])
 
-
-def check_given(estimator: Any, class_texts: Any) -> Any:
-    """Refuse what `fit` would, as far as that is known before anything is read.
-
-    Returns
-    -------
-    dict of label to str, or what was given
-        For texts those that are not blank; None where there is no text at all.
-    """
-    inner, given = estimator, class_texts
-    if estimator.takes_texts:
-        inner, given = estimator._new("classifier"), check_class_texts(class_texts) or None
-    if given is None:
-        return None
-    if not hasattr(inner, "set_class_text"):
-        inner._read_class_texts(given, None)  # refuses them
-    if inner is not estimator:
-        as_labels(list(given))
-        return given
-    return None if read_class_texts(given, None) is None else given
+    def view(self, run: OnDisk, classes: str) -> ClassTexts:
+        """Return the texts as a fit takes them, now that the file of the classes is known."""
+        return ClassTexts(
+            run.view(_read_rows, path=self.rows),
+            run.view(_find_rows, labels=self.labels, classes=classes),
+        )
 
 
-def keep_rows(class_texts: Any, n_terms: int, stages: Stages) -> ClassTexts:
+def _read_rows(path: str) -> CountMatrix:
+    return read_part(CountMatrix, read_result(path), _COUNTS)
+
+
+def _find_rows(labels: str, classes: str) -> Integers:
+    return look_up(read_flat_labels(labels), read_flat_labels(classes))
+
+
+def keep_rows(class_texts: Any, n_terms: int, stages: Stages) -> TextFiles:
     """Keep rows of counts, now that the number of terms is known."""
     labels, rows = _not_none(read_class_texts(class_texts, n_terms))
-    return ClassTexts(
+    return TextFiles(
         stages.keep(STAGE, Contents().add_labels(labels)),
         stages.keep(STAGE, Contents().add(_COUNTS, rows)),
     )
@@ -89,13 +83,13 @@ def keep_texts(
     options: TokenizerOptions,
     stages: Stages,
     plan: Plan,
-) -> ClassTexts:
+) -> TextFiles:
     """Keep texts, and count the terms of the vocabulary in them."""
     labels, texts = as_labels(list(class_texts)), list(class_texts.values())
     order = np.argsort(labels, kind="stable").tolist()
     plan.check_class_texts(read_vocabulary(vocabulary, options), texts)
     ordered = pack_texts(_TEXTS, (texts[i] for i in order))
-    return ClassTexts(
+    return TextFiles(
         stages.keep(STAGE, Contents().add_labels(labels[order])),
         stages.run_one(
             STAGE,
@@ -113,22 +107,6 @@ def count_class_texts(run: Run, texts: str, vocabulary: str, options: TokenizerO
     rows = count_names(known, read_result(texts).texts(_TEXTS), run.n_jobs)
     labels = np.arange(rows.shape[0])  # a text for each, in their order
     return Contents().add(_COUNTS, _not_none(read_class_texts((labels, rows), known.n_terms))[1])
-
-
-def weigh_class_texts(run: Run, texts: ClassTexts, classes: str, statistics: str) -> Contents:
-    """Weigh the terms of texts by idf, a row for each class; note which classes have documents."""
-    sums = read_statistics(statistics)
-    rows = read_part(CountMatrix, read_result(texts.rows), _COUNTS)
-    in_texts = look_up(read_flat_labels(texts.labels), read_flat_labels(classes))
-    names = ClassNames.of(rows, sums.corpus).gather(in_texts)
-    return Contents({}, {"has_documents": sums.class_sizes > 0}).add(_NAMES, names)
-
-
-def read_names(path: str, *, with_documents: bool = False) -> ClassNames:
-    """Map the names of classes; `with_documents` leaves out those of classes that have none."""
-    file = read_result(path)
-    names = read_part(ClassNames, file, _NAMES)
-    return names.select_classes(file.arrays["has_documents"]) if with_documents else names
 
 
 def _not_none(texts: Any) -> Any:

@@ -9,16 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
+
 from longtail._labels import LabelSets, replicate
 from longtail._progress import OnStage, StageReporter
-from longtail.distributed.class_texts import ClassTexts, check_given, keep_rows, keep_texts
-from longtail.distributed.documents import (
-    Block,
-    add_statistics,
-    read_statistics,
-    sum_block,
-)
-from longtail.distributed.long_tail import fit_long_tail_blocks
+from longtail.distributed.blocks import Block, number_labels
+from longtail.distributed.class_texts import TextFiles, keep_rows, keep_texts
 from longtail.distributed.memory import Plan, plan_memory
 from longtail.distributed.paper import fit_double_sampling_blocks
 from longtail.distributed.partitions import Partition, hash_partition, list_partitions
@@ -31,16 +27,18 @@ from longtail.distributed.reading import (
     read_vocabulary,
     select_terms,
 )
-from longtail.distributed.results import read_labels, read_result
+from longtail.distributed.results import read_flat_labels, read_labels, read_result
+from longtail.distributed.runner import OnDisk
 from longtail.distributed.stages import OnTask, Stages
 from longtail.distributed.tasks import check_client, count_workers
+from longtail.estimators import fit_elsewhere
 from longtail.estimators.added_documents import AddedDocuments
 from longtail.estimators.long_tail import LongTailClassifier
 from longtail.estimators.text import TextClassifier
-from longtail.estimators.text_state import TextState
 from longtail.paper.estimator import DoubleSamplingClassifier
 from longtail.text import TermSelection, TokenizerOptions
 from longtail.text.vectorizer import select_parameters
+from longtail.training.pipeline import learn, sum_statistics
 
 Estimator = TypeVar("Estimator", LongTailClassifier, DoubleSamplingClassifier, TextClassifier)
 
@@ -108,14 +106,8 @@ def fit_partitions(
     ['a']
     """
     check_client(client)
-    inner = estimator._classifier_of_counts()
-    if getattr(inner, "time_budget", None) is not None:
-        raise ValueError("time_budget is for fit in memory; over partitions leave it at None.")
-    if getattr(inner, "memory", 0):
-        raise ValueError("memory: a fit over partitions keeps no documents; leave it at 0.")
-    if getattr(inner, "class_weight", None) is not None:
-        raise ValueError("class_weight is for fit in memory; over partitions leave it at None.")
-    named = check_given(estimator, class_texts)
+    fit_elsewhere.refuse_parameters(estimator)
+    given_texts = fit_elsewhere.check_text_form(estimator, class_texts)
     listed = list_partitions(partitions)
     n_workers = count_workers(client)
     n_processes = 1 if client is None else n_workers + 1
@@ -130,12 +122,14 @@ def fit_partitions(
         on_task or (lambda _: None),
     )
     if estimator.takes_texts:
-        _fit_texts(estimator, listed, stages, plan, named)
+        _fit_texts(estimator, listed, stages, plan, given_texts)
     else:
-        estimator._check_parameters()
+        fit_elsewhere.check_parameters(estimator)
         read = _read(estimator, listed, stages, read_counts, block_size=plan.block_entries)
         blocks = _as_blocks(read)
-        texts = None if named is None else keep_rows(named, blocks[0].n_terms, stages)
+        texts = None
+        if given_texts is not None:
+            texts = keep_rows(given_texts, blocks[0].n_terms, stages)
         _fit_counts(estimator, blocks, read, stages, plan, texts)
     if clean:
         remove_results(stages)
@@ -158,11 +152,10 @@ def _fit_texts(
     partitions: list[Partition],
     stages: Stages,
     plan: Plan,
-    named: dict[Any, str] | None,
+    class_texts: dict[Any, str] | None,
 ) -> None:
     """Build the vocabulary, count, and fit the classifier of counts."""
-    vectorizer, classifier = estimator._new("vectorizer"), estimator._new("classifier")
-    classifier._check_parameters()
+    vectorizer, classifier = fit_elsewhere.new_parts(estimator)
     options: TokenizerOptions = select_parameters(vectorizer, TokenizerOptions)
     selection: TermSelection = select_parameters(vectorizer, TermSelection)
     read = _read(
@@ -187,16 +180,18 @@ def _fit_texts(
         ]
     )
     blocks = _unify((path, read_result(path).parameters) for path in counted)
-    texts = None if named is None else keep_texts(named, vocabulary, options, stages, plan)
+    texts = None
+    if class_texts is not None:
+        texts = keep_texts(class_texts, vocabulary, options, stages, plan)
     blocks = _fit_counts(classifier, blocks, read, stages, plan, texts)
     terms = read_vocabulary(vocabulary, options)
     added = AddedDocuments.empty(complete=bool(estimator.remember_documents))
     if estimator.remember_documents:
         for block in blocks:
-            X, class_ids = replicate(block.load().to_csr(), block.load_labels())
+            documents = block.open()
+            X, class_ids = replicate(documents.counts.to_csr(), documents.labels)
             added = added.add(X, class_ids, terms.n_terms)
-    with estimator._lock:
-        estimator._state = TextState.of(terms, classifier, added, class_texts=named or {})
+    fit_elsewhere.adopt_texts(estimator, terms, classifier, added, class_texts or {})
 
 
 def _read(
@@ -249,40 +244,33 @@ def _fit_counts(
     read: list[str],
     stages: Stages,
     plan: Plan,
-    texts: ClassTexts | None,
+    texts: TextFiles | None,
 ) -> list[Block]:
     """Fit a classifier of counts on blocks; return them with their labels."""
-    named = None if texts is None else texts.labels
-    classes = stages.run_one("classes", list_classes, paths=read, named=named)
+    have_text = None if texts is None else texts.labels
+    classes = stages.run_one("classes", list_classes, paths=read, have_text=have_text)
     known = read_labels(classes)
-    if not classifier._takes_label_sets:
-        classifier._check_takes(known)
-    summed = stages.run(
+    fit_elsewhere.check_takes(classifier, known)
+    numbered = stages.run(
         [
-            stages.task(
-                "statistics",
-                i,
-                sum_block,
-                block=block,
-                classes=classes,
-                sublinear=classifier._sublinear,
-            )
+            stages.task("classes", i, number_labels, block=block, classes=classes)
             for i, block in enumerate(blocks)
         ]
     )
-    blocks = [replace(block, labels=path) for block, path in zip(blocks, summed, strict=True)]
-    statistics = stages.reduce("statistics", add_statistics, summed)
-    total = statistics[0]
-    if len(statistics) > 1:
-        total = stages.run_one("statistics", add_statistics, "sum", paths=statistics)
-    plan.check(read_statistics(total), blocks, 0 if texts is None else texts.n_entries)
-    given = (blocks, total, classes, classifier._config(), stages, plan)
+    blocks = [replace(block, labels=path) for block, path in zip(blocks, numbered, strict=True)]
+    run = OnDisk(stages, plan)
+    sublinear = fit_elsewhere.sums_sublinear(classifier)
+    statistics = sum_statistics(run, blocks, sublinear=sublinear)
+    plan.check(run.read(statistics), blocks, 0 if texts is None else texts.n_entries)
+    labels, config = np.asarray(read_flat_labels(classes)), fit_elsewhere.config_of(classifier)
     state: Any
     if isinstance(classifier, LongTailClassifier):
-        state = fit_long_tail_blocks(*given, texts)
+        config = replace(config, n_jobs=None)  # tasks are told by who runs them
+        class_texts = None if texts is None else texts.view(run, classes)
+        state = learn(run, blocks, statistics, labels, config, class_texts)
     else:
-        state = fit_double_sampling_blocks(*given)
+        state = fit_double_sampling_blocks(run, blocks, statistics, labels, config)
     if isinstance(known, LabelSets):
         state = replace(state, label_form=known.form)
-    classifier._adopt(state)
+    fit_elsewhere.adopt_state(classifier, state)
     return blocks

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from longtail._words import count
-from longtail.distributed.documents import Block
+from longtail.distributed.blocks import Block
 from longtail.distributed.partitions import Partition
 from longtail.exceptions import MemoryLimitError
 from longtail.statistics.classes import ClassStatistics

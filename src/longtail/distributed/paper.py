@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from longtail.distributed.documents import Block, gather_documents, read_statistics
-from longtail.distributed.memory import Plan
-from longtail.distributed.results import Contents, read_flat_labels, read_part, read_result
-from longtail.distributed.stages import Stages
-from longtail.distributed.tasks import Run
+from longtail.distributed.blocks import Block
+from longtail.distributed.runner import OnDisk, Stored
 from longtail.paper.double_sampling import (
     DoubleSamplingConfig,
     DoubleSamplingState,
@@ -19,49 +19,52 @@ from longtail.paper.double_sampling import (
 )
 from longtail.paper.pairwise import PairwiseScorer, adversary_differences, fit_pairwise_scorer
 from longtail.paper.sampling import PairSample
-from longtail.sparse import stack_rows
+from longtail.statistics.classes import ClassStatistics
+from longtail.training.documents import Documents, gather_documents
+
+
+@dataclass(frozen=True, eq=False)
+class LearnedPairs:
+    """What Algorithm 1 learns, and the pairs that it has learned it on."""
+
+    scorer: PairwiseScorer
+    sample: PairSample
 
 
 def fit_double_sampling_blocks(
+    run: OnDisk,
     blocks: list[Block],
-    statistics: str,
-    classes: str,
+    statistics: Stored,
+    classes: NDArray[Any],
     config: DoubleSamplingConfig,
-    stages: Stages,
-    plan: Plan,
 ) -> DoubleSamplingState:
     """Run Algorithm 1 over blocks; the bits of `fit_double_sampling` on all documents."""
     config = replace(config, n_jobs=None)
     # A generator has no name: what it draws is found again by nobody.
     is_seed = isinstance(config.random_state, int | np.integer)
-    path = stages.run_one(
+    [learned] = run.each(
         "pairwise scorer",
-        learn_pairwise_scorer,
+        learn_pairs,
+        [{}],
         identity=None if is_seed else np.random.default_rng().bytes(16).hex(),
         blocks=blocks,
         statistics=statistics,
         config=config,
     )
-    file, sums = read_result(path), read_statistics(statistics)
-    return derive_state(
-        np.asarray(read_flat_labels(classes)),
-        sums,
-        sums.corpus,
-        read_part(PairwiseScorer, file, "pairwise"),
-        read_part(PairSample, file, "sample"),
-        stages.n_jobs,
-    )
+    pairs, sums = run.read(learned), run.read(statistics)
+    return derive_state(classes, sums, sums.corpus, pairs.scorer, pairs.sample, run.n_jobs)
 
 
-def learn_pairwise_scorer(
-    run: Run, blocks: list[Block], statistics: str, config: DoubleSamplingConfig
-) -> Contents:
+def learn_pairs(
+    blocks: Sequence[Documents],
+    statistics: ClassStatistics,
+    config: DoubleSamplingConfig,
+    n_jobs: int | None,
+) -> LearnedPairs:
     """Draw documents and adversaries, and learn the ten weights on the documents drawn."""
-    sums = read_statistics(statistics)
-    class_ids = stack_rows([block.load_labels() for block in blocks]).class_ids
-    sample = draw_sample(class_ids, sums.n_classes, replace(config, n_jobs=run.n_jobs))
-    counts, _ = gather_documents(blocks, sample.documents)
+    class_ids = np.concatenate([blocks[i].labels.class_ids for i in range(len(blocks))])
+    sample = draw_sample(class_ids, statistics.n_classes, replace(config, n_jobs=n_jobs))
+    drawn = gather_documents(blocks, sample.documents)
     gathered = PairSample(np.arange(len(sample)), sample.classes)
-    differences = adversary_differences(counts, sums, gathered, run.n_jobs)
-    scorer = fit_pairwise_scorer(differences, None, config.C, run.n_jobs)
-    return Contents().add("pairwise", scorer).add("sample", sample)
+    differences = adversary_differences(drawn.counts, statistics, gathered, n_jobs)
+    return LearnedPairs(fit_pairwise_scorer(differences, None, config.C, n_jobs), sample)

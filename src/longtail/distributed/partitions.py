@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, issparse, vstack
 
-from longtail._columns import as_texts
 from longtail._labels import Labels, LabelSets, Multilabel, join_sets, read_label_sets
+from longtail._records import Fields, write_documents
 from longtail.datasets.count_chunks import read_count_chunks
 from longtail.datasets.limits import DEFAULT_LIMITS, Limits
 from longtail.datasets.records import make_label_sets
@@ -194,6 +194,7 @@ def read_chunks(
     labelled: bool = True,
     n_terms: int | None = None,
     multilabel: Multilabel = "auto",
+    fields: Fields | None = None,
 ) -> Iterator[Chunk]:
     """Read a partition in chunks.
 
@@ -207,6 +208,8 @@ def read_chunks(
         Number of columns of a fitted model; terms beyond are left out.
     multilabel : bool or "auto", default="auto"
         Whether documents have label sets.
+    fields : Fields, optional
+        Of documents that are records; the columns of a table.
 
     Yields
     ------
@@ -222,6 +225,10 @@ def read_chunks(
     try:
         if isinstance(source, Table):
             table = source if labelled else replace(source, label=None)
+            if fields is not None:
+                table = replace(table, fields=dict(fields.kinds))
+            elif table.fields is not None:
+                raise ValueError("its Table has fields; give the TextClassifier the same fields.")
             for texts in read_text_chunks(table):
                 labels = read_label_sets(texts.labels, multilabel) if labelled else np.zeros(0)
                 yield Chunk(texts.texts, labels, texts.lines)
@@ -241,14 +248,17 @@ def read_chunks(
                     labels = read_label_sets(labels, multilabel)
                 yield Chunk(counts.X, labels, counts.lines)
         else:
-            yield from _call(source, labelled, multilabel)
+            yield from _call(source, labelled, multilabel, fields)
     except Exception as error:  # a function may raise anything
         reason = str(error) or type(error).__name__
         raise PartitionError(partition.name, reason) from error
 
 
 def _call(
-    function: Callable[[], tuple[Any, Any]], labelled: bool, multilabel: Multilabel
+    function: Callable[[], tuple[Any, Any]],
+    labelled: bool,
+    multilabel: Multilabel,
+    fields: Fields | None,
 ) -> Iterator[Chunk]:
     """Yield what a function returns."""
     returned = function()
@@ -261,7 +271,8 @@ def _call(
     labels = read_label_sets(returned[1], multilabel) if labelled else np.zeros(0)
     is_nested = isinstance(content, list | tuple) and any(map(np.ndim, content[:1]))
     is_matrix = issparse(content) or is_nested or getattr(content, "ndim", 1) == 2
-    content = csr_array(content) if is_matrix else as_texts(content)
+    is_matrix = is_matrix and fields is None  # else a table
+    content = csr_array(content) if is_matrix else write_documents(content, fields)
     n_documents = content.shape[0] if isinstance(content, csr_array) else len(content)
     shape = (labels.n_documents,) if isinstance(labels, LabelSets) else labels.shape
     if labelled and shape != (n_documents,):

@@ -118,8 +118,9 @@ def predict_partition(
     report = start_report(_STAGE, name, n_jobs)
     model = copy.copy(_open(path, checksum)).set_threads(n_jobs)
     n_terms = None if model.takes_texts else model.n_features_in_
+    fields = model.vocabulary_.options.fields if model.takes_texts else None
     with _replacing(target) as write:
-        for chunk in read_chunks(partition, labelled=False, n_terms=n_terms):
+        for chunk in read_chunks(partition, labelled=False, n_terms=n_terms, fields=fields):
             if isinstance(chunk.content, list) != model.takes_texts:
                 wanted = "texts" if model.takes_texts else "counts"
                 raise PartitionError(partition.name, f"this model takes {wanted}.")

@@ -33,6 +33,7 @@ from longtail.exceptions import PartitionError
 from longtail.sparse import CountMatrix
 from longtail.text import TermSelection, TokenizerOptions, Vocabulary, VocabularyBuilder
 from longtail.text.builder import TermCounts, count_interned
+from longtail.text.fields import pack_edges, unpack_edges
 
 
 def read_counts(
@@ -59,7 +60,8 @@ def read_texts(
         contents = Contents(arrays={"ids": ids, "indptr": indptr})
         return contents.add("terms", builder.term_counts())
 
-    chunks = group_chunks(read_chunks(partition, multilabel=multilabel), block_size)
+    read = read_chunks(partition, multilabel=multilabel, fields=options.fields)
+    chunks = group_chunks(read, block_size)
     return _write_blocks(run, partition, chunks, tokenize, texts=True)
 
 
@@ -79,12 +81,14 @@ def select_terms(
             f"max_df={selection.max_df!r} and the stop words, so the vocabulary is empty. Lower "
             "min_df, raise max_df, or give texts with words in them."
         )
+    bins = pack_edges(vocabulary.options.fields) or {}
     return Contents(
         {"n_terms": vocabulary.n_terms},
         {
             "utf8": vocabulary.utf8,
             "offsets": vocabulary.offsets,
             "document_frequencies": vocabulary.document_frequencies,
+            **{f"bins.{name}": array for name, array in bins.items()},
         },
     )
 
@@ -92,6 +96,9 @@ def select_terms(
 def read_vocabulary(path: str, options: TokenizerOptions) -> Vocabulary:
     """Return the vocabulary that `select_terms` has chosen."""
     arrays = read_result(path).arrays
+    if "bins.edges" in arrays:
+        bins = {name: arrays[f"bins.{name}"] for name in ("edges", "offsets")}
+        options = replace(options, fields=unpack_edges(options.fields, bins))
     return Vocabulary(arrays["utf8"], arrays["offsets"], arrays["document_frequencies"], options)
 
 
@@ -107,24 +114,22 @@ def count_terms(run: Run, block: str, vocabulary: str, options: TokenizerOptions
     return Contents(_sizes(counts)).add("counts", counts).add_labels(read_labels(block))
 
 
-def list_classes(run: Run, paths: list[str], named: str | None = None) -> Contents:
+def list_classes(run: Run, paths: list[str], have_text: str | None = None) -> Contents:
     """Return the labels of all partitions, sorted, each once; of label sets with their form.
 
-    `named` is the file of the labels that have a text: they are classes as well, marked as such.
+    `have_text` is the file of the labels that have a text: they are classes as well.
     """
     known = _list_labels([read_labels(path) for path in paths])
     classes = known.classes if isinstance(known, LabelSets) else known
     if classes.dtype.kind in "fc" and classes is known:
         check_classification_targets(classes)
-    arrays = {}
-    if named is not None:
-        labels = align_labels(read_flat_labels(named), classes)
+    if have_text is not None:
+        labels = align_labels(read_flat_labels(have_text), classes)
         check_text_labels(labels, classes, getattr(known, "form", LabelForm()))
         classes = np.union1d(classes, labels)
         known = replace(known, classes=classes) if isinstance(known, LabelSets) else classes
-        arrays = {"named": np.isin(classes, labels)}
     check_enough_classes(classes)
-    return Contents({}, arrays).add_labels(known)
+    return Contents().add_labels(known)
 
 
 def _merge(paths: list[str], options: TokenizerOptions) -> VocabularyBuilder:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache
 from importlib import metadata
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,13 +47,15 @@ class Contents:
     arrays: dict[str, NDArray[Any]] = field(default_factory=dict)
 
     def add(self, name: str, section: Any) -> Contents:
-        """Add the fields of a dataclass: arrays, numbers and None."""
+        """Add the fields of a dataclass: arrays, numbers, None, and dataclasses of these."""
         for entry in fields(section):
-            value = getattr(section, entry.name)
-            if isinstance(value, np.ndarray):
-                self.arrays[f"{name}.{entry.name}"] = value
+            value, full = getattr(section, entry.name), f"{name}.{entry.name}"
+            if is_dataclass(value):
+                self.add(full, value)
+            elif isinstance(value, np.ndarray):
+                self.arrays[full] = value
             else:
-                self.values[f"{name}.{entry.name}"] = value
+                self.values[full] = value
         return self
 
     def add_labels(self, labels: Labels) -> Contents:
@@ -83,13 +85,27 @@ def read_result(path: str) -> ModelFile:
 def read_part(kind: type[Section], file: ModelFile, name: str) -> Section:
     """Return a dataclass that `Contents.add` has added under a name."""
     values: dict[str, Any] = {}
+    any_kind: Any = kind
     for entry in fields(kind):  # type: ignore[arg-type]
         full = f"{name}.{entry.name}"
         if full in file.arrays:
             values[entry.name] = file.arrays[full]
         elif full in file.parameters:
             values[entry.name] = file.parameters[full]
+        elif (nested := _nested_types(any_kind).get(entry.name)) is not None:
+            values[entry.name] = read_part(nested, file, full)
     return kind(**values)
+
+
+@cache
+def _nested_types(kind: type) -> dict[str, type]:
+    """Return the fields of a dataclass that are dataclasses themselves, or None."""
+    found = {}
+    for name, hint in get_type_hints(kind).items():
+        kinds = [option for option in (get_args(hint) or (hint,)) if is_dataclass(option)]
+        if kinds:
+            found[name] = kinds[0]
+    return found  # type: ignore[return-value]
 
 
 def read_labels(path: str) -> Labels:

@@ -128,7 +128,7 @@ def run_task(task: Task, n_jobs: int | None = None) -> TaskReport:
     if not os.path.exists(task.target):
         write_result(task.target, task.function(Run(n_jobs, task.target), **task.arguments))
     written = glob.glob(glob.escape(task.target) + "*")
-    return report(_paths_in(task.arguments), written)
+    return report(set(_paths_in(task.arguments)), written)
 
 
 def start_report(
@@ -239,7 +239,7 @@ def import_dask() -> Any:
 
 def _paths_in(value: Any) -> Iterator[str]:
     """Yield the results that arguments name."""
-    if is_dataclass(value):
+    if is_dataclass(value) and not isinstance(value, type):
         value = [getattr(value, entry.name) for entry in fields(value)]
     if isinstance(value, dict):
         value = list(value.values())

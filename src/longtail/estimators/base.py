@@ -402,7 +402,9 @@ class CountClassifier(Classifier):
         self._check_parameters()
         with self._unchanged_on_failure():
             X, y, weights = self._read(X, y, sample_weight, reset=True)
-            texts = self._read_class_texts(class_texts, as_sets(y))
+            texts = None
+            if class_texts is not None:  # label sets of every document are made for these alone
+                texts = self._read_class_texts(class_texts, as_sets(y))
             X, labels = _number_labels(X, y, weights, None if texts is None else texts[0])
             factors = read_class_weights(getattr(self, "class_weight", None), labels)
             labels = labels if factors is None else labels.with_class_weights(factors)

@@ -52,8 +52,9 @@ from longtail.training.calibration import (
 from longtail.training.config import FitConfig
 from longtail.training.editing import ClassEdit
 from longtail.training.health import measure_health
-from longtail.training.long_tail import LongTailState, fit_long_tail
+from longtail.training.long_tail import LongTailState
 from longtail.training.memory import DocumentMemory
+from longtail.training.pipeline import fit_long_tail
 from longtail.training.ranking import rank_documents
 from longtail.training.segments import merged_class_sizes, merged_statistics
 from longtail.training.self_check import SelfCheck

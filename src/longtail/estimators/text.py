@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils.metaestimators import available_if
 
-from longtail._columns import TableFormat, as_labels, as_texts
+from longtail._columns import TableFormat, as_labels
 from longtail._labels import (
     Labels,
     Multilabel,
@@ -22,6 +22,7 @@ from longtail._labels import (
     replicate,
 )
 from longtail._progress import OnStage, StageReporter
+from longtail._records import Fields, read_fields, write_documents
 from longtail._validation import PairWeights, check_among, read_weights, weigh_rows
 from longtail.estimators import editing
 from longtail.estimators.added_documents import AddedDocuments
@@ -41,6 +42,7 @@ from longtail.sparse import CountMatrix, Floats
 from longtail.store.journal import saving
 from longtail.store.state_io import SavedModel, save_state
 from longtail.text import TextVectorizer, Vocabulary
+from longtail.text.fields import pack_edges, unpack_edges
 from longtail.text.vectorizer import tokenizer_options
 from longtail.text.vocabulary import count_for_kernels
 from longtail.training.name_rows import count_names
@@ -87,6 +89,10 @@ class TextClassifier(Classifier):
         have none of their own.
     verbose : int, default=0
         Whether `fit` reports its stages, for a classifier that has 0.
+    fields : mapping of str to str, or None, default=None
+        The fields of documents that are records, each with its kind, for a vectorizer that has
+        none: ``{"subject": "text", "body": "text", "brand": "category", "price": "number"}``. See
+        `TextVectorizer`. Documents are then dicts or a table of pandas, polars or pyarrow.
     remember_documents : bool, default=False
         Keep a hash of every document (24 bytes each), so that `forget` and `refine` refuse one that
         was never added. Without, they notice only what does not fit the sums of its class.
@@ -99,6 +105,8 @@ class TextClassifier(Classifier):
         The fitted classifier of counts.
     vocabulary_ : Vocabulary
         A mapping from each term to its column.
+    fields_ : dict of str to str, or None
+        The fields of documents, with their kinds.
     statistics_ : ClassStatistics
         The sums of the documents of each class.
     n_documents_ : int
@@ -119,6 +127,13 @@ class TextClassifier(Classifier):
     ['bear']
     >>> classifier.partial_fit(["an owl hoots"], ["owl"]).predict(["it hoots"]).tolist()
     ['owl']
+
+    Documents of several fields are dicts, or the rows of a table:
+
+    >>> toys = [{"title": "a brown bear", "price": 9.5}, {"title": "a red fox", "price": 20}]
+    >>> classifier = TextClassifier(fields={"title": "text", "price": "number"}, random_state=0)
+    >>> classifier.fit(toys, ["bear", "fox"]).predict([{"title": "brown", "price": None}]).tolist()
+    ['bear']
 
     Parameters of the classifier and the vectorizer are set by name, also where they are None:
 
@@ -145,6 +160,7 @@ class TextClassifier(Classifier):
         n_jobs: int | None = None,
         verbose: int = 0,
         remember_documents: bool = False,
+        fields: Mapping[str, str] | None = None,
     ) -> None:
         self.classifier = classifier
         self.vectorizer = vectorizer
@@ -152,6 +168,7 @@ class TextClassifier(Classifier):
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.remember_documents = remember_documents
+        self.fields = fields
 
     @property
     def classifier_(self) -> CountClassifier:
@@ -231,8 +248,9 @@ class TextClassifier(Classifier):
 
         Parameters
         ----------
-        texts : sequence of str
-            Documents: a list, an array, or a pandas, polars or pyarrow column.
+        texts : sequence of str, or of records
+            Documents: a list, an array, or a pandas, polars or pyarrow column; with `fields` a
+            list of dicts, or a table.
         y : array-like of shape (n_documents,)
             Labels, strings or numbers; or label sets: a list of lists, or an indicator matrix.
         sample_weight : array-like of shape (n_documents,), or in the form of label sets, optional
@@ -247,7 +265,7 @@ class TextClassifier(Classifier):
         -------
         self
         """
-        texts, labels, weights = self._read(texts, y, sample_weight, self._new("classifier"))
+        texts, labels, weights = self._read(texts, y, sample_weight, is_fit=True)
         return self._fit([(texts, labels)], weights, class_texts)
 
     def fit_chunks(
@@ -682,6 +700,7 @@ class TextClassifier(Classifier):
         parts = {
             "vocabulary": state.vocabulary,
             "added": state.added,
+            "bins": pack_edges(state.vocabulary.options.fields),
             "text": {"n_fitted": state.n_fitted, "is_default": self.classifier is None},
             "columns": state.columns,
         }
@@ -706,7 +725,9 @@ class TextClassifier(Classifier):
             None if repr(vectorizer) == repr(TextVectorizer()) else vectorizer,
             **saved.parameters[cls.__name__],
         )
-        vocabulary = Vocabulary(**saved.parts["vocabulary"], options=tokenizer_options(vectorizer))
+        options = tokenizer_options(estimator._new("vectorizer"))
+        options = replace(options, fields=unpack_edges(options.fields, saved.parts.get("bins")))
+        vocabulary = Vocabulary(**saved.parts["vocabulary"], options=options)
         _ = vocabulary.tables  # refuses a term that is there twice
         columns = saved.parts.get("columns")
         if columns is not None:
@@ -762,13 +783,27 @@ class TextClassifier(Classifier):
         state = self._fitted()
         return state.classifier, count_for_kernels(state.vocabulary, texts, self.n_jobs)
 
+    @property
+    def fields_(self) -> dict[str, str] | None:
+        """The fields of documents with their kinds; None where documents are texts."""
+        fields = self._fitted().vocabulary.options.fields
+        return None if fields is None else dict(fields.kinds)
+
+    def _fields(self, is_fit: bool = False) -> Fields | None:
+        """Return the fields of documents, fitted or to fit."""
+        if is_fit or not self.__sklearn_is_fitted__():
+            return read_fields(self._new("vectorizer").fields)
+        fields: Fields | None = self._state.vocabulary.options.fields
+        return fields
+
     def _read(
-        self, texts: Any, y: Any, sample_weight: Any = None, classifier: Any = None
+        self, texts: Any, y: Any, sample_weight: Any = None, is_fit: bool = False
     ) -> tuple[list[str], Labels, Floats | None]:
         """Return texts, labels or label sets, and weights, one for each text."""
-        classifier = classifier or self._classifier_of_counts()
+        classifier = self._new("classifier") if is_fit else self._classifier_of_counts()
         multilabel: Multilabel = getattr(classifier, "multilabel", "auto")
-        checked, labels = as_texts(texts), read_label_sets(y, multilabel)
+        checked = write_documents(texts, self._fields(is_fit))
+        labels = read_label_sets(y, multilabel)
         check_lengths(checked, labels, "y")
         return checked, labels, read_weights(sample_weight, y, labels)
 
@@ -795,7 +830,7 @@ class TextClassifier(Classifier):
             )
         fresh = _DEFAULTS[name]() if given is None else clone(given)
         parameters = fresh.get_params(deep=False)
-        for inherited in ("random_state", "n_jobs", "verbose"):
+        for inherited in ("random_state", "n_jobs", "verbose", "fields"):
             if (
                 inherited in parameters
                 and not parameters[inherited]
@@ -828,7 +863,8 @@ def fit_texts(
     multilabel: Multilabel = getattr(classifier, "multilabel", "auto")
     on_stage = StageReporter(classifier.verbose)
     on_stage("reading texts")
-    X = vectorizer.fit_chunks(_check_chunks(chunks, labels, multilabel, on_stage))
+    fields = read_fields(vectorizer.fields)
+    X = vectorizer.fit_chunks(_check_chunks(chunks, labels, multilabel, fields, on_stage))
     y = join_sets(labels)
     if named:
         on_stage("class texts", 0, 0)
@@ -848,6 +884,7 @@ def _check_chunks(
     chunks: Iterable[tuple[Any, Any]],
     labels: list[Labels],
     multilabel: Multilabel,
+    fields: Fields | None,
     on_stage: OnStage,
 ) -> Iterator[list[str]]:
     """Yield the texts of chunks, and append their labels to a list; then terms are chosen."""
@@ -856,7 +893,8 @@ def _check_chunks(
             raise ValueError(
                 f"chunks must be pairs (texts, labels); chunk {i} is {type(chunk).__name__}."
             )
-        texts, y = as_texts(chunk[0]), read_label_sets(chunk[1], multilabel)
+        texts = write_documents(chunk[0], fields)
+        y = read_label_sets(chunk[1], multilabel)
         check_lengths(texts, y, f"chunk {i}")
         labels.append(y)
         yield texts

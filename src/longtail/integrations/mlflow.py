@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from longtail._columns import TableFormat
+from longtail._records import write_documents
 from longtail.datasets.columns import join_columns
 
 MODEL_FILE = "model.longtail"
@@ -102,7 +102,7 @@ class LongtailModel:
         """
         import pandas as pd
 
-        texts = _read_texts(model_input, self.model.columns_)
+        texts = _read_texts(model_input, self.model)
         k = int((params or {}).get("k", 1))
         top = self.model.predict_proba_topk(texts, k)
         documents, ranks = top.valid.nonzero()
@@ -122,10 +122,15 @@ def _load_pyfunc(path: str | os.PathLike[str]) -> LongtailModel:
     return LongtailModel(longtail.load(path))
 
 
-def _read_texts(given: Any, told: TableFormat | None) -> list[str]:
-    """Return the texts of whatever MLflow hands over; columns of the fit are joined as in it."""
+def _read_texts(given: Any, model: Any) -> list[str]:
+    """Return the texts of whatever MLflow hands over; columns of the fit are read as in it."""
     if not isinstance(given, Mapping) and not hasattr(given, "columns"):
         return [str(text) for text in given]
+    told, fields = model.columns_, model.vocabulary_.options.fields
+    if fields is not None and any(name in given for name in fields.names):
+        known = [name for name in fields.names if name in given]
+        values = zip(*(given[name] for name in known), strict=True)
+        return write_documents([dict(zip(known, row, strict=True)) for row in values], fields)
     names = told.text if told is not None and told.text else ("text",)
     names = names if any(name in given for name in names) else ("text",)
     rows = zip(*(given[name] for name in names), strict=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -111,8 +112,16 @@ def make_examples(snapshot: Snapshot) -> list[dict[str, Any]]:
 def _own_words(snapshot: Snapshot, row: int) -> str:
     """Return the words that speak most for a class."""
     spelled = map(snapshot.model.vocabulary_.term, top_terms(snapshot, row)[0].tolist())
-    shown = [term for term in spelled if not term.startswith("~") and " " not in term]
+    shown = [term for term in _plain_terms(snapshot, spelled) if " " not in term]
     return " ".join(shown[:_EXAMPLE_WORDS])
+
+
+def _plain_terms(snapshot: Snapshot, terms: Iterable[str]) -> list[str]:
+    """Return the terms that a text can have: no character n-gram, and none of one field."""
+    marks = "" if snapshot.fields is None else ":="
+    return [
+        term for term in terms if not term.startswith("~") and not any(m in term for m in marks)
+    ]
 
 
 def top_terms(snapshot: Snapshot, row: int) -> tuple[Integers, Any]:
@@ -132,7 +141,7 @@ def top_terms(snapshot: Snapshot, row: int) -> tuple[Integers, Any]:
 
 def find_neighbours(snapshot: Snapshot, label: Any, terms: list[str]) -> list[dict[str, Any]]:
     """Return the other classes that the class's own words are closest to."""
-    spelled = [term for term in terms if not term.startswith("~")]
+    spelled = _plain_terms(snapshot, terms)
     if not spelled:
         return []
     k = min(N_NEIGHBOURS + 1, len(snapshot.classes))

@@ -1,10 +1,11 @@
-"""Documents as requests have them -> texts, joined from columns exactly as `fit` read them."""
+"""Documents as requests have them -> texts, made of columns exactly as `fit` read them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from longtail._records import write_record
 from longtail.datasets.columns import join_columns
 from longtail.serve.problems import Problem
 from longtail.serve.schemas import MOST_CHARACTERS
@@ -33,13 +34,17 @@ def as_texts(snapshot: Snapshot, documents: Sequence[str | Mapping[str, Any]]) -
 def _as_text(snapshot: Snapshot, document: str | Mapping[str, Any], i: int) -> str:
     if isinstance(document, str):
         return document
-    columns = snapshot.text_columns
-    if not any(name in document for name in columns):
-        columns = ("text",)
+    columns, fields = snapshot.text_columns, snapshot.fields
+    has_columns = any(name in document for name in columns)
     try:
-        text = join_columns(columns, document)
+        if has_columns and fields is not None:
+            text = write_record(document, fields)
+        else:
+            text = join_columns(columns if has_columns else ("text",), document)
         text.encode("utf-8")
-    except ValueError:
+    except ValueError as error:
+        if has_columns and fields is not None and not isinstance(error, UnicodeError):
+            raise Problem(422, f"document {i}: {error}.", document=i) from None
         expected = " and ".join(map(repr, snapshot.text_columns))
         raise Problem(
             422,

@@ -27,7 +27,7 @@ App = Callable[[Message, Receive, Send], Awaitable[None]]
 
 STREAMED = "application/x-ndjson"
 _STREAMING_ROUTE = "POST", "/v1/predict"
-SMALL_BODY = 64 << 10  # bytes of a body that are taken whatever others have sent
+SMALL_BODY = 64 << 10  # bytes of a body that are taken at once, whatever others have sent
 # Headers that the service acts upon: of two, one reader takes the first and another the last.
 _GIVEN_ONCE = (b"host", b"authorization", b"content-type", b"content-length", b"transfer-encoding")
 _METHODS = frozenset(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
@@ -90,6 +90,7 @@ class Guard:
         self._under_way: Counter[str] = Counter()
         self._n_streams = 0
         self._bodies = _Budget(settings.limits.bodies_bytes)
+        self._pace = Pace(settings.limits.bytes_per_second)
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Answer one request, or hand it on."""
@@ -146,7 +147,7 @@ class Guard:
                 f"{self._n_streams} streams are under way; send documents in batches, or wait.",
                 headers={"Retry-After": "1"},
             )
-        body = _Body(receive, limits, None if is_streamed else self._bodies)
+        body = _Body(receive, limits, self._pace, None if is_streamed else self._bodies)
         self._under_way[caller.key] += 1
         self._n_streams += is_streamed
         try:
@@ -189,12 +190,27 @@ class _Budget:
 
     def reserve(self, n_bytes: int) -> None:
         if n_bytes > self.n_left:
-            raise Problem(
-                503,
-                "Too many large requests are under way; try again in a second.",
-                headers={"Retry-After": "1", "Connection": "close"},
-            )
+            raise _busy()
         self.n_left -= n_bytes
+
+
+class Pace:
+    """Lets bytes of bodies in at a steady rate: reading them leaves time for everything else.
+
+    Parameters
+    ----------
+    bytes_per_second : int
+        Of all bodies together.
+    """
+
+    def __init__(self, bytes_per_second: int) -> None:
+        self._bytes_per_second, self._free_at = bytes_per_second, 0.0
+
+    def delay(self, n_bytes: int, now: float) -> float:
+        """Return for how many seconds some bytes must wait for those before them."""
+        start = max(now, self._free_at)
+        self._free_at = start + n_bytes / self._bytes_per_second
+        return start - now
 
 
 class _Body:
@@ -206,13 +222,17 @@ class _Body:
         Where it comes from.
     limits : Limits
         How much of it, and how fast.
+    pace : Pace
+        How fast all of them together.
     budget : _Budget or None
         What large bodies share. None is a stream: of any length, each piece of it in time, and
         nothing of it is kept.
     """
 
-    def __init__(self, receive: Receive, limits: Limits, budget: _Budget | None) -> None:
-        self._receive, self._limits, self._budget = receive, limits, budget
+    def __init__(
+        self, receive: Receive, limits: Limits, pace: Pace, budget: _Budget | None
+    ) -> None:
+        self._receive, self._limits, self._pace, self._budget = receive, limits, pace, budget
         self._deadline = time.monotonic() + limits.body_seconds
         self._n_bytes, self._n_taken, self._is_complete = 0, 0, False
 
@@ -230,17 +250,31 @@ class _Body:
                 408, "The request did not arrive in time.", headers={"Connection": "close"}
             ) from None
         self._is_complete = not message.get("more_body", False)
-        if self._budget is not None:
-            self._count(len(message.get("body", b"")), self._budget)
+        n_large = self._count(len(message.get("body", b"")))
+        if n_large:
+            await self._wait(n_large)
         return message
 
-    def _count(self, n_bytes: int, budget: _Budget) -> None:
+    def _count(self, n_bytes: int) -> int:
+        """Count bytes that came in; return how many of them are beyond a small body."""
+        n_before = max(0, self._n_bytes - SMALL_BODY)
         self._n_bytes += n_bytes
-        if self._n_bytes > self._limits.body_bytes:
-            raise _too_large(self._limits.body_bytes)
-        n_more = max(0, self._n_bytes - SMALL_BODY) - self._n_taken
-        budget.reserve(n_more)
-        self._n_taken += n_more
+        n_large = max(0, self._n_bytes - SMALL_BODY) - n_before
+        if self._budget is not None:
+            if self._n_bytes > self._limits.body_bytes:
+                raise _too_large(self._limits.body_bytes)
+            self._budget.reserve(n_large)
+            self._n_taken += n_large
+        return n_large
+
+    async def _wait(self, n_bytes: int) -> None:
+        """Let other bodies have their turn; nothing more is read from this one meanwhile."""
+        now = time.monotonic()
+        seconds = self._pace.delay(n_bytes, now)
+        if self._budget is not None and now + seconds > self._deadline:
+            raise _busy()
+        if seconds > 0.0:
+            await asyncio.sleep(seconds)
 
     def release(self) -> None:
         """Give back what was taken; the request is answered."""
@@ -306,6 +340,14 @@ def _content_length(headers: dict[bytes, bytes]) -> int:
         return int(headers.get(b"content-length", b"0"))
     except ValueError:
         return 0
+
+
+def _busy() -> Problem:
+    return Problem(
+        503,
+        "Too many large requests are under way; try again in a second.",
+        headers={"Retry-After": "1", "Connection": "close"},
+    )
 
 
 def _too_large(most: int) -> Problem:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from longtail._records import plain_text, read_record
 from longtail.text import Vocabulary
 from longtail.text.options import compile_pattern
 
@@ -37,15 +38,36 @@ def find_terms(
     vocabulary : Vocabulary
         Whose tokenizer reads the text.
     text : str
-        As it was written.
+        As it was written; the words of a record are those of its texts, joined by a blank.
     terms : iterable of str
-        Terms of the vocabulary: a word, words with spaces between them, or ``~`` and characters.
+        Terms of the vocabulary: a word, words with spaces between them, or ``~`` and characters;
+        of one field as ``body:refund``.
 
     Returns
     -------
     dict of str to list of tuple of int
-        Ascending; empty where a term comes from more than whole words.
+        Ascending; empty where a term comes from more than whole words, or from no text.
     """
+    fields, wanted = vocabulary.options.fields, list(terms)
+    found = _find_in(vocabulary, plain_text(text, fields), wanted)
+    record = {} if fields is None else read_record(text, fields) or {}
+    start = 0
+    for name in () if fields is None else fields.texts:
+        if name not in record:
+            continue
+        prefix = f"{name}:"
+        of_field = [term for term in wanted if term.startswith(prefix)]
+        spans = _find_in(vocabulary, record[name], [term.removeprefix(prefix) for term in of_field])
+        for term in of_field:
+            found[term] = [(start + a, start + b) for a, b in spans[term.removeprefix(prefix)]]
+        start += len(record[name]) + 1
+    return found
+
+
+def _find_in(
+    vocabulary: Vocabulary, text: str, terms: list[str]
+) -> dict[str, list[tuple[int, int]]]:
+    """Return where each term stands in a plain text."""
     tokenized = _tokenize_words(vocabulary, text)
     positions: dict[str, list[int]] = {}
     for i, word in enumerate(tokenized):
@@ -62,6 +84,7 @@ def find_terms(
 def count_words(vocabulary: Vocabulary, texts: list[str]) -> tuple[int, int]:
     """Return the number of distinct words of each text, all together, and of those unknown."""
     pattern = _pattern(vocabulary)
+    texts = [plain_text(text, vocabulary.options.fields) for text in texts]
     n_words = sum(len({match.group() for match in pattern.finditer(text)}) for text in texts)
     return n_words, sum(map(len, new_words(vocabulary, texts)))
 
@@ -69,6 +92,7 @@ def count_words(vocabulary: Vocabulary, texts: list[str]) -> tuple[int, int]:
 def new_words(vocabulary: Vocabulary, texts: list[str]) -> list[list[str]]:
     """Return the distinct words of each text that the vocabulary does not have."""
     pattern = _pattern(vocabulary)
+    texts = [plain_text(text, vocabulary.options.fields) for text in texts]
     found = [list(dict.fromkeys(match.group() for match in pattern.finditer(t))) for t in texts]
     distinct = list(dict.fromkeys(word for some in found for word in some))
     X = vocabulary.count(distinct) if distinct else np.zeros((0, 0))
@@ -106,7 +130,7 @@ def _tokenize_words(vocabulary: Vocabulary, text: str) -> list[_Word]:
         utf8[start:end].decode("utf-8", "replace")
         for start, end in zip(tokens.starts.tolist(), tokens.ends.tolist(), strict=True)
     ]
-    bounds = tokens.indptr.tolist()
+    bounds = tokens.indptr[:: vocabulary.tokenizer.n_parts].tolist()
     of_word = {word: spelled[bounds[i] : bounds[i + 1]] for i, word in enumerate(distinct)}
     return [
         _Word(match.start(), match.end(), of_word[match.group()])

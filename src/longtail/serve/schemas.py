@@ -25,7 +25,7 @@ def _check_label(label: str) -> str:
 Text = Annotated[str, Field(max_length=MOST_CHARACTERS)]
 Record = Annotated[
     dict[str, Any],
-    Field(description="By column, as `/v1/model` names them: they are joined as in the fit."),
+    Field(description="By column or field, as `/v1/model` names them, read as in the fit."),
 ]
 TaughtText = Annotated[str, Field(min_length=1, max_length=MOST_CHARACTERS)]
 NewName = Annotated[
@@ -126,7 +126,10 @@ class ExplainRequest(_Request):
 
 
 class TermPart(BaseModel):
-    """What a term contributes, and where it stands in the text (characters)."""
+    """What a term contributes, and where it stands in the text (characters).
+
+    The text of a record is that of its text fields, joined by a blank.
+    """
 
     term: str
     contribution: float
@@ -299,6 +302,10 @@ class ModelInfo(BaseModel):
     class_texts: Annotated[bool, Field(description="Whether any class has a text.")]
     may_describe: Annotated[bool, Field(description="Whether classes can be given a text.")]
     columns: Annotated[ColumnsBody | None, Field(description="null where nothing was said.")]
+    fields: Annotated[
+        dict[str, str] | None,
+        Field(description="Of records, with their kinds; null where documents are texts."),
+    ]
     read_only: bool
     may_teach: bool
     library: str

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from longtail._caching import cached_property
+from longtail._records import Fields
 from longtail._validation import cap_candidates
 from longtail.estimators.text import TextClassifier
 from longtail.exceptions import ModelFileError
@@ -62,8 +63,16 @@ class Snapshot:
         return cap_candidates(factor * classifier.candidates, len(self.classes))
 
     @property
+    def fields(self) -> Fields | None:
+        """The fields of documents that are records."""
+        fields: Fields | None = self.model.vocabulary_.options.fields
+        return fields
+
+    @property
     def text_columns(self) -> tuple[str, ...]:
-        """The columns of a record that make up its text."""
+        """The columns of a record that make up its text, or all its fields."""
+        if self.fields is not None:
+            return self.fields.names
         columns = self.model.columns_
         return columns.text if columns is not None and columns.text else ("text",)
 

@@ -22,6 +22,10 @@ from longtail.serve.settings import Settings
 _LOGGER = logging.getLogger("longtail.serve")
 _KEEP_ALIVE_SECONDS = 15
 _GRACE_SECONDS = 10  # for requests under way when the service is told to stop
+# Connections accepted before open ones have their turn again: a crowd at the door would keep every
+# request waiting until all of it is in, for each of the six turns that a prediction takes.
+_ACCEPTED_TOGETHER = 4
+_WAITING_CONNECTIONS = 2_048  # in the system's queue
 
 
 def run_server(
@@ -57,7 +61,16 @@ def run_server(
     # `/v1/quality` says what was held out; a warning at every prediction would fill the log.
     warnings.simplefilter("ignore", UncalibratedWarning)
     app = create_app(path, settings)
-    config = uvicorn.Config(
+    config = _configure(app, settings, access_log)
+    try:
+        asyncio.run(_serve(uvicorn.Server(config), app, settings, on_ready, sockets))
+    finally:
+        for bound in sockets:
+            bound.close()
+
+
+def _configure(app: Any, settings: Settings, access_log: bool) -> uvicorn.Config:
+    return uvicorn.Config(
         app,
         host=settings.host,
         port=settings.port,
@@ -68,14 +81,10 @@ def run_server(
         log_level="info" if access_log else "warning",
         server_header=False,
         proxy_headers=False,
+        backlog=_ACCEPTED_TOGETHER,
         timeout_keep_alive=_KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=_GRACE_SECONDS,
     )
-    try:
-        asyncio.run(_serve(uvicorn.Server(config), app, settings, on_ready, sockets))
-    finally:
-        for bound in sockets:
-            bound.close()
 
 
 def bind(host: str, port: int) -> list[socket.socket]:
@@ -140,6 +149,8 @@ async def _serve(
     while not server.started and not serving.done():
         await asyncio.sleep(0.02)
     if server.started:
+        for listener in sockets:  # asyncio has one number for this and for `_ACCEPTED_TOGETHER`
+            listener.listen(_WAITING_CONNECTIONS)
         port = server.servers[0].sockets[0].getsockname()[1]
         on_ready(settings.host, port)
     await serving

@@ -42,6 +42,8 @@ class Limits:
         Of a request that is not a stream of predictions (413).
     bodies_bytes : int
         Of all such bodies together, beyond the first 64 KiB of each (503).
+    bytes_per_second : int
+        Of all bodies and streams together, beyond the first 64 KiB of each; what is more waits.
     streams : int
         Under way at the same time (503).
     queued_documents : int
@@ -63,6 +65,7 @@ class Limits:
 
     body_bytes: int = 8 << 20
     bodies_bytes: int = 32 << 20
+    bytes_per_second: int = 32 << 20  # twenty times what is predicted in a second
     streams: int = 32
     queued_documents: int = 8_192
     queued_reads: int = 64

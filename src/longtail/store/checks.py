@@ -15,6 +15,7 @@ import numpy as np
 
 from longtail._constants import LABEL_FORMS, MAX_COLUMNS, WEIGHT_BITS
 from longtail._kernels.sizes import BYTE_LEVELS, WORD_LEVELS
+from longtail._records import read_fields
 from longtail.store.manifest import Array
 from longtail.store.specs import LARGEST_FLOAT, LARGEST_SIZE, ArraySpec, TextsSpec, ValueSpec
 from longtail.store.strict_json import FaultError, shown
@@ -188,6 +189,7 @@ def check_value(spec: ValueSpec, value: Any) -> None:
         or (isinstance(value, list) and all(isinstance(item, str) for item in value)),
         "multilabel": isinstance(value, bool) or value == "auto",
         "class_weight": value == "balanced" or _are_class_weights(value),
+        "fields": _are_fields(value),
     }[spec.kind]
     values = value if spec.kind == "pair" else [value]
     if sound and spec.kind in ("integer", "number", "float", "pair"):
@@ -215,12 +217,27 @@ def _are_class_weights(value: Any) -> bool:
     )
 
 
+def _are_fields(value: Any) -> bool:
+    """Return whether a value is a list of pairs of a name and a kind of field, each name once."""
+    is_list = isinstance(value, list) and all(
+        isinstance(pair, list) and len(pair) == 2 and all(isinstance(item, str) for item in pair)
+        for pair in value
+    )
+    if not is_list or len({name for name, _ in value}) < len(value):
+        return False
+    try:
+        return read_fields(dict(value)) is not None
+    except ValueError:
+        return False
+
+
 LONGEST_STRING = 1000
 _PLAIN_KINDS = {
     "frequency": "an integer from 1 on, or a number with a point from 0.0 to 1.0",
     "string": f"a string of at most {LONGEST_STRING} characters",
     "strings": "a string, or a list of strings",
     "multilabel": 'true, false or "auto"',
+    "fields": "a list of pairs of a name and a kind of field",
     "class_weight": '"balanced", or a list of pairs of a label and a positive number',
 }
 

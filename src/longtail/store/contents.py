@@ -123,7 +123,7 @@ def _check_values(what: str, specs: tuple[ValueSpec, ...], given: Any) -> None:
 
 def _check_groups(schema: Schema, contents: Contents) -> None:
     """Check that what belongs together is there as a whole or not at all."""
-    for group in ("index/", "names/", "memory/"):
+    for group in ("index/", "names/", "memory/", "bins/"):
         known = [spec.name for spec in part_specs(contents.kind, schema)]
         known += [spec.name for spec in value_specs(contents.kind, schema)]
         names = [name for name in known if name.startswith(group)]

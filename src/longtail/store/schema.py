@@ -176,7 +176,7 @@ LONG_TAIL = (
     ArraySpec("check/expected", "f8", f"{len(EXPECTED)}, 3",
               "what to expect of new documents: value and bounds; -1 for none", -1, 1),
     ArraySpec("check/mixture", "f8", str(N_LEARNED),
-              "what weights and biases of the residuals, and separators count"),
+              "what weights and biases of residuals and separators count"),
     ArraySpec("check/mixture_slopes", "f8", str(N_LEARNED),
               "what is added to it per unit of ln n_c"),
     ArraySpec("check/feature_shifts", "f8", f"2, {N_SCORE_FEATURES}",
@@ -200,6 +200,10 @@ TEXT = (
     ),
     ArraySpec("vocabulary/document_frequencies", "i8", "n_terms",
               "documents with each term when it entered", 1, LARGEST_SIZE),
+    ArraySpec("bins/edges", "f8", "n_edges", "where bins of numbers begin", -(2.0**1023), 2.0**1023,
+              order="rising", rows="bins/offsets", optional=True),
+    ArraySpec("bins/offsets", "i8", "n_numbers + 1", "where those of each number begin",
+              offsets="n_edges", optional=True),
     ArraySpec("added/class_ids", "i8", "n_added", "class of each document added with late terms",
               ids="n_classes"),
     ArraySpec("added/hashes", "u8", "n_added, 2", "128-bit hash of its counts",
@@ -270,6 +274,9 @@ TEXT_VALUES = (
 
 LARGEST_NGRAM = 16  # words; each size takes as much memory as the words
 _RANDOM_STATE = ValueSpec("random_state", "integer", "seed", 0, 2**32 - 1, nullable=True)
+_FIELDS = ValueSpec(
+    "fields", "fields", "fields of records, with their kinds", nullable=True, optional=True
+)
 PARAMETERS = {
     "LongTailClassifier": (
         ValueSpec("candidates", "integer", "classes that are reranked", 1, LARGEST_SIZE),
@@ -290,6 +297,7 @@ PARAMETERS = {
     ),
     "TextClassifier": (
         ValueSpec("remember_documents", "boolean", "whether all are hashed"),
+        _FIELDS,
         _RANDOM_STATE,
     ),
     "TextVectorizer": (
@@ -306,6 +314,7 @@ PARAMETERS = {
         ValueSpec("ngram_weight", "float", "what an n-gram counts", above=0, high=2.0**32),
         ValueSpec("stem", "boolean", "whether plural endings go"),
         ValueSpec("split_unspaced", "boolean", "whether scripts without spaces are split"),
+        _FIELDS,
     ),
 }  # fmt: skip
 

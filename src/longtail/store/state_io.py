@@ -127,7 +127,11 @@ def _pack(model: SavedModel) -> Contents:
             arrays[array.name] = found
     values = {value.name: _find(value.name, model) for value in value_specs(model.kind, schema)}
     parameters = {
-        kind: {spec.name: _as_stored(spec, given[spec.name]) for spec in PARAMETERS[kind]}
+        kind: {
+            spec.name: _as_stored(spec, given[spec.name])
+            for spec in PARAMETERS[kind]
+            if not (spec.optional and given[spec.name] is None)
+        }
         for kind, given in model.parameters.items()
     }
     stored = {name: _as_plain(value) for name, value in values.items() if value is not None}
@@ -157,6 +161,8 @@ def _as_stored(spec: ValueSpec, value: Any) -> Any:
     """Return a constructor parameter for a file; a generator's state is no part of a model."""
     if spec.kind == "class_weight" and isinstance(value, Mapping):
         return [[_as_plain(label), float(weight)] for label, weight in value.items()]
+    if spec.kind == "fields" and isinstance(value, Mapping):
+        return [[name, kind] for name, kind in value.items()]
     value = _as_plain(value)
     if spec.name == "random_state" and (isinstance(value, bool) or not isinstance(value, int)):
         return None
@@ -219,7 +225,11 @@ def _build(contents: Contents, sizes: Sizes, classes: NDArray[Any]) -> SavedMode
         if found is not None:
             fields[name] = _part_class(hint)(**found) if isinstance(found, dict) else found
     parameters = {
-        kind: {spec.name: _as_given(spec, given[spec.name]) for spec in PARAMETERS[kind]}
+        kind: {
+            spec.name: _as_given(spec, given[spec.name])
+            for spec in PARAMETERS[kind]
+            if spec.name in given
+        }
         for kind, given in contents.parameters.items()
     }
     names = None
@@ -236,7 +246,7 @@ def _as_given(spec: ValueSpec, value: Any) -> Any:
     """Return a value as constructors take it; kernels are compiled for floats, not for integers."""
     if spec.kind == "float" and value is not None:
         return float(value)
-    if spec.kind == "class_weight" and isinstance(value, list):
+    if spec.kind in ("class_weight", "fields") and isinstance(value, list):
         return dict(value)
     return tuple(value) if isinstance(value, list) else value
 

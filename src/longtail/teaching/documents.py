@@ -17,6 +17,7 @@ from sklearn.utils.validation import validate_data
 from longtail._columns import align_labels, as_labels, show_label
 from longtail._constants import MAX_LABEL
 from longtail._labels import LabelSets, as_sets
+from longtail._records import write_documents
 from longtail._words import count
 from longtail.sparse import check_sparse
 from longtail.store.changes import pack_counts, unpack_counts
@@ -118,7 +119,10 @@ def plain_label(label: Any) -> str | int | float:
 
 def _check_documents(model: Any, documents: Any) -> Any:
     """Return texts as a list, counts as a CSR matrix."""
-    return _check_texts(documents) if model.takes_texts else _check_counts(model, documents)
+    if not model.takes_texts:
+        return _check_counts(model, documents)
+    fields = model.vocabulary_.options.fields  # records are kept as texts that hold them whole
+    return _check_texts(documents if fields is None else write_documents(documents, fields))
 
 
 def _check_texts(documents: Any) -> list[str]:

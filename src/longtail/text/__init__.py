@@ -9,6 +9,7 @@ is sorted, so it depends on the set of documents alone: not on their order, on c
 
 ============ ===========================================================
 `options`    how texts become terms
+`fields`     what the fields of records become
 `tokenizer`  texts to bytes, bytes to tokens
 `interning`  tokens to term ids: hash tables that grow
 `vocabulary` `Vocabulary`: terms to ids, texts to counts

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import numbers
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from longtail._columns import as_texts
 from longtail._kernels.interning import TermIds, Terms, intern_block
-from longtail._kernels.vocabulary import look_up_terms
+from longtail._kernels.text import Tokens
+from longtail._kernels.vocabulary import find_terms, look_up_terms
 from longtail._parallel import parallel_for, uniform_work
-from longtail.sparse import Integers, offsets_from_lengths
+from longtail._records import write_documents
+from longtail.sparse import Floats, Integers, offsets_from_lengths
+from longtail.text.fields import learn_edges, number_tokens, read_numbers
 from longtail.text.interning import Bytes, InternTable, new_seed, with_capacity
 from longtail.text.options import TokenizerOptions
 from longtail.text.tokenizer import Tokenizer
@@ -22,6 +24,7 @@ from longtail.text.vocabulary import (
     Vocabulary,
     allocate_ids,
     count_rows,
+    join_parts,
     map_blocks,
     stack_rows,
 )
@@ -102,6 +105,8 @@ class TermCounts:
         The terms, as `Terms` of the kernels.
     frequencies, occurrences : ndarrays of shape (n_terms,), int64
         In how many documents, and how often, each occurs.
+    numeric_values : ndarray of shape (n_documents, n_numbers), float64
+        Those of records, which have no bins yet; NaN where one is missing.
     n_documents : int
         Number of texts.
     """
@@ -111,6 +116,7 @@ class TermCounts:
     rights: Integers
     frequencies: Integers
     occurrences: Integers
+    numeric_values: Floats
     n_documents: int
 
 
@@ -146,13 +152,17 @@ class VocabularyBuilder:
         self._frequencies = np.zeros(0, np.int64)
         self._occurrences = np.zeros(0, np.int64)  # of terms that came without their texts
         self._blocks: list[TermIds] = []
+        # Of each block, until all are known and have bins; none where these were learned before.
+        self._numeric: list[Floats] = []
+        self._numeric_elsewhere: list[Floats] = []  # of documents whose rows stay there
+        self._needs_bins = options.fields is not None and options.fields.needs_bins
 
     def add(self, texts: Any) -> int:
         """Count some more texts.
 
         Parameters
         ----------
-        texts : sequence of str
+        texts : sequence of str, or of records
             Documents.
 
         Returns
@@ -160,17 +170,44 @@ class VocabularyBuilder:
         int
             How many they are.
         """
-        checked = as_texts(texts)
+        checked = write_documents(texts, self.options.fields)
         for block in map_blocks(checked, self._intern_block, self.n_jobs):
-            ids = self._table.add(*block.terms)
-            self._frequencies = with_capacity(self._frequencies, self._table.n_terms)
-            self._frequencies[ids] += block.frequencies
-            # Ids of four bytes each; there are fewer terms than bytes of text.
-            self._blocks.append(
-                TermIds(ids.astype(np.int32)[block.term_ids.ids], block.term_ids.indptr)
-            )
+            self._blocks.append(self._add_block(block))
+            if block.numeric_values is not None:
+                self._numeric.append(block.numeric_values)
         self.n_documents += len(checked)
         return len(checked)
+
+    def _add_block(self, block: _Block) -> TermIds:
+        """Intern the terms of a block; return those of each document by their ids here."""
+        ids = self._table.add(*block.terms)
+        self._frequencies = with_capacity(self._frequencies, self._table.n_terms)
+        self._frequencies[ids] += block.frequencies
+        # Ids of four bytes each; there are fewer terms than bytes of text.
+        return TermIds(ids.astype(np.int32)[block.term_ids.ids], block.term_ids.indptr)
+
+    def _add_bins(self) -> None:
+        """Learn the bins of numbers, and add the terms that these are."""
+        if not self._needs_bins:
+            return
+        fields = learn_edges(self.options.fields, self._all_numeric_values())
+        self.options = replace(self.options, fields=fields)
+        self._tokenizer = Tokenizer(self.options)
+        for i, some in enumerate(self._numeric):
+            block = self._intern_tokens(number_tokens(some, fields), 1)
+            self._blocks[i] = _join_terms(self._blocks[i], self._add_block(block))
+        for some in self._numeric_elsewhere:
+            added = self._add_block(self._intern_tokens(number_tokens(some, fields), 1))
+            self._occurrences = with_capacity(self._occurrences, self._table.n_terms)
+            self._occurrences += np.bincount(added.ids, minlength=len(self._occurrences))
+        self._numeric, self._numeric_elsewhere, self._needs_bins = [], [], False
+
+    def _all_numeric_values(self) -> Floats:
+        """Return the numbers of all documents."""
+        if not self._needs_bins:
+            return np.zeros((self.n_documents, 0))
+        nothing = np.zeros((0, len(self.options.fields.numeric)))
+        return np.concatenate([nothing, *self._numeric, *self._numeric_elsewhere])
 
     def add_counts(self, counts: TermCounts) -> None:
         """Count the terms of texts that another builder has seen; their rows stay there."""
@@ -179,6 +216,7 @@ class VocabularyBuilder:
         self._occurrences = with_capacity(self._occurrences, self._table.n_terms)
         self._frequencies[ids] += counts.frequencies
         self._occurrences[ids] += counts.occurrences
+        self._numeric_elsewhere.append(counts.numeric_values)
         self.n_documents += counts.n_documents
 
     def term_counts(self) -> TermCounts:
@@ -190,6 +228,7 @@ class VocabularyBuilder:
             table.terms.rights[:n_terms],
             self._frequencies[:n_terms],
             self._count_occurrences(),
+            self._all_numeric_values(),
             self.n_documents,
         )
 
@@ -228,6 +267,7 @@ class VocabularyBuilder:
         X : csr_array of shape (n_documents, n_terms), float64
             Counts, in the order in which the texts came.
         """
+        self._add_bins()
         frequencies = self._frequencies[: self._table.n_terms]
         selected = self._select(selection or TermSelection(), frequencies)
         written = self._table.write(selected, self.options.largest_ngram)
@@ -261,7 +301,13 @@ class VocabularyBuilder:
 
     def _intern_block(self, texts: list[str]) -> _Block:
         """Give the terms of some texts ids of their own."""
-        tokens = self._tokenizer.tokenize(texts)
+        block = self._intern_tokens(self._tokenizer.tokenize(texts), self._tokenizer.n_parts)
+        if self._needs_bins:
+            block = block._replace(numeric_values=read_numbers(texts, self.options.fields))
+        return block
+
+    def _intern_tokens(self, tokens: Tokens, n_parts: int) -> _Block:
+        """Give the terms of some documents, each of so many parts, ids of their own."""
         term_ids = allocate_ids(tokens, self.options.largest_ngram)
         lefts, rights, frequencies = np.empty((3, len(term_ids.ids)), np.int64)
         n_terms = intern_block(
@@ -276,7 +322,7 @@ class VocabularyBuilder:
             # Copies: the arrays have capacity for every token to be a term of its own.
             Terms(tokens.utf8, lefts[:n_terms].copy(), rights[:n_terms].copy()),
             frequencies[:n_terms].copy(),
-            term_ids._replace(ids=term_ids.ids[: term_ids.indptr[-1]]),
+            join_parts(term_ids, n_parts),
         )
 
 
@@ -286,6 +332,18 @@ class _Block(NamedTuple):
     terms: Terms
     frequencies: Integers
     term_ids: TermIds
+    numeric_values: Floats | None = None  # of each document and field
+
+
+def _join_terms(first: TermIds, second: TermIds) -> TermIds:
+    """Return what documents have in either; as many documents."""
+    ids = np.empty(len(first.ids) + len(second.ids), np.int32)
+    n_documents = len(first.indptr) - 1
+    rows = np.repeat(np.arange(n_documents), np.diff(first.indptr))
+    ids[np.arange(len(first.ids)) + second.indptr[rows]] = first.ids
+    rows = np.repeat(np.arange(n_documents), np.diff(second.indptr))
+    ids[np.arange(len(second.ids)) + first.indptr[rows + 1]] = second.ids
+    return TermIds(ids, first.indptr + second.indptr)
 
 
 def count_interned(vocabulary: Vocabulary, counts: TermCounts, term_ids: TermIds) -> csr_array[Any]:
@@ -308,6 +366,11 @@ def count_interned(vocabulary: Vocabulary, counts: TermCounts, term_ids: TermIds
     new_ids = np.empty(len(ids), np.int64)
     look_up_terms(utf8, offsets, vocabulary.tables, vocabulary.slices, new_ids)
     kept = term_ids._replace(ids=new_ids.astype(np.int32)[term_ids.ids])
+    if counts.numeric_values.shape[1]:
+        tokens = number_tokens(counts.numeric_values, vocabulary.options.fields)
+        bins = allocate_ids(tokens, 1)
+        find_terms(tokens, 1, vocabulary.tables, vocabulary.slices, bins)
+        kept = _join_terms(kept, join_parts(bins, 1))
     return stack_rows(vocabulary, [count_rows(kept)]).to_csr(vocabulary.n_terms)
 
 

@@ -12,6 +12,7 @@ from longtail._kernels import interning as kernels
 from longtail._kernels.interning import HashTables, Terms
 from longtail._kernels.text import CHAR_NGRAM
 from longtail.sparse import Integers, offsets_from_lengths
+from longtail.text.fields import MARK
 
 Bytes = NDArray[np.uint8]
 
@@ -41,10 +42,12 @@ class InternTable:
         return ids
 
     def mark_words(self) -> NDArray[np.bool_]:
-        """Return whether each term is a word, not an n-gram of any kind."""
+        """Return whether each term is a word or a value of a field, not an n-gram of any kind."""
         is_word: NDArray[np.bool_] = self.terms.lefts[: self.n_terms] >= 0
         tokens = np.flatnonzero(is_word)
-        is_word[tokens] = self.terms.utf8[self.terms.lefts[tokens]] != CHAR_NGRAM
+        utf8, starts = self.terms.utf8, self.terms.lefts[tokens]
+        second = utf8[np.minimum(starts + 1, len(utf8) - 1)]
+        is_word[tokens] = (utf8[starts] != CHAR_NGRAM) | (second == ord(MARK))
         return is_word
 
     def sort(self, kept: NDArray[np.bool_], largest: int) -> Integers:

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from longtail._records import read_fields
+
 LARGEST_NGRAM = 16  # words; each size takes as much memory as the words
 Tokenizer = Callable[[str], Iterable[str]]
 
@@ -41,6 +43,8 @@ class TokenizerOptions:
         Whether English plural endings are removed.
     split_unspaced : bool
         Whether runs of characters of scripts without spaces become character bigrams.
+    fields : Fields, mapping of str to str, or None
+        The fields of records; None where documents are texts.
     """
 
     ngram_range: tuple[int, int] = (1, 2)
@@ -53,8 +57,10 @@ class TokenizerOptions:
     tokenizer: Tokenizer | None = None
     stem: bool = False
     split_unspaced: bool = True
+    fields: Any = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "fields", read_fields(self.fields))
         for name in ("lowercase", "stem", "split_unspaced"):
             if not isinstance(getattr(self, name), bool | np.bool_):
                 raise ValueError(f"{name} must be True or False; got {getattr(self, name)!r}.")

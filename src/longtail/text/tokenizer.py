@@ -16,9 +16,12 @@ from typing import Any
 import numpy as np
 
 from longtail._kernels import text as kernels
+from longtail._kernels.fields import Slices, place_fields
 from longtail._kernels.text import Tokens, WordBuffer
 from longtail._kernels.vocabulary import remove_words
+from longtail._records import Fields
 from longtail.sparse import Integers, offsets_from_lengths
+from longtail.text.fields import Parts, split_documents, word_prefix
 from longtail.text.interning import Bytes, InternTable, with_capacity
 from longtail.text.options import TokenizerOptions, compile_pattern, resolve_stop_words
 
@@ -33,7 +36,7 @@ _UNSPACED = (
     *((0x3005, 0x3008), (0x3021, 0x302A), (0x3038, 0x303D), (0x3400, 0x4DC0), (0x4E00, 0xA000)),
     *((0xF900, 0xFB00), (0x20000, 0x40000), (0x3041, 0x3100), (0x31F0, 0x3200), (0x1AFF0, 0x1B170)),
 )
-_SPACES = re.compile("[\x00-\x20]")
+_SPACES = re.compile("[\x00-\x20\x7f]")
 
 
 class Tokenizer:
@@ -54,8 +57,24 @@ class Tokenizer:
         if stop_words:
             self._stop_words = self._intern_stop_words(sorted(stop_words))
 
+    @property
+    def n_parts(self) -> int:
+        """How many documents of `tokenize` a text becomes: the parts of a record."""
+        return 1 if self.options.fields is None else self.options.fields.n_parts
+
     def tokenize(self, texts: list[str]) -> Tokens:
-        """Return the words and character n-grams of texts."""
+        """Return the words and character n-grams of texts, and the terms of their fields."""
+        fields = self.options.fields
+        if fields is None:
+            return self._tokenize(texts)
+        parts = split_documents(texts, fields)
+        tokens = self._tokenize(parts.texts)
+        if fields.n_parts == 1 and not any(parts.terms):
+            return tokens
+        return _place_fields(tokens, parts, fields)
+
+    def _tokenize(self, texts: list[str]) -> Tokens:
+        """Return the words and character n-grams of plain texts."""
         word_buffer, n_bytes = self._tokenize_words(texts)
         if self._stop_words is not None:
             n_bytes = remove_words(word_buffer, self._stop_words.tables, self._stop_words.terms)
@@ -134,7 +153,7 @@ def _join_words(documents: list[list[Any]]) -> tuple[WordBuffer, int]:
 
 
 def _clean(word: Any) -> str:
-    """Return a word without what tells n-grams from words: spaces, and a tilde at its beginning."""
+    """Return a word without what tells other terms from words: spaces, marks, a tilde in front."""
     if not isinstance(word, str):
         raise ValueError(
             f"tokenizer must return strings; got {word!r} of type {type(word).__name__}."
@@ -187,6 +206,23 @@ def character_kinds(split_unspaced: bool = True) -> Bytes:
             if unicodedata.category(chr(code)) in ("Lo", "Lm", "Nl"):
                 kinds[code] = kernels.UNSPACED
     return kinds
+
+
+def _place_fields(tokens: Tokens, parts: Parts, fields: Fields) -> Tokens:
+    """Return the tokens of records: words of each field begin with it, its other terms follow."""
+    prefixes = [b"", *(word_prefix(name).encode() for name in fields.texts)][: fields.n_parts]
+    terms = [term for record in parts.terms for term in record]
+    placed = Slices(*_encode(terms))
+    lengths = np.fromiter(map(len, parts.terms), np.int64, len(parts.terms))
+    n_tokens = len(tokens.starts)
+    n_bytes = int((tokens.ends - tokens.starts).sum()) + max(map(len, prefixes)) * n_tokens
+    n_bytes += len(placed.utf8)
+    starts, ends = np.empty((2, n_tokens + len(terms)), np.int64)
+    out = Tokens(np.empty(n_bytes, np.uint8), starts, ends, np.empty_like(tokens.indptr))
+    n_placed = place_fields(
+        tokens, Slices(*_encode(prefixes)), placed, offsets_from_lengths(lengths), out
+    )
+    return out._replace(starts=starts[:n_placed], ends=ends[:n_placed])
 
 
 def _encode(texts: list[bytes]) -> tuple[Bytes, Integers]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
-from dataclasses import fields
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import fields as fields_of
 from typing import Any, Self
 
 import numpy as np
@@ -57,6 +57,12 @@ class TextVectorizer(TransformerMixin, BaseEstimator):
         Whether a run of Chinese, Japanese, Thai, Lao, Khmer or Burmese characters, which are
         written without spaces between words, becomes overlapping character bigrams. False for
         texts that have been segmented into words.
+    fields : mapping of str to str, or None, default=None
+        The fields of documents that are records, such as
+        ``{"subject": "text", "body": "text", "brand": "category", "price": "number"}``; further
+        kinds are ``"categories"``, a list or a string with semicolons, and ``"categories:,"`` for
+        another separator. Words of several texts are terms together and for each text. None:
+        documents are texts.
     n_jobs : int or None, default=None
         Number of threads; None is one, -1 is every core.
 
@@ -95,6 +101,7 @@ class TextVectorizer(TransformerMixin, BaseEstimator):
         ngram_weight: float = 0.5,
         stem: bool = False,
         split_unspaced: bool = True,
+        fields: Mapping[str, str] | None = None,
         n_jobs: int | None = None,
     ) -> None:
         self.ngram_range = ngram_range
@@ -111,6 +118,7 @@ class TextVectorizer(TransformerMixin, BaseEstimator):
         self.ngram_weight = ngram_weight
         self.stem = stem
         self.split_unspaced = split_unspaced
+        self.fields = fields
         self.n_jobs = n_jobs
 
     def fit(self, texts: Any, y: Any = None) -> Self:
@@ -218,4 +226,4 @@ def tokenizer_options(vectorizer: TextVectorizer) -> TokenizerOptions:
 
 def select_parameters(vectorizer: TextVectorizer, kind: Any) -> Any:
     """Return the parameters of a vectorizer that a dataclass holds, checked by it."""
-    return kind(**{field.name: getattr(vectorizer, field.name) for field in fields(kind)})
+    return kind(**{field.name: getattr(vectorizer, field.name) for field in fields_of(kind)})

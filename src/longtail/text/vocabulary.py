@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from longtail._caching import Known, cached_property, keep_known
-from longtail._columns import as_texts
 from longtail._kernels import vocabulary as kernels
 from longtail._kernels.interning import HashTables, TermIds, Terms
 from longtail._kernels.text import CHAR_NGRAM, SPACE, Tokens
 from longtail._parallel import SMALL_WORK, parallel_for
+from longtail._records import write_documents
 from longtail.sparse import CountMatrix, Integers, append, offsets_from_lengths
+from longtail.text.fields import MARK, show_term, spell_term
 from longtail.text.interning import Bytes, copy_tables, has_capacity, new_tables
 from longtail.text.options import TokenizerOptions
 from longtail.text.tokenizer import Tokenizer
@@ -59,12 +60,14 @@ class Vocabulary(Mapping[str, int]):
         """Return the id of a term."""
         if not isinstance(term, str) or not term:
             raise KeyError(term)
-        utf8 = np.frombuffer(term.encode("utf-8", "replace"), np.uint8).copy()
-        ids = np.empty(1, np.int64)
-        kernels.look_up_terms(utf8, np.array([0, len(utf8)]), self.tables, self.slices, ids)
-        if ids[0] < 0 or self.term(int(ids[0])) != term:
-            raise KeyError(term)
-        return int(ids[0])
+        fields = self.options.fields
+        for spelled in [term] if fields is None else spell_term(term, fields):
+            utf8 = np.frombuffer(spelled.encode("utf-8", "replace"), np.uint8).copy()
+            ids = np.empty(1, np.int64)
+            kernels.look_up_terms(utf8, np.array([0, len(utf8)]), self.tables, self.slices, ids)
+            if ids[0] >= 0 and self.term(int(ids[0])) == term:
+                return int(ids[0])
+        raise KeyError(term)
 
     def __iter__(self) -> Iterator[str]:
         """Go through the terms in the order of their ids."""
@@ -85,14 +88,15 @@ class Vocabulary(Mapping[str, int]):
 
     @property
     def terms(self) -> list[str]:
-        """The terms as strings."""
+        """The terms as strings, as `term` shows them."""
         text, offsets = self.utf8.tobytes(), self.offsets.tolist()
-        return [text[start:end].decode("utf-8") for start, end in pairwise(offsets)]
+        terms = [text[start:end].decode("utf-8") for start, end in pairwise(offsets)]
+        return terms if self.options.fields is None else list(map(show_term, terms))
 
     def term(self, term_id: int) -> str:
-        """Return one term as a string."""
+        """Return one term as a string; of a field as ``brand=acme`` or ``body:refund``."""
         start, end = self.offsets[term_id], self.offsets[term_id + 1]
-        return self.utf8[start:end].tobytes().decode("utf-8")
+        return show_term(self.utf8[start:end].tobytes().decode("utf-8"))
 
     @cached_property
     def shared_tables(self) -> SharedTables:
@@ -164,17 +168,34 @@ class Vocabulary(Mapping[str, int]):
 
 def _weights_from(vocabulary: Vocabulary, first: int) -> NDArray[np.float64]:
     """Return what an occurrence of each term from an id on counts."""
-    return np.where(are_words(vocabulary, first), 1.0, vocabulary.options.ngram_weight)
+    is_single = are_words(vocabulary, first) | _are_values(vocabulary, first)
+    return np.where(is_single, 1.0, vocabulary.options.ngram_weight)
 
 
 def are_words(vocabulary: Vocabulary, first: int = 0) -> NDArray[np.bool_]:
-    """Return whether each term from an id on is one word, not an n-gram."""
+    """Return whether each term from an id on is one word, of any field, not an n-gram."""
     offsets = vocabulary.offsets[first:] - vocabulary.offsets[first]
     utf8 = vocabulary.utf8[vocabulary.offsets[first] :]
     is_word = utf8[offsets[:-1]] != CHAR_NGRAM
     spaces = np.flatnonzero(utf8 == SPACE)
     is_word[np.searchsorted(offsets, spaces, side="right") - 1] = False
     return np.asarray(is_word)
+
+
+def _are_values(vocabulary: Vocabulary, first: int = 0) -> NDArray[np.bool_]:
+    """Return whether each term from an id on is a category, or the bin of a number."""
+    starts = vocabulary.offsets[first:-1]
+    second = np.minimum(starts + 1, max(len(vocabulary.utf8) - 1, 0))
+    utf8 = vocabulary.utf8
+    return np.asarray((utf8[starts] == CHAR_NGRAM) & (utf8[second] == ord(MARK)))
+
+
+def are_shared_words(vocabulary: Vocabulary) -> NDArray[np.bool_]:
+    """Return whether each term is a word that all fields share, as those of class texts are."""
+    is_shared = are_words(vocabulary)
+    marks = np.flatnonzero(vocabulary.utf8 == ord(MARK))
+    is_shared[np.searchsorted(vocabulary.offsets, marks, side="right") - 1] = False
+    return is_shared
 
 
 class SharedTables:
@@ -238,9 +259,10 @@ def _count_texts(vocabulary: Vocabulary, texts: Any, n_jobs: int | None) -> Coun
         tokens = vocabulary.tokenizer.tokenize(block)
         term_ids = allocate_ids(tokens, largest)
         kernels.find_terms(tokens, largest, tables, slices, term_ids)
-        return count_rows(term_ids._replace(ids=term_ids.ids[: term_ids.indptr[-1]]))
+        return count_rows(join_parts(term_ids, vocabulary.tokenizer.n_parts))
 
-    return stack_rows(vocabulary, list(map_blocks(as_texts(texts), count_block, n_jobs)))
+    checked = write_documents(texts, vocabulary.options.fields)
+    return stack_rows(vocabulary, list(map_blocks(checked, count_block, n_jobs)))
 
 
 class CountRows(NamedTuple):
@@ -261,6 +283,12 @@ def allocate_ids(tokens: Tokens, largest: int) -> TermIds:
     return TermIds(
         np.empty(len(tokens.starts) * largest, np.int32), np.empty(len(tokens.indptr), np.int64)
     )
+
+
+def join_parts(term_ids: TermIds, n_parts: int) -> TermIds:
+    """Return the term ids of documents, each of which was tokenized as so many parts."""
+    indptr = np.ascontiguousarray(term_ids.indptr[::n_parts])
+    return TermIds(term_ids.ids[: indptr[-1]], indptr)
 
 
 def count_rows(term_ids: TermIds) -> CountRows:

@@ -270,7 +270,9 @@ def candidate_log_odds(scores: Floats) -> Floats:
     indptr = scores.shape[1] * np.arange(len(scores) + 1)
     rows = ListRows(indptr, np.zeros(len(scores), np.int64))
     log_odds = np.empty(scores.size)
-    fill_log_odds(np.ravel(scores), rows, Block(0, len(scores)), log_odds)
+    fill_log_odds(
+        np.ravel(scores), rows, Block(0, len(scores)), np.empty(scores.shape[1]), log_odds
+    )
     return np.clip(log_odds.reshape(scores.shape), -LARGEST_LOG_ODDS, LARGEST_LOG_ODDS)
 
 

@@ -1,4 +1,4 @@
-"""`FitConfig`: everything that a fit is told."""
+"""`FitConfig`: the hyperparameters of a fit."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from longtail._constants import MAX_FACTOR, MIN_FACTOR
 
 # Hard negatives that a class should meet in the mean when residuals of label sets are learned, for
 # which a document has more than `MIN_FACTOR` times as many as one with one label, at most
-# `MOST_NEGATIVES` times that. 30,000
+# `MAX_NEGATIVES` times that. 30,000
 # documents of tib-subjects (60 per class otherwise), 4,000 others predicted, with 1, 2, 3 and 4
 # times as many: P@1 44.2, 44.7, 44.6 and 44.7, P@5 20.0, 20.1, 20.1 and 20.2, nDCG@5 42.6, 42.8,
 # 42.9 and 43.0, at 1, 1.15, 1.2 and 1.4 times the CPU time. All 90,452 (103 per class): twice as
 # many P@1 and nDCG@5 +0.2, P@5 +0.1, four times as many no more. yso-finna-en (930 per class): four
 # times as many bring nothing, for three times the CPU time and 2.8 instead of 1.6 GB.
 NEGATIVES_PER_CLASS = 200
-MOST_NEGATIVES = 2
+MAX_NEGATIVES = 2
 
 
 @dataclass(frozen=True)
 class FitConfig:
-    """What a fit is told; every field but the first eight is for experiments.
+    """Hyperparameters; fields after the eighth are ablation switches.
 
     Attributes
     ----------
@@ -33,11 +33,11 @@ class FitConfig:
         Decides which documents are sampled and held out.
     n_jobs : int or None
         Number of threads.
-    several : bool
-        Whether documents have other than one label; a fit finds out.
+    multilabel : bool
+        Whether documents have other than one label; set by the fit.
     mined : int or None
-        Hard negatives of each document that residuals are learned on, where these are not as many
-        as there are candidates; a fit finds out.
+        Hard negatives per document that residuals are learned on; None is `candidates`. Set by the
+        fit.
     calibrate : bool
         Whether documents are held out to calibrate probabilities.
     time_budget : float or None
@@ -58,7 +58,7 @@ class FitConfig:
         Multiplies `C`: residuals are learned a little too large, and the mixture of scorer and
         residuals, learned on held-out documents, takes back what is too much.
     self_check : bool
-        Whether the learned parts are compared with simpler ones on held-out documents.
+        Whether the learned parts are compared with simpler variants on held-out documents.
     by_size : bool
         Whether the mixture of features and residuals depends on the size of the class.
     max_checked : int
@@ -73,7 +73,7 @@ class FitConfig:
     C: float = 1.0
     seed: int = 0
     n_jobs: int | None = None
-    several: bool = False
+    multilabel: bool = False
     mined: int | None = None
     calibrate: bool = True
     time_budget: float | None = None
@@ -101,7 +101,7 @@ class FitConfig:
         return self.candidates if self.mined is None else self.mined
 
     def for_labels(self, factor: int, n_documents: int, n_classes: int) -> FitConfig:
-        """Return what a fit is told where documents have several labels (a factor above 1)."""
+        """Return the hyperparameters for label sets, which have a factor above 1."""
         if factor == 1:
             return self
         least = MIN_FACTOR * self.candidates
@@ -109,8 +109,8 @@ class FitConfig:
         return replace(
             self,
             candidates=factor * self.candidates,
-            several=True,
-            mined=min(max(wanted, least), MOST_NEGATIVES * least),
+            multilabel=True,
+            mined=min(max(wanted, least), MAX_NEGATIVES * least),
         )
 
     def within_budget(self, elapsed: float, expected: float) -> FitConfig:
@@ -133,12 +133,12 @@ class FitConfig:
         )
 
 
-def candidate_factor(several: bool, n_labels: int, n_documents: int) -> int:
-    """Return how many times as many candidates a document has: several labels are more to find.
+def candidate_factor(multilabel: bool, n_labels: int, n_documents: int) -> int:
+    """Return how many times as many candidates a document has: a label set has more to find.
 
     EURLex-4K, 5.3 labels, 2,330 training documents held out: P@5 is 58.25, 58.49, 58.68, 58.85 and
     58.81 with 2, 3, 4, 5 and 6 times as many.
     """
-    if not several:
+    if not multilabel:
         return 1
     return min(max(MIN_FACTOR, n_labels // max(n_documents, 1)), MAX_FACTOR)

@@ -6,15 +6,14 @@ documents. Out: what is kept of them, the `SelfCheck` that says why, and the `Ca
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from longtail._caching import cached_property
 from longtail._constants import RESIDUALS
-from longtail._labels import LabelSets
 from longtail._validation import cap_candidates
-from longtail.retrieval.index import AnyIndex, build_index
+from longtail.retrieval.index import AnyIndex
 from longtail.retrieval.pruning import QueryPruning
 from longtail.retrieval.search import rank_topk, search
 from longtail.scoring.features import (
@@ -24,12 +23,14 @@ from longtail.scoring.features import (
 )
 from longtail.scoring.linear import LinearScorer, score_pairs
 from longtail.scoring.names import FIRST_NAME_WEIGHTS, ClassNames, add_names
-from longtail.scoring.weighting import Profile, weight_documents, weight_for_residuals
+from longtail.scoring.weighting import weight_documents, weight_for_residuals
 from longtail.sparse import CountMatrix, Floats, Integers
 from longtail.statistics.classes import ClassStatistics
 from longtail.statistics.corpus import Corpus
 from longtail.training.calibration import Calibrator, fit_calibrator, learn_shortness
+from longtail.training.class_rows import LearnedRows
 from longtail.training.config import FitConfig
+from longtail.training.documents import Documents
 from longtail.training.expectation import expect_measures
 from longtail.training.mixture import (
     N_FEATURES,
@@ -41,10 +42,10 @@ from longtail.training.mixture import (
     fit_mixture,
     log_sizes,
 )
-from longtail.training.scored_classes import LearnedRows, ScoredClasses
+from longtail.training.sampling import Draws
+from longtail.training.scored_classes import ScoredClasses
 from longtail.training.self_check import (
     BONUSES,
-    BUDGETS,
     Figures,
     SelfCheck,
     choose_bonus,
@@ -58,138 +59,202 @@ from longtail.training.self_check import (
 from longtail.training.shared_weights import SharedWeights
 from longtail.training.short_documents import TruncatedDocuments, truncate_documents
 
+# Variants of the scorer, in the order of `SCORERS`, by the scorer that they share: those that
+# differ in the weights of terms alone weigh documents otherwise.
+VARIANTS_BY_SCORER = ((0,), (1,), (2, 3))
+
 
 @dataclass(frozen=True, eq=False)
-class HeldOutTest:
-    """The held-out documents with their labels, and statistics that lack them.
+class Candidates:
+    """Classes found for documents, best first, shape (n_documents, q)."""
 
-    Classes that have no document at all have no name here: they are no held-out document's label,
-    and if they were found, those that are known by name alone would seem to be seldom right.
-    """
-
-    counts: CountMatrix
-    labels: LabelSets
-    statistics: ClassStatistics
-    corpus: Corpus
-    config: FitConfig
-    multilabel: bool = False  # whether any document, held out or not, has several labels
-    names: ClassNames | None = None
-
-    @cached_property
-    def truncated(self) -> TruncatedDocuments:
-        """Copies of the first documents with some of their terms."""
-        return truncate_documents(self.counts, self.config.seed)
-
-    @property
-    def n_candidates(self) -> int:
-        """How many classes are found for each document."""
-        return cap_candidates(self.config.candidates, self.statistics.n_classes)
-
-    def add_names(self, scorer: LinearScorer) -> LinearScorer:
-        """Return the scorer of documents and names, before the weights of names are learned."""
-        return add_names(scorer, self.names, self.statistics.class_sizes, FIRST_NAME_WEIGHTS)
+    classes: Integers
 
 
-def check_scorers(test: HeldOutTest, learned: SharedWeights) -> tuple[SharedWeights, SelfCheck]:
-    """Compare the learned scorer with simpler ones; find the posting budget of the one to keep."""
-    config, checked = test.config, slice(test.config.max_checked)
-    counts, labels = test.counts.slice(checked), test.labels.slice(checked)
-    if not config.self_check:
-        return learned, SelfCheck()
+@dataclass(frozen=True, eq=False)
+class HeldOutCandidates:
+    """Candidates of the held-out documents, and of those that are truncated."""
+
+    whole: Integers
+    truncated: Integers
+
+
+@dataclass(frozen=True, eq=False)
+class Calibrated:
+    """What is kept after the self-check, and the map from scores to probabilities."""
+
+    check: SelfCheck
+    calibrator: Calibrator
+
+
+def make_variant(learned: SharedWeights, row: int) -> SharedWeights:
+    """Return a variant of the shared weights: the learned ones, or simpler ones."""
     plain = np.ones_like(learned.term_weights)
-    selves = (
-        replace(learned, term_weights=plain, feature_weights=CENTROID_FEATURE_WEIGHTS),
-        replace(learned, feature_weights=DEFAULT_FEATURE_WEIGHTS),
-        replace(learned, term_weights=plain),
-        learned,
+    if row == 0:
+        return replace(learned, term_weights=plain, feature_weights=CENTROID_FEATURE_WEIGHTS)
+    if row == 1:
+        return replace(learned, feature_weights=DEFAULT_FEATURE_WEIGHTS)
+    return replace(learned, term_weights=plain) if row == 2 else learned
+
+
+def add_first_texts(
+    scorer: LinearScorer, class_texts: ClassNames, statistics: ClassStatistics, n_jobs: int | None
+) -> LinearScorer:
+    """Add class texts to a scorer, by their weights before any are learned."""
+    return add_names(scorer, class_texts, statistics.class_sizes, FIRST_NAME_WEIGHTS)
+
+
+def texts_with_documents(class_texts: ClassNames, draws: Draws) -> ClassNames:
+    """Leave out the texts of classes without documents.
+
+    They can never be correct here, and would make classes held out whole seem seldom right.
+    """
+    return class_texts.select_classes(draws.has_documents)
+
+
+def find_checked(
+    held_out: Documents,
+    shared: SharedWeights,
+    corpus: Corpus,
+    scorer: LinearScorer,
+    index: AnyIndex,
+    pruning: QueryPruning | None,
+    config: FitConfig,
+    n_jobs: int | None,
+) -> Candidates:
+    """Return the candidates of the held-out documents on which variants are compared."""
+    counts = held_out.counts.slice(slice(config.max_checked))
+    return Candidates(
+        _find(counts, shared, corpus, scorer, index, pruning, replace(config, n_jobs=n_jobs))
     )
 
-    def find(shared: SharedWeights, budgets: tuple[int | None, ...]) -> list[Figures]:
-        scorer = ScoredClasses.of(test.statistics, test.corpus, shared, config.n_jobs).scorer
-        if len(budgets) > 1:  # candidates are found by names as well
-            scorer = test.add_names(scorer)
-        index = build_index(scorer, test.statistics.n_terms, config.n_jobs)
-        documents = weight_documents(counts, test.corpus.idf * shared.term_weights, config.n_jobs)
-        figures = []
-        for budget in budgets:
-            pruning = None if budget is None else QueryPruning.of(test.statistics, budget)
-            found, _ = search(
-                documents,
-                scorer,
-                index,
-                test.n_candidates,
-                pruning=pruning,
-                n_jobs=config.n_jobs,
-            )
-            figures.append(measure_self(labels, found, test.statistics.class_sizes))
-        return figures
 
-    figures = [find(shared, (None,))[0] for shared in selves]
-    kept = choose_scorer(figures)
-    budgets = BUDGETS if test.names is None else (*BUDGETS, None)
-    recalls = [entry.recall for entry in find(selves[kept], budgets)]
-    whole = figures[kept].recall if test.names is None else recalls.pop()
-    return selves[kept], SelfCheck(
-        scorer_figures=np.array([entry.row for entry in figures]),
-        recalls=np.array([*recalls, whole]),
-        scorer=kept,
-        # With several labels a pruned query may find more than the whole one.
-        postings_per_class=choose_budget(
-            recalls, max([whole, *(recalls if test.multilabel else [])])
-        ),
+def _find(
+    counts: CountMatrix,
+    shared: SharedWeights,
+    corpus: Corpus,
+    scorer: LinearScorer,
+    index: AnyIndex,
+    pruning: QueryPruning | None,
+    config: FitConfig,
+) -> Integers:
+    documents = weight_documents(counts, corpus.idf * shared.term_weights, config.n_jobs)
+    n_candidates = cap_candidates(config.candidates, len(scorer.biases))
+    found, _ = search(documents, scorer, index, n_candidates, pruning=pruning, n_jobs=config.n_jobs)
+    return found
+
+
+def compare_variants(
+    held_out: Documents,
+    found: Sequence[Candidates],
+    statistics: ClassStatistics,
+    config: FitConfig,
+    n_jobs: int | None,
+) -> SelfCheck:
+    """Choose among the variants of the scorer by what each has found."""
+    figures = _measure(held_out, found, statistics, config)
+    return SelfCheck(
+        scorer_figures=np.array([entry.row for entry in figures]), scorer=choose_scorer(figures)
     )
+
+
+def compare_budgets(
+    held_out: Documents,
+    found: Sequence[Candidates],
+    statistics: ClassStatistics,
+    check: SelfCheck,
+    config: FitConfig,
+    n_jobs: int | None,
+) -> SelfCheck:
+    """Choose the posting budget by what each of `BUDGETS`, and then the whole query, has found."""
+    recalls = [entry.recall for entry in _measure(held_out, found, statistics, config)]
+    # With several labels a pruned query may find more than the whole one.
+    best = max(recalls) if config.multilabel else recalls[-1]
+    return replace(
+        check, recalls=np.array(recalls), postings_per_class=choose_budget(recalls[:-1], best)
+    )
+
+
+def _measure(
+    held_out: Documents,
+    found: Sequence[Candidates],
+    statistics: ClassStatistics,
+    config: FitConfig,
+) -> list[Figures]:
+    """Measure the documents on which variants are compared."""
+    labels = held_out.labels.slice(slice(config.max_checked))
+    return [measure_self(labels, entry.classes, statistics.class_sizes) for entry in found]
 
 
 def find_candidates(
-    test: HeldOutTest,
+    held_out: Documents,
     shared: SharedWeights,
-    scored: ScoredClasses,
+    corpus: Corpus,
+    scorer: LinearScorer,
     index: AnyIndex,
     pruning: QueryPruning,
-) -> Integers:
-    """Return the candidates of each held-out document, best first, by names as well.
+    config: FitConfig,
+    n_jobs: int | None,
+) -> HeldOutCandidates:
+    """Return the candidates of each held-out document, and of those that are truncated."""
+    config = replace(config, n_jobs=n_jobs)
+    truncated = truncate_documents(held_out.counts, config.seed)
+    given = shared, corpus, scorer, index, pruning, config
+    return HeldOutCandidates(_find(held_out.counts, *given), _find(truncated.counts, *given))
 
-    Those of the documents that are truncated to some of their terms follow.
+
+@dataclass(frozen=True, eq=False)
+class HeldOutTest:
+    """The held-out documents, and classes that lack them.
+
+    `scorer` finds candidates: `scored`, or with class texts their sum.
     """
-    n_jobs = test.config.n_jobs
-    scorer = test.add_names(scored.scorer)
-    if test.names is not None:
-        index = build_index(scorer, test.statistics.n_terms, n_jobs)
 
-    def find(counts: CountMatrix) -> Integers:
-        documents = weight_documents(counts, test.corpus.idf * shared.term_weights, n_jobs)
-        found, _ = search(
-            documents, scorer, index, test.n_candidates, pruning=pruning, n_jobs=n_jobs
-        )
-        return found
+    documents: Documents
+    scored: ScoredClasses
+    scorer: LinearScorer
+    learned: LearnedRows
+    shared: SharedWeights
+    class_texts: ClassNames | None
+    config: FitConfig
 
-    return np.concatenate([find(test.counts), find(test.truncated.counts)])
+    @property
+    def class_sizes(self) -> Integers:
+        """Documents of each class, without the held-out ones."""
+        return self.scored.profile.statistics.class_sizes
+
+    def split(self, counts: CountMatrix, candidates: Integers) -> CandidateParts:
+        """Split the scores of documents with their candidates into parts."""
+        return CandidateParts(candidates, _split_scores(self, counts, candidates), self.config)
 
 
-def check_residuals(
-    test: HeldOutTest,
-    candidates: Integers,
-    shared: SharedWeights,
+def calibrate_held_out(
+    held_out: Documents,
+    candidates: HeldOutCandidates,
+    scored: ScoredClasses,
     scorer: LinearScorer,
     learned: LearnedRows,
+    shared: SharedWeights,
+    class_texts: ClassNames | None,
     check: SelfCheck,
-) -> tuple[SelfCheck, Calibrator]:
+    config: FitConfig,
+    n_jobs: int | None,
+) -> Calibrated:
     """Learn on the held-out documents how much each part of the score counts; then calibrate.
 
     Residuals and separators are learned without them, on hard negatives that were mined without
     them as well: a class that still had them would draw documents like them as negatives, and its
     residual would count against them.
     """
-
-    def split(counts: CountMatrix, found: Integers) -> CandidateParts:
-        return CandidateParts(
-            found, _split_scores(test, counts, found, shared, scorer, learned), test.config.n_jobs
-        )
-
-    n_documents = test.counts.n_documents
-    whole = split(test.counts, candidates[:n_documents])
+    config = replace(config, n_jobs=n_jobs)
+    test = HeldOutTest(held_out, scored, scorer, learned, shared, class_texts, config)
+    truncated = truncate_documents(held_out.counts, config.seed)
     return _choose_mixture(
-        whole, split(test.truncated.counts, candidates[n_documents:]), check, test
+        test,
+        test.split(held_out.counts, candidates.whole),
+        truncated,
+        test.split(truncated.counts, candidates.truncated),
+        check,
     )
 
 
@@ -199,26 +264,20 @@ class CandidateParts:
 
     candidates: Integers
     parts: PairParts
-    n_jobs: int | None
+    config: FitConfig
 
     def rank(self, mixture: Mixture) -> tuple[Integers, Floats]:
         """Return the candidates by their mixed scores, best first."""
         scores, n_candidates = mixture.mix(self.parts), self.candidates.shape[1]
-        return rank_topk(self.candidates, scores, n_candidates, self.n_jobs)
+        return rank_topk(self.candidates, scores, n_candidates, self.config.n_jobs)
 
 
-def _split_scores(
-    test: HeldOutTest,
-    counts: CountMatrix,
-    candidates: Integers,
-    shared: SharedWeights,
-    scorer: LinearScorer,
-    learned: LearnedRows,
-) -> PairParts:
+def _split_scores(test: HeldOutTest, counts: CountMatrix, candidates: Integers) -> PairParts:
     """Return what the scores of documents with their candidates consist of."""
-    n_jobs, residuals = test.config.n_jobs, learned.residuals
+    config, learned, profile = test.config, test.learned, test.scored.profile
+    n_jobs, residuals, class_texts = config.n_jobs, learned.residuals, test.class_texts
     documents = weight_for_residuals(
-        counts, test.corpus.idf, shared.term_weights, test.multilabel, n_jobs
+        counts, profile.corpus.idf, test.shared.term_weights, config.multilabel, n_jobs
     )
     inputs = replace(documents, weights=documents.residual_inputs)
     biases = residuals.biases[candidates]
@@ -227,51 +286,57 @@ def _split_scores(
         np.arange(len(candidates)),
         candidates,
         np.full(len(candidates), -1),
-        Profile.of(test.statistics, test.corpus, shared.collection_model),
+        profile,
         n_jobs,
     )
-    values = np.empty((*candidates.shape, N_PARTS + (0 if test.names is None else 2)))
+    values = np.empty((*candidates.shape, N_PARTS + (0 if class_texts is None else 2)))
     values[:, :, :N_FEATURES] = features
     with_bias = score_pairs(inputs, candidates, residuals.as_scorer, n_jobs)
     values[:, :, N_FEATURES], values[:, :, N_FEATURES + 1] = with_bias - biases, biases
-    values[:, :, SEPARATOR] = 0.0
+    values[:, :, SEPARATOR:N_PARTS] = 0.0
     if learned.separators is not None:
-        values[:, :, SEPARATOR] = score_pairs(
-            inputs, candidates, learned.separators.as_scorer, n_jobs
-        )
-    if test.names is not None:
-        values[:, :, N_PARTS] = score_pairs(documents, candidates, test.names.matches, n_jobs)
-        is_empty = test.names.named & (test.statistics.class_sizes == 0)
+        with_bias = score_pairs(inputs, candidates, learned.separators.as_scorer, n_jobs)
+        biases = learned.separators.biases[candidates]
+        values[:, :, SEPARATOR], values[:, :, SEPARATOR + 1] = with_bias - biases, biases
+    if class_texts is not None:
+        values[:, :, N_PARTS] = score_pairs(documents, candidates, class_texts.matches, n_jobs)
+        is_empty = class_texts.named & (test.class_sizes == 0)
         values[:, :, N_PARTS + 1] = is_empty[candidates]
-    scores = score_pairs(documents, candidates, test.add_names(scorer), n_jobs)
-    return PairParts(scores, values, log_sizes(test.statistics.class_sizes)[candidates])
+    scores = score_pairs(documents, candidates, test.scorer, n_jobs)
+    return PairParts(scores, values, log_sizes(test.class_sizes)[candidates])
 
 
 def _count_empty(test: HeldOutTest) -> tuple[int, int]:
     """Return how many classes were held out whole, and how many have no document at all."""
-    if test.names is None:
+    if test.class_texts is None:
         return 0, 0
-    is_empty = test.statistics.class_sizes == 0
-    n_held_out = int(np.count_nonzero(is_empty & test.names.named))
+    is_empty = test.class_sizes == 0
+    n_held_out = int(np.count_nonzero(is_empty & test.class_texts.named))
     return n_held_out, int(np.count_nonzero(is_empty)) - n_held_out
 
 
 def _choose_mixture(
-    whole: CandidateParts, truncated: CandidateParts, check: SelfCheck, test: HeldOutTest
-) -> tuple[SelfCheck, Calibrator]:
+    test: HeldOutTest,
+    whole: CandidateParts,
+    truncated: TruncatedDocuments,
+    of_truncated: CandidateParts,
+    check: SelfCheck,
+) -> Calibrated:
     """Keep the mixture of scorer and residuals that fares best, and calibrate its scores."""
-    config, candidates = test.config, whole.candidates
-    correct = test.labels.contain(candidates)
-    learned = fit_mixture(whole.parts, correct, candidates, by_size=config.by_size)
+    config, candidates, labels = test.config, whole.candidates, test.documents.labels
+    lengths = np.diff(test.documents.counts.indptr)
+    correct = labels.contain(candidates)
+    given = whole.parts, correct, candidates
+    learned = fit_mixture(*given, by_size=config.by_size)
     mixtures = (
         Mixture.without_residuals(),
         Mixture(),
         learned,
-        add_separators(learned, whole.parts, correct, candidates, by_size=config.by_size),
+        add_separators(learned, *given, by_size=config.by_size, multilabel=config.multilabel),
     )
 
     def measure(classes: Integers) -> Figures:
-        return measure_self(test.labels, classes, test.statistics.class_sizes)
+        return measure_self(labels, classes, test.class_sizes)
 
     ranked = [whole.rank(mixture) for mixture in mixtures]
     figures = [measure(classes) for classes, _ in ranked]
@@ -280,7 +345,7 @@ def _choose_mixture(
     n_held_out, n_empty = _count_empty(test)
     if n_held_out:
         raised = [mixture.raise_bonus(more) for more in BONUSES]
-        bonus = choose_bonus([first_f1(test.labels, whole.rank(m)[0]) for m in raised])
+        bonus = choose_bonus([first_f1(labels, whole.rank(m)[0]) for m in raised])
         mixture = mixture.raise_bonus(bonus)
         classes, scores = whole.rank(mixture)
         figures[kept] = measure(classes)
@@ -291,28 +356,22 @@ def _choose_mixture(
         residual_figures=np.array([entry.row for entry in figures]),
         residuals=kept,
     )
-    calibrator = fit_calibrator(scores, test.labels.contain(classes), test.multilabel)
-    calibrator = _learn_shortness(calibrator, *truncated.rank(mixture), test)
+    calibrator = fit_calibrator(scores, labels.contain(classes), config.multilabel)
+    short_classes, short_scores = of_truncated.rank(mixture)
+    calibrator = learn_shortness(
+        calibrator,
+        lengths,
+        short_scores,
+        labels.gather(truncated.document_ids).contain(short_classes),
+        np.diff(truncated.counts.indptr),
+    )
     expected = expect_measures(
-        test.labels,
+        labels,
         classes,
         scores,
-        np.diff(test.counts.indptr),
+        lengths,
         calibrator,
-        test.statistics.class_sizes,
+        test.class_sizes,
         checked.term_weight_gains,
     )
-    return replace(checked, expected=expected), calibrator
-
-
-def _learn_shortness(
-    calibrator: Calibrator, classes: Integers, scores: Floats, test: HeldOutTest
-) -> Calibrator:
-    """Return the calibrator with what the ranked candidates of truncated documents have shown."""
-    return learn_shortness(
-        calibrator,
-        np.diff(test.counts.indptr),
-        scores,
-        test.labels.gather(test.truncated.document_ids).contain(classes),
-        np.diff(test.truncated.counts.indptr),
-    )
+    return Calibrated(replace(checked, expected=expected), calibrator)

@@ -1,25 +1,12 @@
-"""The flagship's fit: statistics, a scorer learned on hard negatives, a residual per class.
+"""`LongTailState`: what a fit of the flagship learns, and what follows from it.
 
-In: counts, label sets and a `FitConfig`. Out: a `LongTailState`, from which prediction, explanation
-and editing work. Step by step:
-
-1. sum the documents of each class (`statistics`)
-2. draw documents, find their hard negatives, and learn what the six features and every term are
-   worth, each document left out of its own class (`shared_weights`, `negatives`, `listwise`)
-3. compare that with simpler scorers on held-out documents, and see how few terms of a document find
-   its candidates as well as all do (`held_out`, `self_check`)
-4. learn residuals without the held-out documents; learn on these how much the residuals count, and
-   calibrate (`held_out`, `calibration`)
-5. find every document's hard negatives, and learn each class's residual on them (`negatives`,
-   `residuals`)
-6. collapse statistics and weights into one number for each (class, term), and index it (`scoring`,
-   `retrieval`)
+In: the learned parts. Out: the state from which prediction, explanation and editing work. The order
+in which the parts are learned is in `pipeline`.
 """
 
 from __future__ import annotations
 
 import logging
-import time
 from dataclasses import InitVar, dataclass, field, replace
 from typing import Any
 
@@ -27,44 +14,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from longtail._caching import Known, cached_property, keep_known
-from longtail._labels import LabelForm, LabelSets
-from longtail._parallel import release_memory
-from longtail._progress import OnStage
-from longtail._validation import look_up
+from longtail._labels import LabelForm
 from longtail.retrieval.delta import DeltaSegment
 from longtail.retrieval.index import InvertedIndex, build_index
 from longtail.retrieval.pruning import QueryPruning
 from longtail.retrieval.search import Segment
-from longtail.scoring.linear import ClassResiduals, LinearScorer, add_scorers
+from longtail.scoring.linear import ClassResiduals, LinearScorer, add_scorers, build_scorer
 from longtail.scoring.names import ClassNames, add_names
 from longtail.scoring.weighting import (
     Profile,
     WeightedDocuments,
     weight_documents,
-    weight_for_residuals,
 )
-from longtail.sparse import CountMatrix, Floats, Integers, count_terms, gather_rows
+from longtail.sparse import CountMatrix, Floats, count_terms, gather_rows
 from longtail.statistics.classes import ClassStatistics
 from longtail.statistics.corpus import Corpus
 from longtail.training.calibration import Calibrator
-from longtail.training.config import FitConfig, candidate_factor
-from longtail.training.held_out import HeldOutTest, check_residuals, check_scorers, find_candidates
 from longtail.training.memory import DocumentMemory
-from longtail.training.sampling import draw_labels, hold_out
-from longtail.training.scored_classes import (
-    LearnedRows,
-    ScoredClasses,
-    learn_rows,
-    mine_all,
-    sum_documents,
-)
 from longtail.training.self_check import SelfCheck
-from longtail.training.shared_weights import SampledLabels, SharedWeights, fit_shared_weights
+from longtail.training.shared_weights import SharedWeights
 
 _LOGGER = logging.getLogger("longtail")
-
-# Of the documents: with fewer held out, residuals and separators are not learned a second time.
-MAX_LACKING = 0.05
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,147 +193,9 @@ class LongTailState:
         return Profile.of(self.statistics, self.current_corpus, self.collection_model)
 
 
-def fit_long_tail(
-    counts: CountMatrix,
-    labels: LabelSets,
-    config: FitConfig,
-    on_stage: OnStage = lambda *_: None,
-    class_texts: tuple[NDArray[Any], CountMatrix] | None = None,
-) -> LongTailState:
-    """Run the stages of a fit.
-
-    Parameters
-    ----------
-    counts : CountMatrix
-        The documents.
-    labels : LabelSets
-        The labels of each document; each class has a document or a text.
-    config : FitConfig
-        What to do.
-    on_stage : callable
-        Hears the name of each stage as it begins.
-    class_texts : tuple of ndarray and CountMatrix, optional
-        Labels that have a text (name, description), sorted, and the counts of each text.
-
-    Returns
-    -------
-    LongTailState
-        The same bits for any `n_jobs`.
-    """
-    start, n_jobs = time.monotonic(), config.n_jobs
-    on_stage("statistics", 0, 0)
-    # Without a name of their own here the sums can be freed there, when others take their place.
-    return learn_state(
-        counts, labels, sum_documents(counts, labels, n_jobs), class_texts, config, on_stage, start
-    )
-
-
-def learn_state(
-    counts: CountMatrix,
-    labels: LabelSets,
-    statistics: ClassStatistics,
-    names: ClassNames | tuple[NDArray[Any], CountMatrix] | None,
-    config: FitConfig,
-    on_stage: OnStage = lambda *_: None,
-    start: float | None = None,
-) -> LongTailState:
-    """Learn everything that is learned, on documents that are in the sums.
-
-    Parameters
-    ----------
-    counts, labels
-        The documents to learn from: all that the statistics are the sums of, or some of them.
-    statistics : ClassStatistics
-        The sums of the documents of each class.
-    names : ClassNames, tuple of ndarray and CountMatrix, or None
-        The terms of the names of classes; or their texts, as for `fit_long_tail`.
-    config, on_stage
-        As for `fit_long_tail`.
-    start : float, optional
-        When the fit began, by `time.monotonic`; now where it is left out.
-    """
-    start = time.monotonic() if start is None else start
-    factor = candidate_factor(labels.has_several, len(labels.class_ids), labels.n_documents)
-    config = config.for_labels(factor, labels.n_documents, statistics.n_classes)
-    n_jobs = config.n_jobs
-    corpus = statistics.corpus
-    if isinstance(names, tuple):
-        in_texts = look_up(names[0], labels.classes)
-        names = ClassNames.of(names[1], corpus).gather(in_texts)
-    held_out, sample = draw_documents(labels, config, None if names is None else names.named)
-    on_stage("shared weights", 0, 0)
-    shared_start = time.monotonic()
-    sampled = counts.gather(labels.document_ids[sample])
-    shared = fit_shared_weights(sampled, SampledLabels.of(labels, sample), statistics, config)
-    del sampled
-    release_memory()
-    # A document takes less time here than there: 0.3 (cve-product) to 0.6 (wordnet-hypernym) of it.
-    seconds_per_label = (time.monotonic() - shared_start) / max(1, len(sample))
-    expected = seconds_per_label * len(labels.class_ids)
-    config = config.within_budget(time.monotonic() - start, expected)
-    if config.time_budget is not None and not config.calibrate:
-        left_out = "calibration" if config.residuals else "calibration and residuals"
-        _LOGGER.warning("time_budget=%s: no time for %s", config.time_budget, left_out)
-    check, calibrator = SelfCheck(), Calibrator.identity(marginal=config.several)
-    learned: LearnedRows | None = None
-    if len(held_out) and config.calibrate:
-        on_stage("self-check", 0, 0)
-        # Sums are exact: what is subtracted can be added again, so that statistics, scorer and
-        # index are in memory once.
-        counts_apart, labels_apart = counts.gather(held_out), labels.gather(held_out)
-        apart = sum_documents(counts_apart, labels_apart, n_jobs)
-        statistics = statistics - apart
-        known = None if names is None else names.select_classes(labels.class_sizes > 0)
-        test = HeldOutTest(
-            counts_apart, labels_apart, statistics, corpus, config, config.several, known
-        )
-        shared, check = check_scorers(test, shared)
-        on_stage("calibration", 0, 0)
-        check, calibrator, learned = _calibrate(test, counts, labels, held_out, shared, check)
-        statistics = statistics + apart
-        del apart, test
-        release_memory()
-    pruning = QueryPruning.of(statistics, check.postings_per_class)
-    scored = ScoredClasses.of(statistics, corpus, shared, n_jobs)
-    mixture = check.kept_mixture
-    if learned is None:
-        on_stage("mining", 0, 0)
-        documents = weight_for_residuals(
-            counts, corpus.idf, shared.term_weights, config.several, n_jobs
-        )
-        index = scored.build_index(n_jobs)
-        mined = mine_all(documents, labels, scored, index, pruning, config)
-        del index
-        release_memory()
-        on_stage("residuals", 0, 0)
-        learned = learn_rows(documents, mined, scored, config, separators=mixture.uses_separators)
-        del documents, mined
-    residuals = mixture.scale(learned.residuals, learned.separators, statistics.class_sizes)
-    del learned
-    on_stage("index", 0, 0)
-    state = build_state(
-        labels.classes, scored, shared, residuals, check, calibrator, pruning, n_jobs, names
-    )
-    return replace(
-        state,
-        label_form=labels.form,
-        n_fitted_documents=labels.n_documents,
-        candidate_factor=factor,
-    )
-
-
-def draw_documents(
-    labels: LabelSets, config: FitConfig, named: NDArray[np.bool_] | None = None
-) -> tuple[Integers, Integers]:
-    """Draw the documents to hold out, and the pairs that the shared weights are learned on."""
-    n_held_out = min(int(config.held_out_share * labels.n_documents), config.max_held_out)
-    held_out = hold_out(labels, n_held_out * config.calibrate, config.seed, named)
-    return held_out, draw_labels(labels, config.n_sampled, config.seed, without=held_out)
-
-
 def build_state(
     classes: NDArray[Any],
-    scored: ScoredClasses,
+    profile: Profile,
     shared: SharedWeights,
     residuals: ClassResiduals,
     check: SelfCheck,
@@ -378,8 +210,8 @@ def build_state(
     ----------
     classes : ndarray of shape (n_classes,)
         Labels, sorted.
-    scored : ScoredClasses
-        Statistics and corpus, scored by the shared weights alone.
+    profile : Profile
+        Statistics and corpus.
     shared : SharedWeights
         What features and terms are worth.
     residuals : ClassResiduals
@@ -400,11 +232,10 @@ def build_state(
     LongTailState
         For one label per document.
     """
-    profile = scored.profile
     feature_weights = check.kept_mixture.ranking_weights(shared.feature_weights)
-    ranking = scored.reweight(feature_weights, n_jobs)
+    ranking = build_scorer(profile, feature_weights, n_jobs)
     sizes = profile.statistics.class_sizes
-    scorer = add_names(ranking.scorer, names, sizes, check.name_weights)
+    scorer = add_names(ranking, names, sizes, check.name_weights)
     return LongTailState(
         classes=classes,
         statistics=profile.statistics,
@@ -418,43 +249,7 @@ def build_state(
         pruning=pruning,
         stale=np.zeros(len(classes), np.bool_),
         check=check,
-        scorer=ranking.scorer,
+        scorer=ranking,
         index=build_index(scorer, profile.statistics.n_terms, n_jobs),
         names=names,
     )
-
-
-def _calibrate(
-    test: HeldOutTest,
-    counts: CountMatrix,
-    labels: LabelSets,
-    held_out: Integers,
-    shared: SharedWeights,
-    check: SelfCheck,
-) -> tuple[SelfCheck, Calibrator, LearnedRows | None]:
-    """Learn rows without the held-out documents; then how much they count, and calibrate.
-
-    Returns also these rows, where so few documents were held out that they can stay.
-    """
-    config, n_jobs = test.config, test.config.n_jobs
-    pruning = QueryPruning.of(test.statistics, check.postings_per_class)
-    scored = ScoredClasses.of(test.statistics, test.corpus, shared, n_jobs)
-    index = scored.build_index(n_jobs)
-    candidates = find_candidates(test, shared, scored, index, pruning)
-    documents = weight_for_residuals(
-        counts, test.corpus.idf, shared.term_weights, config.several, n_jobs
-    )
-    mined = mine_all(documents, labels, scored, index, pruning, config)
-    del index
-    learned = learn_rows(
-        documents, mined, scored, config, separators=config.separators, without=held_out
-    )
-    del documents, mined
-    release_memory()
-    found = check_residuals(test, candidates, shared, scored.scorer, learned, check)
-    return *found, learned if lacks_little(held_out, labels.n_documents) else None
-
-
-def lacks_little(held_out: Integers, n_documents: int) -> bool:
-    """Return whether rows learned without the held-out documents are as good as with them."""
-    return len(held_out) < MAX_LACKING * n_documents

@@ -24,7 +24,7 @@ from longtail.scoring.weighting import weight_documents
 from longtail.sparse import CountMatrix
 from longtail.text.builder import TermSelection, VocabularyBuilder
 from longtail.text.options import TokenizerOptions
-from longtail.text.vocabulary import Vocabulary, are_words
+from longtail.text.vocabulary import Vocabulary, are_shared_words
 
 CHAR_NGRAMS = (3, 5)  # characters
 MAX_SIMILAR = 20  # terms that a word stands for; with 10 one in 100 fewer are found
@@ -49,12 +49,12 @@ def count_names(vocabulary: Vocabulary, texts: list[str], n_jobs: int | None) ->
         A word counts the square of its similarity with the words of the text; an n-gram counts as
         in a document.
     """
-    options = replace(vocabulary.options, ngram_range=(1, 1), char_ngram_range=None)
-    builder = VocabularyBuilder(options, n_jobs)
+    plain = replace(vocabulary.options, ngram_range=(1, 1), char_ngram_range=None, fields=None)
+    builder = VocabularyBuilder(plain, n_jobs)
     builder.add(texts)
     tokens, counts = builder.finish(TermSelection())
     exact = vocabulary.count(texts, n_jobs)
-    is_word = are_words(vocabulary)
+    is_word = are_shared_words(vocabulary)
     ngrams = csr_array((exact.data * ~is_word[exact.indices], exact.indices, exact.indptr),
                        shape=exact.shape)  # fmt: skip
     ngrams.eliminate_zeros()

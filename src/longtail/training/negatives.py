@@ -149,8 +149,13 @@ def mine_pairs(
     pruning: QueryPruning,
     n_negatives: int,
     n_jobs: int | None = None,
+    *,
+    document_mask: NDArray[np.bool_] | None = None,
 ) -> MinedPairs:
-    """Mine the negatives of all documents; parameters as in `mine_hard_negatives`."""
+    """Mine the negatives of all documents; parameters as in `mine_hard_negatives`.
+
+    Documents outside the mask get none: -1.
+    """
     n_classes = len(scorer.biases)
     n_negatives = min(n_negatives, n_classes - 1)
     n_pairs = len(labels.class_ids) + n_negatives * labels.n_documents
@@ -158,9 +163,13 @@ def mine_pairs(
     for start in range(0, labels.n_documents, MINING_BLOCK):
         block = slice(start, min(start + MINING_BLOCK, labels.n_documents))
         sliced = pairs.slice(block)
-        document_ids = np.arange(block.start, block.stop)
-        mined = mine_hard_negatives(
-            documents, document_ids, sliced.labels, scorer, index, pruning, n_negatives, n_jobs
+        of_block, rows = sliced.labels, np.arange(block.stop - block.start)
+        mined = np.full((len(rows), n_negatives), -1, pairs.classes.dtype)
+        if document_mask is not None and not document_mask[block].all():
+            rows = np.flatnonzero(document_mask[block])
+            of_block = of_block.gather(rows)
+        mined[rows] = mine_hard_negatives(
+            documents, start + rows, of_block, scorer, index, pruning, n_negatives, n_jobs
         )
         sliced.classes[sliced.label_positions] = sliced.labels.class_ids
         sliced.classes[sliced._are_negatives] = mined.ravel()

@@ -14,14 +14,17 @@ import numpy as np
 from longtail._labels import LabelSets
 from longtail._validation import cap_candidates
 from longtail.sparse import CountMatrix
+from longtail.training.class_rows import learn_rows
 from longtail.training.config import FitConfig
-from longtail.training.long_tail import LongTailState, learn_state
+from longtail.training.documents import sum_documents
+from longtail.training.long_tail import LongTailState
 from longtail.training.long_tail_editing import merge_learned, refresh_corpus
 from longtail.training.memory import DocumentMemory
 from longtail.training.mixture import Mixture
 from longtail.training.negatives import mine_pairs
 from longtail.training.outcomes import expect_unknown, thin_outcomes
-from longtail.training.scored_classes import ScoredClasses, learn_rows, sum_documents
+from longtail.training.pipeline import learn_state
+from longtail.training.scored_classes import ScoredClasses
 from longtail.training.shared_weights import SampledLabels, SharedWeights, continue_term_weights
 
 # Share of the documents that must have changed since everything was learned: a model that is taught

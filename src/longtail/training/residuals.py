@@ -160,9 +160,9 @@ def batch_log_odds(
     mined: MinedPairs,
     scores_of: Callable[[slice], Floats],
     n_jobs: int | None,
-    several: bool = False,
+    multilabel: bool = False,
 ) -> NDArray[np.float32]:
-    """Return the log odds of all pairs; `several` says that other documents have several labels."""
+    """Return the log odds of all pairs; `multilabel` holds for all documents, not only these."""
     n_documents = mined.labels.n_documents
     log_odds = np.empty(len(mined.classes), np.float32)
     for start in range(0, n_documents, BATCH_DOCUMENTS):
@@ -171,7 +171,7 @@ def batch_log_odds(
         indptr = mined.indptr[batch.start : batch.stop + 1]
         rows = ListRows(indptr - indptr[0], mined.labels.sizes[batch])
         log_odds[indptr[0] : indptr[-1]] = _log_odds_of(scores_of(batch), rows, n_jobs)
-    if several or mined.labels.has_several:
+    if multilabel or mined.labels.has_several:
         of_labels = log_odds[mined.label_positions]
         log_odds[mined.label_positions] = np.clip(of_labels, LOWEST_LABEL, LARGEST_LOG_ODDS)
     return log_odds
@@ -180,9 +180,11 @@ def batch_log_odds(
 def _log_odds_of(scores: Floats, rows: ListRows, n_jobs: int | None) -> Floats:
     """Return the log odds of some documents; in 64 bits, so that the kernel is compiled once."""
     flat = np.ravel(scores)
-    log_odds = np.empty(len(flat))
+    log_odds, longest = np.empty(len(flat)), int(np.diff(rows.indptr).max(initial=0))
     parallel_for(
-        lambda first, last: kernels.fill_log_odds(flat, rows, Block(first, last), log_odds),
+        lambda first, last: kernels.fill_log_odds(
+            flat, rows, Block(first, last), np.empty(longest), log_odds
+        ),
         uniform_work(len(rows.n_labels)),
         n_jobs,
     )

@@ -6,6 +6,7 @@ alone, so blocks, threads and workers agree.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,66 @@ from longtail._labels import LabelSets
 from longtail.paper.sampling import draw_adversaries
 from longtail.paper.sampling import draw_pairs as draw_pairs  # a public path
 from longtail.sparse import Floats, Integers
+from longtail.training.config import FitConfig, candidate_factor
+
+
+@dataclass(frozen=True, eq=False)
+class Draws:
+    """What is drawn before anything is learned.
+
+    Attributes
+    ----------
+    held_out : ndarray of shape (n_held_out,)
+        Ids of the documents that are kept aside.
+    sample : ndarray of shape (n_sampled,)
+        Ids of the (document, label) pairs that the shared weights are learned on, in their order.
+    document_ids, class_ids : ndarrays of shape (n_sampled,)
+        Document and label of each of these pairs.
+    weights, costs : ndarrays of shape (n_sampled,), float64, or None
+        Theirs, as in `LabelSets`.
+    has_documents : ndarray of shape (n_classes,), bool
+        Which classes have any document.
+    n_documents, n_labels : int
+        Documents and (document, label) pairs to learn from.
+    candidate_factor : int
+        How many times as many candidates a document has as the estimator asks for.
+    """
+
+    held_out: Integers
+    sample: Integers
+    document_ids: Integers
+    class_ids: Integers
+    has_documents: NDArray[np.bool_]
+    n_documents: int
+    n_labels: int
+    candidate_factor: int
+    weights: Floats | None = None
+    costs: Floats | None = None
+
+
+def draw_documents(
+    labels: LabelSets, have_text: NDArray[np.bool_] | None, config: FitConfig
+) -> Draws:
+    """Draw the documents to hold out, and the pairs that the shared weights are learned on.
+
+    Classes that `have_text` may lose their last document.
+    """
+    n_documents, n_labels = labels.n_documents, len(labels.class_ids)
+    n_held_out = min(int(config.held_out_share * n_documents), config.max_held_out)
+    held_out = hold_out(labels, n_held_out * config.calibrate, config.seed, have_text)
+    sample = draw_labels(labels, config.n_sampled, config.seed, without=held_out)
+    return Draws(
+        held_out,
+        sample,
+        labels.document_ids[sample],
+        labels.class_ids[sample],
+        labels.class_sizes > 0,
+        n_documents,
+        n_labels,
+        candidate_factor(labels.has_several, n_labels, n_documents),
+        None if labels.weights is None else labels.weights[sample],
+        None if labels.costs is None else labels.costs[sample],
+    )
 
 
 def draw_uniform_negatives(
@@ -33,18 +94,18 @@ def draw_uniform_negatives(
 
 
 def hold_out(
-    labels: LabelSets, most: int, seed: int, named: NDArray[np.bool_] | None = None
+    labels: LabelSets, most: int, seed: int, have_text: NDArray[np.bool_] | None = None
 ) -> Integers:
     """Draw at most `most` documents to keep aside, uniformly; no class loses its last document.
 
-    Classes that are `named` may lose it: they stand for those that are known by name alone.
+    Classes that `have_text` may lose it: they stand for those that are known by text alone.
     """
     keys = random_keys(np.arange(labels.n_documents + 1), seed)
     documents, class_ids = labels.document_ids, labels.class_ids
     order = np.lexsort((keys[documents], class_ids))
     last_of_class = order[np.flatnonzero(np.diff(class_ids[order], append=len(labels.classes)))]
-    if named is not None:
-        last_of_class = last_of_class[~named[class_ids[last_of_class]]]
+    if have_text is not None:
+        last_of_class = last_of_class[~have_text[class_ids[last_of_class]]]
     keys[documents[last_of_class]] = np.inf
     return lowest_keys(keys, most)
 

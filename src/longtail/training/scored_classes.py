@@ -1,34 +1,23 @@
-"""Classes with their scorer: hard negatives mined by it, residuals learned on them.
+"""Classes with their scorer and its index, which search and learning read.
 
-In: class statistics and shared weights. Out: `ScoredClasses`, from which the stages of a fit, the
-self-check and `refine` go on.
+In: class statistics and shared weights. Out: `ScoredClasses`, and an inverted index.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
-from longtail._labels import LabelSets
-from longtail._validation import cap_candidates
-from longtail.retrieval.index import AnyIndex, InvertedIndex, build_index
+from longtail.retrieval.index import AnyIndex, IndexShards, InvertedIndex, build_index
 from longtail.retrieval.pruning import QueryPruning
-from longtail.scoring.features import leave_one_out_scores
-from longtail.scoring.linear import ClassResiduals, LinearScorer, build_scorer, score_pairs
-from longtail.scoring.weighting import Profile, WeightedDocuments
-from longtail.sparse import CountMatrix, Floats, Integers, index_dtype
+from longtail.scoring.linear import LinearScorer, build_scorer
+from longtail.scoring.weighting import Profile
+from longtail.sparse import Floats
 from longtail.statistics.classes import ClassStatistics
 from longtail.statistics.corpus import Corpus
-from longtail.training.config import FitConfig
-from longtail.training.negatives import (
-    MinedPairs,
-    draw_random_negatives,
-    mine_pairs,
-)
-from longtail.training.residuals import batch_log_odds, solve_residuals
-from longtail.training.separators import draw_negatives, solve_separators
 from longtail.training.shared_weights import SharedWeights
 
 
@@ -39,16 +28,6 @@ class ScoredClasses:
     profile: Profile
     feature_weights: Floats
     scorer: LinearScorer
-
-    @classmethod
-    def of(
-        cls, statistics: ClassStatistics, corpus: Corpus, shared: SharedWeights, n_jobs: int | None
-    ) -> ScoredClasses:
-        """Collapse statistics and shared weights."""
-        profile = Profile.of(statistics, corpus, shared.collection_model)
-        return cls(
-            profile, shared.feature_weights, build_scorer(profile, shared.feature_weights, n_jobs)
-        )
 
     def reweight(self, feature_weights: Floats, n_jobs: int | None) -> ScoredClasses:
         """Return the same classes with other feature weights."""
@@ -66,119 +45,83 @@ class ScoredClasses:
         return build_index(self.scorer, self.profile.statistics.n_terms, n_jobs)
 
 
-def mine_all(
-    documents: WeightedDocuments,
-    labels: LabelSets,
-    scored: ScoredClasses,
-    index: AnyIndex,
-    pruning: QueryPruning,
-    config: FitConfig,
-) -> MinedPairs:
-    """Return every document's labels and negatives."""
-    mined = mine_pairs(
-        documents,
-        labels,
-        scored.scorer,
-        index,
-        pruning,
-        cap_candidates(config.n_mined, scored.n_classes),
-        config.n_jobs,
-    )
-    if config.negatives == "random":
-        negatives = draw_random_negatives(labels, mined.n_negatives, config.seed)
-        return mined.with_negatives(negatives)
-    return mined
+@dataclass(frozen=True, eq=False)
+class ClassNorms:
+    """What a profile takes a pass over all class terms to compute."""
+
+    squares: Floats
+    masses: Floats
 
 
 @dataclass(frozen=True, eq=False)
-class LearnedRows:
-    """What each class has learned: its residual, and its separator where there are any."""
+class ScorerWeights:
+    """A scorer without its terms, which are those of the statistics."""
 
-    residuals: ClassResiduals
-    separators: ClassResiduals | None = None
+    weights: NDArray[Any]
+    length_weights: Floats
+    biases: Floats
 
 
-def learn_rows(
-    documents: WeightedDocuments,
-    mined: MinedPairs,
-    scored: ScoredClasses,
-    config: FitConfig,
-    *,
-    separators: bool,
-    class_mask: NDArray[np.bool_] | None = None,
-    without: Integers | None = None,
-) -> LearnedRows:
-    """Learn the residual of each class, or of some, and its separator where asked for.
+def measure_classes(
+    statistics: ClassStatistics, corpus: Corpus, shared: SharedWeights, n_jobs: int | None
+) -> ClassNorms:
+    """Compute the length and the mass of each class sum."""
+    profile = Profile.of(statistics, corpus, shared.collection_model)
+    return ClassNorms(profile.squares, profile.masses)
 
-    On all documents but those `without`. A class without documents among them has nothing to learn
-    from but negatives, and learns nothing.
-    """
-    if not config.residuals:
-        return LearnedRows(ClassResiduals.none(scored.n_classes))
-    learns = (scored.profile.statistics.class_sizes > 0) & (mined.labels.class_sizes > 0)
-    if not learns.all():
-        class_mask = learns if class_mask is None else class_mask & learns
-    n_documents, document_mask = mined.labels.n_documents, None
-    if without is not None:
-        document_mask = np.ones(n_documents, np.bool_)
-        document_mask[without] = False
-    log_odds = mined_log_odds(documents, mined, scored, config)
-    given = documents, mined, log_odds, scored.n_classes
-    residuals = solve_residuals(
-        *given, config.residual_cost * config.C, class_mask, document_mask, config.n_jobs
+
+def make_profile(
+    statistics: ClassStatistics, corpus: Corpus, shared: SharedWeights, norms: ClassNorms
+) -> Profile:
+    """Put statistics and their norms together."""
+    known = {"squares": norms.squares, "masses": norms.masses}
+    return Profile.of(statistics, corpus, shared.collection_model, known)
+
+
+def collapse(profile: Profile, shared: SharedWeights, n_jobs: int | None) -> ScorerWeights:
+    """Collapse statistics and feature weights into a scorer."""
+    scorer = build_scorer(profile, shared.feature_weights, n_jobs)
+    return ScorerWeights(scorer.weights, scorer.length_weights, scorer.biases)
+
+
+def score_classes(profile: Profile, shared: SharedWeights, weights: ScorerWeights) -> ScoredClasses:
+    """Put classes and the weights of their scorer together."""
+    statistics = profile.statistics
+    scorer = LinearScorer(
+        statistics.indptr,
+        statistics.indices,
+        weights.weights,
+        weights.length_weights,
+        weights.biases,
     )
-    if not separators:
-        return LearnedRows(residuals)
-    drawn = draw_negatives(n_documents, config.seed, without)
-    positions = np.full(n_documents, -1)
-    positions[drawn] = np.arange(len(drawn))
-    learned = solve_separators(
-        *given,
-        config.C,
-        documents.gather(drawn),
-        positions,
-        n_documents - (0 if without is None else len(without)),
-        multilabel=config.several,
-        class_mask=class_mask,
-        document_mask=document_mask,
-        n_jobs=config.n_jobs,
-    )
-    return LearnedRows(residuals, learned)
+    return ScoredClasses(profile, shared.feature_weights, scorer)
 
 
-def mined_log_odds(
-    documents: WeightedDocuments, mined: MinedPairs, scored: ScoredClasses, config: FitConfig
-) -> NDArray[np.float32]:
-    """Return the score of each mined pair against what it competes with, leaving one out."""
-
-    def score_block(block: slice) -> Floats:
-        rows, lists = documents.slice(block), mined.slice(block)
-        of_negatives = score_pairs(rows, lists.negatives, scored.scorer, config.n_jobs)
-        class_ids, document_ids = lists.labels.class_ids, lists.labels.document_ids
-        if config.leave_one_out:
-            of_labels = leave_one_out_scores(
-                rows,
-                class_ids,
-                scored.profile,
-                scored.feature_weights,
-                config.n_jobs,
-                document_ids=document_ids,
-                sample_weights=lists.labels.weights,
-            )
-        else:
-            of_labels = score_pairs(
-                rows,
-                class_ids[:, None].astype(index_dtype(scored.n_classes)),
-                scored.scorer,
-                config.n_jobs,
-                document_ids=document_ids,
-            )[:, 0]
-        return lists.join(of_labels, of_negatives)
-
-    return batch_log_odds(mined, score_block, config.n_jobs, config.several)
+def take_scorer(scored: ScoredClasses) -> LinearScorer:
+    """Return the scorer of classes."""
+    return scored.scorer
 
 
-def sum_documents(counts: CountMatrix, labels: LabelSets, n_jobs: int | None) -> ClassStatistics:
-    """Sum documents by class, with dampened term frequencies."""
-    n_classes = len(labels.classes)
-    return ClassStatistics.from_counts(counts, labels, n_classes, sublinear=True, n_jobs=n_jobs)
+def index_shard(
+    scorer: LinearScorer, n_terms: int, bounds: tuple[int, int], n_jobs: int | None
+) -> InvertedIndex:
+    """Build the inverted index of a range of classes."""
+    first, last = bounds
+    if (first, last) != (0, len(scorer.biases)):
+        scorer = scorer.slice(slice(first, last))
+    return build_index(scorer, n_terms, n_jobs)
+
+
+def join_index(shards: Sequence[InvertedIndex], bounds: list[int]) -> AnyIndex:
+    """Return an index of all classes; each shard is opened when it is searched."""
+    return shards[0] if len(shards) == 1 else IndexShards(bounds, shards.__getitem__)
+
+
+def count_classes(statistics: ClassStatistics, n_jobs: int | None) -> QueryPruning:
+    """Count the classes of each term, by which queries are pruned; nothing is left out yet."""
+    return QueryPruning.of(statistics)
+
+
+def prune_by(pruning: QueryPruning, n_classes: int, postings_per_class: int) -> QueryPruning:
+    """Return the same counts with another budget."""
+    return QueryPruning(pruning.class_frequencies, postings_per_class * n_classes)

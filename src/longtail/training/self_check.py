@@ -87,12 +87,12 @@ class SelfCheck:
         Share of true classes among the candidates, by each of `BUDGETS` and by the whole query.
     residual_figures : ndarray of shape (4, 8) or (0, 8), float64
         Of each of `RESIDUALS`.
-    mixture, mixture_slopes : ndarrays of shape (3,), float64
-        How much weights and biases of the residuals, and separators count: for a class of one
-        document, and what is added per unit of ln n_c.
+    mixture, mixture_slopes : ndarrays of shape (4,), float64
+        How much weights and biases of residuals and separators count: for a class of one document,
+        and what is added per unit of ln n_c.
     feature_shifts : ndarray of shape (2, 6), float64
         What the final ranking adds to the feature weights, in the same way.
-    mixture_bends : ndarray of shape (3, 9), float64
+    mixture_bends : ndarray of shape (3, 10), float64
         What is added to feature weights and residuals per unit of ln n_c beyond each bend.
     name_weights : ndarray of shape (3,), float64
         Weight of a name for a class of one document, what is added to it per unit of ln n_c, and

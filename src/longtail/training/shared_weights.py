@@ -7,6 +7,7 @@ from are outside the document's whole label set.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -33,10 +34,12 @@ from longtail.scoring.weighting import (
 )
 from longtail.sparse import CountMatrix, Floats, Integers, count_terms
 from longtail.statistics.classes import ClassStatistics
+from longtail.statistics.corpus import Corpus
 from longtail.training.config import FitConfig
+from longtail.training.documents import Documents, gather_documents
 from longtail.training.listwise import fit_feature_weights, fit_term_weights
 from longtail.training.negatives import ClassLists, draw_random_negatives, mine_hard_negatives
-from longtail.training.sampling import draw_uniform_negatives
+from longtail.training.sampling import Draws, draw_uniform_negatives
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,6 +111,7 @@ def fit_shared_weights(
     counts: CountMatrix,
     sample: SampledLabels,
     statistics: ClassStatistics,
+    corpus: Corpus,
     config: FitConfig,
 ) -> SharedWeights:
     """Learn term and feature weights on the sampled pairs, in their order.
@@ -120,16 +124,18 @@ def fit_shared_weights(
         The pairs.
     statistics : ClassStatistics
         Of all documents.
+    corpus : Corpus
+        Of all documents.
     config : FitConfig
-        What to do.
+        Hyperparameters.
 
     Returns
     -------
     SharedWeights
     """
     collection_model = estimate_collection_model(statistics)
-    profile = Profile.of(statistics, statistics.corpus, collection_model)
-    idf = statistics.corpus.idf
+    profile = Profile.of(statistics, corpus, collection_model)
+    idf = corpus.idf
     documents = weight_documents(counts, idf, config.n_jobs)
     lists = _draw_lists(documents, sample, profile, FIRST_FEATURE_WEIGHTS, config)
     feature_weights = _fit_features(documents, lists, profile, config)
@@ -142,6 +148,21 @@ def fit_shared_weights(
     lists = _draw_lists(documents, listed, profile, feature_weights, config)
     feature_weights = _fit_features(documents, lists, profile, config)
     return SharedWeights(collection_model, term_weights, feature_weights)
+
+
+def learn_shared_weights(
+    blocks: Sequence[Documents],
+    draws: Draws,
+    statistics: ClassStatistics,
+    corpus: Corpus,
+    config: FitConfig,
+    n_jobs: int | None,
+) -> SharedWeights:
+    """Learn term and feature weights on the pairs that were drawn."""
+    sampled = gather_documents(blocks, draws.document_ids)
+    pairs = SampledLabels(draws.class_ids, sampled.labels, draws.sample, draws.weights, draws.costs)
+    config = replace(config, n_jobs=n_jobs)
+    return fit_shared_weights(sampled.counts, pairs, statistics, corpus, config)
 
 
 def continue_term_weights(

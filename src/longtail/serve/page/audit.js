@@ -1,6 +1,8 @@
 // Audit: a random sample of what was accepted unseen, judged by a person; measured beside promised precision.
 
-import { button, el, nameOf, percent, visible, warn } from "./dom.js";
+import { state } from "./api.js";
+import { button, el, nameOf, percent, warn } from "./dom.js";
+import { showDocument } from "./fields.js";
 
 const SAMPLE = 50;
 
@@ -59,7 +61,7 @@ export function auditPanel({ listItems, onReject }) {
     root.replaceChildren(
       judged.length ? figures() : "",
       pair ? el("div", { role: "group", "aria-label": "Audit" },
-        el("div", { class: "text", tabindex: "0", role: "region", "aria-label": "Text to audit" }, visible(pair.item.text)),
+        el("div", { class: "text", tabindex: "0", role: "region", "aria-label": "Text to audit" }, ...showDocument(state.model?.fields, pair.item.text)),
         el("p", {}, "Is this ", nameOf(pair.entry), "?"),
         el("div", { class: "row" }, button("Yes", () => judge(true)), button("No", () => judge(false)),
           el("span", { class: "quiet keys" }, el("kbd", {}, "y"), " or ", el("kbd", {}, "n"), `; ${sample.length} to go`))) : "");

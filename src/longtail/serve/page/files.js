@@ -60,9 +60,9 @@ export function readTexts(name, content, wanted = []) {
   return { records, columns };
 }
 
-/** Return what a text may be read from, by title: the columns of the fit together, then each column. */
-export function textChoices(columns, wanted) {
-  const isThere = wanted.length && wanted.every((name) => columns.includes(name));
+/** Return what a text may be read from, by title: the columns of the fit together, then each column. A record may lack some. */
+export function textChoices(columns, wanted, areFields = false) {
+  const isThere = wanted.length && (areFields ? wanted.some((name) => columns.includes(name)) : wanted.every((name) => columns.includes(name)));
   return new Map([...(isThere ? [[wanted.join(" + "), wanted]] : []), ...columns.map((name) => [name, [name]])]);
 }
 

@@ -5,6 +5,7 @@ import { findExamples, findThreshold, onChange, predict, setPrecision, state, te
 import { auditPanel } from "./audit.js";
 import { candidateList, chips, explainNone, keyOf, predictedOf } from "./candidates.js";
 import { classSearch } from "./combo.js";
+import { showDocument, writeRecord } from "./fields.js";
 import { download, readFile, readTexts, textChoices, writeCsv, writeJsonl } from "./files.js";
 import { dropKept, keepDecisions, keepFile, readKept } from "./kept.js";
 import { describePrecision, eachSwitch, keptBy } from "./precision.js";
@@ -74,7 +75,7 @@ const mayLeave = () => queue.isSaved || confirm(`The labels of ${visible(queue.n
 
 async function open(chosen) {
   try {
-    const wanted = state.model?.columns?.text ?? [];
+    const wanted = wantedColumns();
     const { records, columns } = readTexts(chosen.name, await readFile(chosen), wanted);
     const missing = wanted.filter((name) => !columns.includes(name));
     if (mayLeave()) await begin({ name: chosen.name.replace(/\.[^.]*$/, ""), records, columns });
@@ -90,9 +91,18 @@ async function openExamples() {
   } catch (error) { warn(error.message); }
 }
 
+/** Return the columns that the model was fitted on, or the fields of its records. */
+const wantedColumns = () => (state.model?.fields ? Object.keys(state.model.fields) : state.model?.columns?.text ?? []);
+
+/** Return the document of a row: its columns joined as in the fit, or the record of its fields. */
+function documentOf(record, names) {
+  const isRecord = state.model?.fields && names === queue.choices.get(wantedColumns().join(" + "));
+  return isRecord ? writeRecord(names, record) : names.map((name) => record[name] ?? "").join(" ");
+}
+
 /** Begin with a file, or go on with one that was kept. */
 async function begin({ name, records, columns, choice }, decisions = null) {
-  Object.assign(queue, { name, records, columns, choices: textChoices(columns, state.model?.columns?.text ?? []) });
+  Object.assign(queue, { name, records, columns, choices: textChoices(columns, wantedColumns(), Boolean(state.model?.fields)) });
   column.replaceChildren(...[...queue.choices.keys()].map((title) => el("option", { value: title }, visible(title))));
   if (queue.choices.has(choice)) column.value = choice;
   closing.textContent = `Close ${visible(name)}`;
@@ -113,7 +123,7 @@ async function closeFile() {
 /** Predict the texts of the chosen column; `decisions` are those that were kept, by row. */
 async function load(decisions) {
   const names = queue.choices.get(column.value) ?? []; // joined as in the fit
-  queue.items = queue.records.map((record, row) => ({ record, row, text: names.map((name) => record[name] ?? "").join(" "), classes: [], predicted: [], none: null, newWords: 0, chosen: null, how: "" }));
+  queue.items = queue.records.map((record, row) => ({ record, row, text: documentOf(record, names), classes: [], predicted: [], none: null, newWords: 0, chosen: null, how: "" }));
   for (const [row, { change, ...decision }] of decisions ?? []) {
     if (queue.items[row]) Object.assign(queue.items[row], decision, { change, taught: change ? Promise.resolve({ change }) : null });
   }
@@ -188,7 +198,7 @@ function draw() {
   const keys = (...names) => names.map((name) => el("kbd", {}, name));
   item.replaceChildren(el("div", { class: "card" }, el("div", { class: "columns" },
     el("div", {},
-      el("div", { class: "text", id: "queue-text", tabindex: "0", role: "region", "aria-label": "Text" }, visible(current.text)),
+      el("div", { class: "text", id: "queue-text", tabindex: "0", role: "region", "aria-label": "Text" }, ...showDocument(state.model?.fields, current.text)),
       el("p", { class: "quiet" }, current.newWords ? `${count(current.newWords, "new word")}.` : "")),
     el("div", {},
       candidateList(current, { keys: true, picked, onChoose: (entry) => (picked ? toggle(entry) : accept([entry])), onPick: toggle }),

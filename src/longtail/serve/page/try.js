@@ -4,6 +4,7 @@ import { button, byId, debounce, el, percent, say, spoken, visible, warn } from 
 import { explain, findExamples, findThreshold, onChange, predict, state, teach, undo } from "./api.js";
 import { candidateList, chips, explainNone, keyOf, predictedOf, probabilitiesOf } from "./candidates.js";
 import { classSearch } from "./combo.js";
+import { plainText, replaceByForm } from "./fields.js";
 import { keptBy } from "./precision.js";
 import { reasons } from "./reasons.js";
 
@@ -17,6 +18,7 @@ let before = null; // probabilities before the last change
 let sure = null; // the threshold below which the model abstains
 let seen = ""; // the version of what is on the screen
 let asked = 0;
+let form = null; // of the fields, where documents are records
 
 const search = classSearch({
   label: "Another class, or a new one",
@@ -51,7 +53,7 @@ async function showExamples() {
   if (examples.childElementCount || !state.model) return;
   try {
     const offered = (await findExamples()).map(({ text: words, label, name }) => el("li", {},
-      button(visible(words), () => { text.value = words; update(); text.focus(); }, { class: "link", title: `words of ${spoken({ label, text: name })}` })));
+      button(visible(words), () => { if (form) form.fill(words); else { text.value = words; update(); text.focus(); } }, { class: "link", title: `words of ${spoken({ label, text: name })}` })));
     if (offered.length) examples.replaceChildren(el("p", { class: "quiet" }, "Or try words of some classes:"), el("ul", {}, ...offered));
   } catch { /* the page says already that the service does not answer */ }
 }
@@ -134,7 +136,7 @@ function choose(entry) {
 async function showReasons(value, turn) {
   try {
     const answer = await explain(value, shown);
-    if (turn === asked) byId("reasons").replaceChildren(...reasons(value, answer));
+    if (turn === asked) byId("reasons").replaceChildren(...reasons(plainText(state.model?.fields, value), answer));
   } catch (error) { warn(error.message); }
 }
 
@@ -165,11 +167,16 @@ async function undoLast() {
 export function startTry() {
   byId("teach").append(others, el("div", { class: "row" }, search.root, teachButton, undoButton), hint);
   text.addEventListener("input", debounce(update, 100));
-  text.addEventListener("keydown", (event) => {
+  const onKey = (event) => {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) { event.preventDefault(); teachText(); }
-  });
+  };
+  text.addEventListener("keydown", onKey);
   let version = "", precision = state.precision, each = state.each;
   onChange(() => {
+    if (state.model?.fields && !form) {
+      form = replaceByForm(state.model.fields, text, update);
+      form.element.addEventListener("keydown", onKey);
+    }
     showTeach();
     if (!text.value.trim()) showExamples();
     if ((version && version !== state.version && seen !== state.version) || precision !== state.precision || each !== state.each) update();

@@ -16,9 +16,11 @@ from pydantic import BaseModel
 from starlette.responses import Response
 
 from longtail.serve.context import Service, answer, get_service
+from longtail.serve.documents import as_texts
 from longtail.serve.predictions import MOST_CANDIDATES
 from longtail.serve.problems import RESPONSES, Problem
 from longtail.serve.schemas import MOST_CHARACTERS
+from longtail.serve.served_model import Snapshot
 
 PROJECT = "longtail"
 _DEFAULT_LIMIT = 10
@@ -89,7 +91,7 @@ async def show_project(request: Request, project_id: _Project) -> Response:
                             "limit": {"type": "integer", "minimum": 1, "maximum": 100},
                             "threshold": {"type": "number"},
                         },
-                        "required": ["text"],
+                        "description": "Fields of a record may stand in place of text.",
                     }
                 }
             }
@@ -100,7 +102,7 @@ async def suggest(request: Request, project_id: _Project) -> Response:
     """Suggest classes for a text, in a form as Annif sends it."""
     _check_project(project_id)
     service = get_service(request)
-    text, limit, threshold = _read_form(await request.body())
+    text, limit, threshold = _read_form(await request.body(), service.snapshot)
     (prediction,) = await service.batcher.submit([text])
     texts = prediction.snapshot.texts
     results = [
@@ -123,14 +125,15 @@ def class_uri(label: Any) -> str:
     return text if is_uri else _NAMESPACE + quote(text, safe="")
 
 
-def _read_form(body: bytes) -> tuple[str, int, float]:
-    """Return text, limit and threshold of a form."""
+def _read_form(body: bytes, snapshot: Snapshot) -> tuple[str, int, float]:
+    """Return text, limit and threshold of a form; fields of a record stand for its text."""
     try:
         pairs = parse_qsl(
             body.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=20
         )
         form = dict(pairs)
-        text = form["text"]
+        is_record = snapshot.fields is not None and any(n in form for n in snapshot.text_columns)
+        [text] = as_texts(snapshot, [form]) if is_record else [form["text"]]
         limit = int(form.get("limit") or _DEFAULT_LIMIT)
         threshold = float(form.get("threshold") or 0.0)
     except (ValueError, KeyError):

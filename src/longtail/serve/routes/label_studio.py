@@ -2,8 +2,8 @@
 
 The labelling configuration says which field of a task holds the text (`<Text value="$text"/>`) and
 which control takes the classes (`Choices` or `Taxonomy`). Where that field is a column of the fit
-and the task has all of these columns, they are joined as in the fit. Annotations that arrive at the
-webhook are taught.
+and the task has all of these columns, they are joined as in the fit; a record is read by field.
+Annotations that arrive at the webhook are taught.
 """
 
 from __future__ import annotations
@@ -158,8 +158,9 @@ def _read_text(
     data = data if isinstance(data, dict) else {}
     columns = snapshot.text_columns
     is_shown = control is None or control.field in columns
+    needed = any if snapshot.fields is not None else all  # values of a record may be missing
     text: Any
-    if is_shown and all(name in data for name in columns):
+    if is_shown and needed(name in data for name in columns):
         [text] = as_texts(snapshot, [data])
     elif control is not None:
         text = data.get(control.field)

@@ -62,6 +62,7 @@ async def model(request: Request) -> Response:
             "class_texts": bool(snapshot.texts),
             "may_describe": hasattr(snapshot.model, "set_class_text"),
             "columns": _describe_columns(snapshot.model.columns_),
+            "fields": snapshot.model.fields_,
             "read_only": service.settings.read_only,
             "may_teach": caller.may_teach and not service.settings.read_only,
             "library": __version__,
