@@ -716,6 +716,8 @@ def test_records_are_joined_as_in_the_fit(columns_file: Path, tmp_path: Path) ->
         long = {"subject": "a" * 60_000, "body": "b" * 60_000}
         refused = problem(client.post("/v1/predict", json={"documents": [long]}), 422)
         assert "longer than 100,000 characters" in refused["detail"]
+        joined = problem(teach(client, records[0], "zebra; new"), 422)["detail"]
+        assert joined.startswith("document 0: 'zebra; new' is 2 labels, which '; ' separates.")
         assert (
             "no text" in problem(teach(client, {"subject": "", "body": ""}, "zebra"), 422)["detail"]
         )
