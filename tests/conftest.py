@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from hypothesis import HealthCheck, settings
 
 from longtail._labels import LabelSets
+from longtail.store.changes import WITH_DOCUMENTS, Row, encode
 from longtail.store.checks import check_contents, check_rules, check_structure, check_utf8
 from longtail.store.schema import STATISTICS, TEXT
 from longtail.training.negatives import MinedPairs
@@ -133,3 +134,9 @@ def single_labels(y, n_classes=None):
     y = np.asarray(y, np.int64)
     n_classes = int(y.max(initial=-1)) + 1 if n_classes is None else n_classes
     return LabelSets.single(y, np.arange(n_classes))
+
+
+def as_row(action, fields):
+    """A row of a journal without numbers: what is shown of documents, or the facts of an edit."""
+    data = fields if isinstance(fields, bytes) else encode(fields)
+    return Row(content=data) if action in WITH_DOCUMENTS else Row(facts=data)

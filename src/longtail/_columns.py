@@ -50,6 +50,11 @@ class TableFormat:
     quotes: bool | None = None
     encoding: str = "utf-8"
 
+    def split_labels(self, cell: str) -> list[str]:
+        """Return the labels of a cell, as a reader of the tables splits it."""
+        parts = cell.split(self.label_separator) if self.label_separator else []
+        return [label for part in parts if (label := part.strip())] or [cell]
+
 
 def as_texts(texts: Any) -> list[str]:
     """Return texts as a list of strings, or say what they are instead.

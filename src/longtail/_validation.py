@@ -130,12 +130,6 @@ def check_not_texts(X: Any) -> None:
         )
 
 
-def check_documents_left(n_documents: float) -> None:
-    """Refuse to forget everything."""
-    if n_documents <= 0:
-        raise ValueError("cannot forget the last document of a model; fit a new one instead.")
-
-
 def read_weights(sample_weight: Any, y: Any, labels: Labels) -> Floats | None:
     """Return as how many documents each (document, label) pair counts; None where all are 1.
 

@@ -14,13 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from longtail.results import Explanation
-from longtail.retrieval.delta import DeltaSegment
 from longtail.scoring.features import SIZE, score_features, weigh_by_size
 from longtail.scoring.linear import LinearScorer
 from longtail.scoring.weighting import Profile, WeightedDocuments
 from longtail.sparse import Floats, Integers
 from longtail.statistics.classes import ClassStatistics
 from longtail.statistics.corpus import Corpus
+from longtail.statistics.editing import with_frequencies
+from longtail.training.changing import merged_class_sizes
 from longtail.training.long_tail import LongTailState
 
 NAME = "name"  # the last feature of an explanation where classes have names: what its name adds
@@ -44,20 +45,16 @@ class ScoreParts:
 
 
 def find_common_terms(
-    terms: NDArray[Any],
-    statistics: ClassStatistics,
-    corpus: Corpus,
-    delta: DeltaSegment | None = None,
+    terms: NDArray[Any], statistics: ClassStatistics, corpus: Corpus
 ) -> NDArray[np.bool_]:
     """Return which terms most classes share: function words, and what all documents speak of."""
-    segments = [(1, statistics)]
-    if delta is not None:
-        dead = statistics.gather(np.flatnonzero(delta.tombstones))
-        segments += [(-1, dead), (1, delta.statistics)]
-    n_classes, frequencies = 0, np.zeros(len(terms), np.int64)
-    for sign, segment in segments:
-        n_classes += sign * int(np.count_nonzero(segment.class_sizes))
-        frequencies += sign * segment.class_frequencies[terms]
+    n_classes = int(np.count_nonzero(statistics.class_sizes))
+    return _are_common(terms, statistics.class_frequencies[terms], n_classes, corpus)
+
+
+def _are_common(
+    terms: NDArray[Any], frequencies: Integers, n_classes: int, corpus: Corpus
+) -> NDArray[np.bool_]:
     in_documents = corpus.document_frequencies[terms] > COMMON_IN_DOCUMENTS * corpus.n_documents
     return np.asarray(in_documents & (frequencies > COMMON_IN_CLASSES * n_classes))
 
@@ -68,34 +65,32 @@ def split_linear_scores(
     state: LongTailState,
     n_jobs: int | None = None,
 ) -> list[ScoreParts]:
-    """Split the score and residual of each document for one class, whichever segment has it."""
-    delta = state.delta
+    """Split the score and residual of each document for one class, in base or overlay."""
+    overlay, corpus, weights = state.overlay, state.current_corpus, state.ranking_weights
     common = np.zeros(documents.rows.n_terms, np.bool_)
     terms = np.unique(documents.rows.indices)
-    corpus = state.current_corpus if delta is None else delta.corpus
-    common[terms] = find_common_terms(terms, state.statistics, corpus, delta)
-    if delta is None:
-        return _split_in_segment(
-            documents, class_ids, state.profile(), state.ranking_weights, state, common, n_jobs
-        )
+    sizes = merged_class_sizes(state)
+    n_classes = int(np.count_nonzero(sizes))
+    common[terms] = _are_common(terms, state.class_frequencies[terms], n_classes, corpus)
+    tables: list[Any] = [(state, state.statistics)]
+    sources = [np.asarray(class_ids, np.int64)]
+    if overlay is not None:
+        of_all = overlay.document_frequencies
+        tables += [(tier, with_frequencies(tier.statistics, of_all)) for tier in overlay.tiers]
+        sources = overlay.locate(overlay.ids[class_ids])
     parts: list[ScoreParts | None] = [None] * len(class_ids)
-    profile = Profile(delta.statistics, delta.corpus, delta.collection_model)
-    segments = (
-        (delta.find_in_main()[class_ids], state.profile(), state),
-        (delta.find_in_delta()[class_ids], profile, delta),
-    )
-    for rows, segment_profile, segment in segments:
+    for (table, statistics), rows in zip(tables, sources, strict=True):
         document_ids = np.flatnonzero(rows >= 0)
         found = _split_in_segment(
             documents.gather(document_ids),
             rows[document_ids],
-            segment_profile,
-            state.ranking_weights,
-            segment,
+            Profile(statistics, corpus, state.shares),
+            weights,
+            table,
             common,
             n_jobs,
         )
-        for document_id, split in zip(document_ids, found, strict=True):
+        for document_id, split in zip(document_ids.tolist(), found, strict=True):
             parts[document_id] = split
     return [split for split in parts if split is not None]
 
@@ -105,7 +100,7 @@ def _split_in_segment(
     class_rows: Integers,
     profile: Profile,
     feature_weights: Floats,
-    segment: LongTailState | DeltaSegment,
+    segment: Any,
     common: NDArray[np.bool_],
     n_jobs: int | None,
 ) -> list[ScoreParts]:

@@ -397,6 +397,11 @@ def _check_counts(data: NDArray[Any]) -> tuple[float, float]:
     return smallest, largest
 
 
+def narrow_counts(data: NDArray[Any]) -> NDArray[Any]:
+    """Return counts that were checked in the type that kernels take them in."""
+    return data if data.dtype == np.float32 else _narrow(data, float(data.max(initial=0.0)))
+
+
 def _narrow(data: NDArray[Any], largest: float) -> NDArray[Any]:
     """Return counts as float32 where they are whole numbers that it holds, else as float64.
 

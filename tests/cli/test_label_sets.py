@@ -296,6 +296,22 @@ def test_class_texts_come_in_every_format(files, tmp_path):
     assert "there is no column 'text'" in fails("fit", *files.source, *given)
 
 
+def test_a_header_of_class_texts_is_no_class(files, tmp_path):
+    names = tmp_path / "names.tsv"
+    words = ("fit", *files.source, "-o", tmp_path / "m", "--class-texts", names, "--no-calibrate")
+    names.write_text("key\tname\nclass 1\tw1x0\n")
+    for more in ((), ("--workers", 1)):
+        message = fails(*words, *more)
+        assert "are 'key' and 'name' in its first line the names of columns?" in message
+        assert "--class-texts-label 'key' --class-texts-text 'name'" in message
+        assert not (tmp_path / "m").exists()
+    run(*words, "--class-texts-label", "key", "--class-texts-text", "name", "--quiet")
+    assert longtail.load(tmp_path / "m").class_texts_ == {"class 1": "w1x0"}
+    run(*words, "--class-texts-label", "1", "--class-texts-text", "2", "--quiet")
+    expected = {"class 1": "w1x0", "key": "name"}
+    assert longtail.load(tmp_path / "m").class_texts_ == expected
+
+
 def test_class_texts_stand_beside_their_classes(files, tmp_path):
     names = tmp_path / "names.csv"
     names.write_text("label,text\n" + "".join(f"{c},the {c.split()[1]}th\n" for c in CLASSES[:6]))
@@ -363,6 +379,16 @@ def test_the_label_separator_is_remembered(told, tmp_path):
     with told.test.open(newline="") as file:
         sets = longtail.load(told.model).predict([row["body"] for row in csv.DictReader(file)])
     assert predicted == ["; ".join(labels) for labels in sets]
+
+
+def test_a_class_is_split_as_in_the_tables(told, tmp_path):
+    model = shutil.copy(told.model, tmp_path / "model")
+    said = run("teach", model, "w1x0 w2x1", "--class", "class 1; class 2").stdout
+    assert "1 document of class 1, class 2 taught" in said
+    assert longtail.load(model).classes_.tolist() == sorted(CLASSES)
+    before = longtail.load(told.model).statistics_.n_documents
+    run("forget", model, "w1x0 w2x1", "--class", "class 1; class 2")
+    assert longtail.load(model).statistics_.n_documents == before
 
 
 def test_options_that_differ_from_what_the_model_was_told_are_named(told, tmp_path):

@@ -193,8 +193,14 @@ def test_what_to_expect_is_said(files):
     assert f"{figures['accuracy']:.1%}" in table
     assert "accuracy, classes of more than 100 documents" in table
     said = run("evaluate", files.model, files.test).stdout
-    promise = "Expected on known classes by documents held out in fit: accuracy "
-    assert f"{promise}{figures['accuracy']:.1%} (" in said
+    assert "Expected by documents held out in fit, and found on known classes" in said
+    found = json.loads(run("evaluate", files.model, files.test, "--json").stdout)
+    assert found["measures"]["accuracy"] == found["accuracy_known"]
+    rows = [[*map(str.strip, line.split("│"))][1:5] for line in said.splitlines()]
+    [row] = [row for row in rows if row[:2] == ["accuracy", f"{figures['accuracy']:.1%}"]]
+    assert row[3] == f"{found['accuracy_known']:.1%}"
+    n_shared = len(expected.keys() & found["measures"].keys())
+    assert n_shared == len(found["measures"]) == 7
 
 
 def test_stages_off_a_terminal(files, tmp_path, monkeypatch):
@@ -684,7 +690,9 @@ def test_explain_mistakes(files, tmp_path):
     assert "must end in one of" in fails(
         "explain", files.model, "text", "--figure", tmp_path / "why.doc"
     )
-    assert "No term of the document is known" in run("explain", files.model, "qqqqq").stdout
+    assert run("explain", files.model, "qqqqq").stdout.startswith("The text has no known word, so")
+    table = run("explain", files.model, "qqqqq", "--class", files.classes[0]).stdout
+    assert "No term of the document is known" in table
 
 
 # ---- teach and forget
@@ -707,13 +715,13 @@ def test_teach_one_text_and_forget_it(files, model):
 
 
 def test_a_table_is_one_change(files, model, tmp_path, monkeypatch):
-    monkeypatch.setattr("longtail.teaching.documents._LARGEST_BATCH", 2000)
+    monkeypatch.setattr("longtail.teaching.log._LARGEST_BATCH", 2000)
     more = write_csv(tmp_path / "more.csv", files.held)
     said = json.loads(run("teach", model, more, *COLUMNS, "--json").stdout)
     assert said["done"] == "200 documents of 30 classes taught."
     assert said["changes"] == [1]
     assert said["documents"] == len(files.rows) + 200
-    assert len(longtail.Teacher(model).changes()[0].batches) > 3
+    assert len(longtail.Teacher(model).changes()[0].rows) > 3
     at_once = longtail.load(files.model).partial_fit(
         [text for _, text in files.held], [label for label, _ in files.held]
     )

@@ -231,10 +231,10 @@ def test_a_memory_limit_that_the_classes_exceed(plain, scratch, folder, monkeypa
     assert data.checksum(fit(data.functions(4), scratch, memory_limit=needed), folder) == plain
 
 
-@pytest.mark.parametrize("factors", [[0.8, 1.2, 0.5], [0.8, 1.2, 0.0], [0.0] * 3])
+@pytest.mark.parametrize("factors", [[0.8, 1.2, 0.5, 0.7], [0.8, 1.2, 0.0, 0.0], [0.0] * 4])
 def test_residuals_of_shards_as_a_mixture_has_them(factors, tmp_path):
     rng = np.random.default_rng(0)
-    mixture = Mixture(residuals=np.array([factors, [-0.1 * factors[0], 0.0, 0.0]]))
+    mixture = Mixture(residuals=np.array([factors, [-0.1 * factors[0], 0.0, 0.0, 0.0]]))
     learned = {"residuals": [], "separators": []}
     paths = [str(tmp_path / f"{i}.task") for i in range(3)]
     for path, n_terms in zip(paths, [[2, 0, 3], [0], [4, 1]], strict=True):

@@ -77,20 +77,7 @@ def test_the_register_follows_the_classes(tmp_path):
     model = load(tmp_path / "model").forget(["a brown bear sits"], ["fox"])
     expected = fit().rename_class("bear", "zebra").merge_classes("zebra", "fox")
     assert_same_sums(model, expected)
-    assert len(model._state.added.class_ids) == 0
-
-
-@given(
-    st.sets(st.text("abc", max_size=3), min_size=1), st.sets(st.text("abc", max_size=5)), st.data()
-)
-def test_new_classes_move_the_others(before, after, data):
-    """Whatever the labels, they are followed to where they are by name."""
-    before, after = np.array(sorted(before)), np.array(sorted(before | after))
-    ids = np.array(data.draw(st.lists(st.integers(0, len(before) - 1), max_size=6)), np.int64)
-    register = AddedDocuments(np.zeros((len(ids), 2), np.uint64), ids, False)
-    moved = register.follow_new(before, np.setdiff1d(after, before))
-    assert after[moved.class_ids].tolist() == before[ids].tolist()
-    assert moved.class_ids.tolist() == register.follow(before, after).class_ids.tolist()
+    assert len(model._state.added.settle(model._state.overlay).class_ids) == 0
 
 
 words = st.sampled_from(["bear", "fox", "owl", "red", "eats"])
@@ -171,6 +158,6 @@ def test_hostile_registers(tmp_path, name, change, message):
 
 
 def test_an_empty_register_finds_nothing():
-    empty = AddedDocuments.empty()
-    found = empty.find(np.ones((2, 2), np.uint64), np.zeros(2, np.int64), set())
-    assert found.tolist() == [-1, -1]
+    empty, overlay = AddedDocuments.empty(), fit()._state.overlay
+    assert empty.count(np.ones(2, np.uint64), 0, overlay) == 0
+    assert len(empty.settle(overlay).class_ids) == 0

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from longtail import DoubleSamplingClassifier, LongTailClassifier
-from longtail.estimators.editing import grow_terms
+from longtail.model.entry import Changes, Entry, NewTerms
 from tests.conftest import check_statistics
 
 KINDS = [DoubleSamplingClassifier, LongTailClassifier]
@@ -96,7 +96,8 @@ def test_the_last_class_cannot_be_removed(kind):
 def test_terms_that_come_later_change_nothing_until_a_document_has_them(kind):
     classifier, X, _ = fit(kind)
     before = classifier.predict_topk(X, 5)
-    classifier._edit(grow_terms(33))
+    entering = NewTerms(np.zeros(3, np.uint8), np.ones(3, np.int64))
+    classifier._take_changes(Changes([Entry(1, "teach", new_terms=entering)]))
     wider = np.pad(X, ((0, 0), (0, 3)))
     np.testing.assert_array_equal(classifier.predict_topk(wider, 5).scores, before.scores)
     document = np.zeros((1, 33))

@@ -10,6 +10,7 @@ import pytest
 from longtail import ModelFileError, Teacher, TextClassifier, load
 from longtail._columns import join_labels
 from longtail._constants import MAX_LABEL
+from longtail.store.changes import Row, encode
 from longtail.store.container import read_checksum
 from longtail.store.journal import Journal
 
@@ -116,9 +117,9 @@ def test_longer_labels_are_refused(path):
             ):
                 edit()
     journal = Journal(path)
-    content = {"documents": ["x"], "labels": [LONG + "z"]}
+    row = Row(facts=encode({"classes": [LONG + "z"]}))
     with journal.locked():
-        journal.append(journal.restart(None, read_checksum(path)), "teach", [content], None)
+        journal.append(journal.restart(None, read_checksum(path)), "teach", [row], None)
     journal.close()
     with pytest.raises(ModelFileError):
         load(path)

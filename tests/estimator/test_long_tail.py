@@ -14,8 +14,8 @@ from longtail._constants import RESIDUALS
 from longtail.exceptions import UncalibratedWarning
 from longtail.sparse import CountMatrix
 from longtail.training import held_out
+from longtail.training.changing import merge as merge_segments
 from longtail.training.config import FitConfig
-from longtail.training.long_tail_editing import merge_segments
 from longtail.training.pipeline import fit_long_tail
 from tests.conftest import assert_same_predictions, load_shared, make_problem, single_labels
 

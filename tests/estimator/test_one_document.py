@@ -20,7 +20,7 @@ def classifier(request, problem):
     fitted = LongTailClassifier(random_state=0, candidates=4).fit(problem.X, problem.y)
     if request.param == "taught":  # a new class, and a known one
         fitted.partial_fit(problem.X[:4], [999, 999, problem.y[2], problem.y[2]])
-        assert fitted.state_.delta is not None
+        assert fitted.state_.overlay is not None
     return fitted
 
 

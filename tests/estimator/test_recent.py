@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from longtail import LongTailClassifier
-from longtail.training import long_tail_editing
+from longtail.model import overlay
+from longtail.training import changing
 from tests.conftest import check_statistics, examples
 
 
@@ -28,8 +29,8 @@ def draw_documents(rng, n_terms=40):
 
 def build_anew(classifier):
     """Compute scorer and index from the sums alone, nothing copied."""
-    state = long_tail_editing.merge_learned(classifier._state)
-    classifier._state = long_tail_editing.derive(state)
+    state = changing.merge_learned(classifier._state)
+    classifier._state = changing.derive(state)
 
 
 def edit(action, rng, added, classes):
@@ -63,7 +64,7 @@ def test_any_teaching_equals_building_anew(seed, actions, capacity):
     for action in actions:
         method, arguments = edit(action, rng, added, quick.classes_)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(long_tail_editing, "DELTA_CAPACITY", capacity)
+            patch.setattr(overlay, "SMALL_TIER", capacity)
             getattr(quick, method)(*arguments)
         getattr(plain, method)(*arguments)
         build_anew(plain)
@@ -77,28 +78,30 @@ def test_any_teaching_equals_building_anew(seed, actions, capacity):
         assert np.array_equal(mine.scores, theirs.scores)
     assert quick.statistics_ == plain.statistics_
     check_statistics(quick.statistics_)
-    merged = long_tail_editing.merge_segments(quick._state)
+    merged = changing.merge(quick._state)
     for part in ("scorer", "index"):
         mine, theirs = getattr(merged, part), getattr(plain._state, part)
         for name in vars(type(mine))["__dataclass_fields__"]:
             assert np.array_equal(getattr(mine, name), getattr(theirs, name)), name
-    assert np.array_equal(merged.stale, plain._state.stale)
+    # A class that has the documents of the fit again is not stale.
+    assert not np.any(merged.stale & ~plain._state.stale)
 
 
 def test_many_taught_classes_are_settled(monkeypatch):
     X, y = make_documents()
     classifier = LongTailClassifier(random_state=0).fit(X, y)
-    monkeypatch.setattr(long_tail_editing, "DELTA_CAPACITY", 3)
+    monkeypatch.setattr(overlay, "SMALL_TIER", 3)
     for c in range(4):
         classifier.partial_fit(X[:1], [f"new {c}"])
-    assert classifier._state.delta is None
+    large, small = classifier._state.overlay.tiers
+    assert (len(large.ids), len(small.ids)) == (4, 0)
     assert len(classifier.classes_) == 19
 
 
 def test_a_taught_class_is_refined_and_saved_with_the_others(tmp_path):
     X, y = make_documents()
     taught = LongTailClassifier(random_state=0).fit(X, y).partial_fit(X[:3], ["new"] * 3)
-    assert taught._state.delta is not None
+    assert taught._state.overlay is not None
     before = taught.predict_topk(X, 5)
     taught.save(tmp_path / "model")
     from longtail import load
@@ -120,7 +123,7 @@ def test_refining_without_documents_follows_the_sums_however_they_came():
     together.partial_fit(np.vstack([d for d, _ in more]), np.concatenate([c for _, c in more]))
     for documents, labels in more[::-1]:
         single.partial_fit(documents, labels)
-    stale = together.classes_[long_tail_editing.merge_segments(together._state).stale].tolist()
+    stale = together.classes_[changing.merge(together._state).stale].tolist()
     frozen = together._state.corpus.n_documents
     for classifier in (together, single):
         assert classifier.refine() is classifier

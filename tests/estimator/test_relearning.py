@@ -10,8 +10,8 @@ from longtail._labels import LabelSets
 from longtail.sparse import CountMatrix
 from longtail.store import open_model
 from longtail.training import relearning
+from longtail.training.changing import derive
 from longtail.training.config import FitConfig
-from longtail.training.long_tail_editing import derive
 from longtail.training.mixture import Mixture
 from longtail.training.pipeline import fit_long_tail
 from longtail.training.relearning import SHARE_CHANGED

@@ -19,10 +19,9 @@ from longtail import (
     load,
 )
 from longtail.exceptions import DocumentError
-from longtail.store.changes import pack_counts
+from longtail.store.changes import Row, encode
 from longtail.store.container import read_checksum
 from longtail.store.journal import Journal, journal_path, read_journal
-from longtail.teaching import replay, runs
 from tests.conftest import assert_same_predictions, make_problem
 
 PROBLEM = make_problem(n_documents=80, n_classes=8)
@@ -116,32 +115,6 @@ def test_an_older_model_object_stays_as_it_is(path):
     assert np.array_equal(old.predict_topk(PROBLEM.X, 3).scores, before.scores)
 
 
-def test_runs_of_changes_are_replayed_in_one_call(path, monkeypatch):
-    teacher = Teacher(path)
-    for i in range(6):
-        teacher.teach(NEW[i : i + 1], [f"new {i % 2}"])
-    for i in range(3):
-        teacher.forget(NEW[i : i + 1], [f"new {i % 2}"])
-    teacher.teach(NEW[:1], ["new 0"])
-    calls = []
-    real = replay.apply_run
-
-    def count(model, run):
-        calls.append([change.action for change in run])
-        real(model, run)
-
-    monkeypatch.setattr(replay, "apply_run", count)
-    assert_reopens(teacher, path)
-    if isinstance(teacher.model, LongTailClassifier):
-        assert calls == [["teach"] * 6 + ["forget"] * 3 + ["teach"]]
-    else:
-        assert calls == [["teach"] * 6, ["forget"] * 3]
-    monkeypatch.setattr(runs, "MOST_REPLAYED_AT_ONCE", 2)
-    calls.clear()
-    assert_reopens(teacher, path)
-    assert {len(actions) for actions in calls} == {2}
-
-
 @pytest.mark.parametrize("kind", [np.int32, np.int64, float, object])
 def test_labels_keep_their_type(tmp_path, kind):
     path = tmp_path / "model"
@@ -191,14 +164,13 @@ def test_undo_is_exact(path):
     ]
 
 
-def test_undo_of_the_last_change_needs_no_replay(path, monkeypatch):
+def test_undo_opens_nothing_and_leaves_older_models(path, monkeypatch):
     before, teacher = load(path), Teacher(path)
     teacher.teach(NEW[:1], ["class 1"])
     held = teacher.model
     teacher.teach(NEW[1:2], ["new"])
     held.partial_fit(NEW[2:4], ["other", "other"])  # the caller's own: the teacher keeps a copy
-    if isinstance(before, LongTailClassifier):
-        monkeypatch.setattr("longtail.teaching.teacher.rebuild", None)
+    monkeypatch.setattr("longtail.teaching.opening.load_file", None)
     teacher.undo()
     monkeypatch.undo()
     before.partial_fit(NEW[:1], ["class 1"])
@@ -567,38 +539,62 @@ def write_journal(path, *records):
     journal = Journal(path)
     with journal.locked():
         header = journal.restart(None, read_checksum(path))
-        journal.append(header, *records[0], None)
-    for action, batches in records[1:]:
+        journal.append(header, records[0][0], [records[0][1]], None)
+    for action, row in records[1:]:
         with journal.locked():
-            journal.append(journal.header(), action, batches, None)
+            journal.append(journal.header(), action, [row], None)
     journal.close()
 
 
+def numbers(values, kind="<i8"):
+    return np.asarray(values, kind).tobytes()
+
+
+def row_of(**changed):
+    """A document with terms 1 and 3 of class 2, but for what is changed."""
+    sound = {
+        "classes": numbers([2]),
+        "sizes": numbers([2]),
+        "terms": numbers([1, 3], "<i4"),
+        "counts": numbers([1, 2], "<f4"),
+        "content": encode({"labels": ["class 2"]}),
+    }
+    return Row(**(sound | changed))
+
+
 @pytest.mark.parametrize(
-    ("content", "message"),
+    ("changed", "message"),
     [
-        ({"documents": ["text"], "labels": ["a"]}, "texts where the model takes counts"),
-        (
-            {"documents": pack_counts(sparse.csr_array(NEW[:1])), "labels": ["unknown"]},
-            "not among the classes",
-        ),
-        (
-            {"documents": pack_counts(sparse.csr_array(NEW[:1, :3])), "labels": ["a"]},
-            "25 features",
-        ),
-        (
-            {
-                "documents": {**pack_counts(sparse.csr_array(NEW[:1])), "data": "!"},
-                "labels": ["a"],
-            },
-            "not base64",
-        ),
+        ({"classes": numbers([99])}, "a class is out of bounds"),
+        ({"classes": numbers([-1])}, "a class is out of bounds"),
+        ({"classes": numbers([2**40])}, "a class is out of bounds"),
+        ({"classes": numbers([1, 2])}, "do not fit each other"),
+        ({"sizes": numbers([3])}, "do not fit each other"),
+        ({"sizes": numbers([2**62])}, "do not fit each other"),
+        ({"sizes": numbers([-2])}, "do not fit each other"),
+        ({"terms": numbers([1, 25], "<i4")}, "a term is out of bounds"),
+        ({"terms": numbers([-1, 3], "<i4")}, "a term is out of bounds"),
+        ({"terms": numbers([3, 1], "<i4")}, "do not ascend"),
+        ({"terms": numbers([3, 3], "<i4")}, "do not ascend"),
+        ({"counts": numbers([1, np.nan], "<f4")}, "a count is out of bounds"),
+        ({"counts": numbers([1, np.inf], "<f8")}, "a count is out of bounds"),
+        ({"counts": numbers([0, 1], "<f8")}, "a count is out of bounds"),
+        ({"counts": numbers([-1, 1], "<f8")}, "a count is out of bounds"),
+        ({"facts": encode({"terms": ["zebra"]})}, "it brings terms"),
+        ({"counts": numbers([50, 50], "<f4")}, "never added"),
     ],
 )
-def test_a_record_that_does_not_fit_the_model(path, content, message):
-    sound = {"documents": pack_counts(sparse.csr_array(NEW[:1])), "labels": ["new"]}
-    write_journal(path, ("teach", [sound]), ("forget", [sound]), ("forget", [content]))
-    with pytest.raises(ModelFileError, match=rf"record 3 \(forget\) does not fit.*{message}"):
+def test_a_record_that_does_not_fit_the_model(path, changed, message):
+    action = "forget" if message == "never added" else "teach"
+    sound = ("teach", row_of(facts=encode({"classes": ["new"]}), classes=numbers([8])))
+    write_journal(path, sound, (action, row_of(**changed)))
+    with pytest.raises(ModelFileError, match=rf"record 2 \({action}\) does not fit.*{message}"):
+        load(path)
+
+
+def test_numbers_that_are_cut_off(path):
+    write_journal(path, ("teach", row_of(sizes=b"1234567")))
+    with pytest.raises(ModelFileError, match="record 1 has sizes that are cut off"):
         load(path)
 
 
@@ -620,12 +616,12 @@ def test_damage_in_the_journal_is_an_error_everywhere(path):
 
 @pytest.mark.parametrize("largest", [10, 1 << 19])
 def test_many_documents_are_one_change(path, monkeypatch, largest):
-    monkeypatch.setattr("longtail.teaching.documents._LARGEST_BATCH", largest)
+    monkeypatch.setattr("longtail.teaching.log._LARGEST_BATCH", largest)
     before, teacher = load(path), Teacher(path)
     labels = [f"new {i % 3}" for i in range(12)]
     assert teacher.teach(NEW, labels) == 1
     (change,) = teacher.changes()
-    assert len(change.batches) == (1 if largest > 100 else 12)
+    assert len(change.rows) == (1 if largest > 100 else 12)
     assert change.labels == labels
     assert_same_model(teacher.model, load(path))
     assert_same_model(teacher.model, before.partial_fit(NEW, labels))
@@ -799,10 +795,16 @@ def test_texts_that_cannot_be_taught(animals, documents, labels, error, message)
     assert not journal_path(animals).exists()
 
 
-def test_counts_in_the_log_of_a_model_of_texts(animals):
-    counts = pack_counts(sparse.csr_array(NEW[:1]))
-    write_journal(animals, ("teach", [{"documents": counts, "labels": ["owl"]}]))
-    with pytest.raises(
-        ModelFileError, match=r"record 1 \(teach\) does not fit .* counts for texts"
-    ):
+@pytest.mark.parametrize(
+    ("terms", "message"),
+    [
+        (["bear"], "is in the vocabulary twice"),
+        (["zebra", "zebra"], "is in the vocabulary twice"),
+        ([""], "a term is empty"),
+        (["\ud800"], "a term is no text"),
+    ],
+)
+def test_terms_of_a_journal_that_cannot_enter(animals, terms, message):
+    write_journal(animals, ("teach", row_of(facts=encode({"terms": terms}))))
+    with pytest.raises(ModelFileError, match=rf"record 1 \(teach\) does not fit .*{message}"):
         load(animals)

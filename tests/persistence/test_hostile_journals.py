@@ -1,6 +1,5 @@
 """Journals with right checksums and any content: one documented error, or a model that works."""
 
-import base64
 import random
 from collections import Counter
 
@@ -10,7 +9,7 @@ import scipy.sparse as sp
 
 import longtail
 from longtail.exceptions import ModelFileError
-from longtail.store.changes import pack_counts
+from longtail.store.changes import Row, encode
 from longtail.store.container import read_checksum
 from longtail.store.journal import Journal
 from tests.fuzz.cases import TEXTS, read_only
@@ -22,36 +21,39 @@ LABELS = [
     2**53, 2**63, 2**64, 2**200, 1.5, 1e308, -0.0, True, False,
 ]  # fmt: skip
 MORE_TEXTS = ["\ud800", "\0", "x" * 10_000, "bearish " * 300, "\u0300" * 50, "中文字" * 20, " \n"]
-SIZES = [-1, 0, 1, 2, 48, 49, 2**31 - 1, 2**31, None, "x", 1.5, True]
-OFFSETS = [-1, 0, 1, 49, 2**31, 2**62, 2**63 - 1, -(2**63), -(2**63) + 5]
+OFFSETS = [-1, 0, 1, 2, 49, 2**31 - 1, 2**31, 2**62, 2**63 - 1, -(2**63), -(2**63) + 5]
 COUNTS = [np.nan, np.inf, -1.0, 1e308, 1e18, 2.0**62, 5e-324]
 
 
-def packed_counts(choose, n_terms):
-    """Counts of one to three documents as a journal holds them, most of them spoiled."""
-    X = sp.random(choose.choice([1, 2, 3]), n_terms, 0.2, "csr", random_state=choose.randrange(99))
-    X.data = np.ceil(3 * X.data)
-    packed = pack_counts(sp.csr_array(X))
-    for name in choose.sample(list(packed), choose.choice([0, 0, 1, 1, 2])):
-        if name in ("n_documents", "n_terms"):
-            packed[name] = choose.choice(SIZES)
-            continue
-        dtype = "<f8" if name == "data" else "<i8"
-        array = np.frombuffer(base64.b64decode(packed[name]), dtype).copy()
+def draw_numbers(choose, model, labels):
+    """Documents as a journal holds them, most of them spoiled."""
+    n_terms, known = model.statistics_.n_terms, model.classes_.tolist()
+    X = sp.csr_array(sp.random(len(labels), n_terms, 0.2, random_state=choose.randrange(99)))
+    ids = [known.index(x) if x in known else choose.choice([len(known), 0]) for x in labels]
+    arrays = {
+        "classes": np.array(ids, "<i8"),
+        "sizes": np.diff(X.indptr).astype("<i8"),
+        "terms": X.indices.astype("<i4"),
+        "counts": np.ceil(3 * X.data).astype(choose.choice(["<f4", "<f8"])),
+    }
+    for name in choose.sample(list(arrays), choose.choice([0, 0, 0, 0, 0, 1, 2])):
+        array = arrays[name].copy()
         if choose.random() < 0.6 and len(array):
-            array[choose.randrange(len(array))] = choose.choice(
-                COUNTS if name == "data" else OFFSETS
-            )
+            wrong = choose.choice(COUNTS if name == "counts" else OFFSETS)
+            with np.errstate(over="ignore"):
+                spoiled = np.array([wrong]).astype(array.dtype)
+            array[choose.randrange(len(array))] = spoiled[0]
         else:
             array = choose.choice([array[:-1], np.append(array, array[-1:]), array[::-1]])
-        packed[name] = base64.b64encode(array.tobytes()).decode()
-        if choose.random() < 0.1:
-            packed[name] = choose.choice(["!!", None, "AAA", 5, ""])
-    return packed, X.shape[0]
+        arrays[name] = array
+    data = {name: array.tobytes() for name, array in arrays.items()}
+    if choose.random() < 0.04:
+        data[choose.choice(list(data))] = choose.choice([b"", b"\0", b"\xff" * 9])
+    return data
 
 
 def draw_change(choose, model):
-    """An action and its content; now and then with a field too many or too few."""
+    """An action and a row of it; now and then with a field too many or too few."""
 
     def label():
         return choose.choice([*LABELS, *2 * model.classes_.tolist()])
@@ -59,37 +61,49 @@ def draw_change(choose, model):
     is_text = hasattr(model, "vocabulary_")
     text = choose.choice([*TEXTS, *MORE_TEXTS])
     action = choose.choice(
-        ["teach", "teach", "forget", "rename", "merge", "remove", "describe", "refine", "undo"]
-    )
-    content = {
+        ["teach", "teach", "forget", "recalibrate", "rename", "merge", "remove", "describe",
+         "refine", "undo"]
+    )  # fmt: skip
+    facts = {
         "rename": lambda: {"old": label(), "new": label()},
         "merge": lambda: {"source": label(), "into": label()},
         "remove": lambda: {"label": label()},
-        "describe": lambda: {"label": label(), "text": text},
-        "refine": dict,
+        "describe": lambda: {"label": label(), "text": text, "is_new": choose.random() < 0.5},
+        "refine": lambda: {"file": "ab" * 32, "live": choose.choice([[], [1], [1, 2]])},
         "undo": lambda: {"changes": [choose.choice([1, 2, 0, -1, 2**60])]},
-    }.get(action)
-    if content is not None:
-        found = content()
-    elif is_text != (choose.random() < 0.05):
-        found = {"documents": [text, TEXTS[0]], "labels": [label()] * 2}
+    }.get(action, dict)()
+    labels = [label() for _ in range(choose.choice([1, 2, 3]))]
+    if action in ("teach", "forget", "recalibrate"):
+        numbers = draw_numbers(choose, model, labels)
+        content = {"labels": labels}
+        if is_text:
+            content["documents"] = [choose.choice([text, *TEXTS]) for _ in labels]
+        if action == "teach" and choose.random() < 0.4:
+            facts["classes"] = [choose.choice(LABELS)]
+        if action == "teach" and (is_text or choose.random() < 0.05) and choose.random() < 0.4:
+            facts["terms"] = [choose.choice(["zebra", "yak", "x\0", "bear", "", "\ud800"])]
     else:
-        documents, n_documents = packed_counts(choose, model.statistics_.n_terms)
-        found = {"documents": documents, "labels": [label() for _ in range(n_documents)]}
+        content = {}
+        ids = choose.sample([0, 1, 2], 2 if action == "merge" else 1)
+        if choose.random() < 0.2:
+            ids = [choose.choice(OFFSETS) for _ in range(choose.choice([0, 1, 2]))]
+        numbers = {"classes": np.array(ids, np.int64).tobytes()}
     if choose.random() < 0.05:
-        found["more"] = 1
-    elif found and choose.random() < 0.05:
-        found.popitem()
-    return action, found
+        facts["more"] = 1
+    elif facts and choose.random() < 0.05:
+        facts.popitem()
+    row = Row(facts=encode(facts) if facts else b"", **numbers)
+    return action, row._replace(content=encode(content) if content else b"")
 
 
 def write_journal(path, changes):
     journal = Journal(path)
     with journal.locked():
-        journal.append(journal.restart(None, read_checksum(path)), *changes[0], None)
-    for action, batches in changes[1:]:
+        action, row = changes[0]
+        journal.append(journal.restart(None, read_checksum(path)), action, [row], None)
+    for action, row in changes[1:]:
         with journal.locked():
-            journal.append(journal.header(), action, batches, None)
+            journal.append(journal.header(), action, [row], None)
     journal.close()
 
 
@@ -98,7 +112,7 @@ def run_case(path, number):
     copy_seed(choose.choice(SEEDS)).write(path)
     model = longtail.load(path)
     changes = [draw_change(choose, model) for _ in range(choose.choice([1, 1, 2, 4]))]
-    write_journal(path, [(action, [content]) for action, content in changes])
+    write_journal(path, changes)
     problem = ""
     try:
         read_only(longtail.load(path))
@@ -139,7 +153,9 @@ def test_an_action_that_the_model_does_not_have(seed, action, tmp_path):
     path = tmp_path / "model"
     copy_seed(seed).write(path)
     label = longtail.load(path).classes_[0].item()
-    content = {"label": label, "text": "a name"} if action == "describe" else {}
-    write_journal(path, [(action, [content])])
+    facts: dict = {"file": "ab" * 32, "live": []}
+    if action == "describe":
+        facts = {"label": label, "text": "a name", "is_new": False}
+    write_journal(path, [(action, Row(np.zeros(1, "<i8").tobytes(), facts=encode(facts)))])
     with pytest.raises(ModelFileError, match=rf"record 1 \({action}\) does not fit the model"):
         longtail.load(path)

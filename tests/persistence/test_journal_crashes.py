@@ -27,11 +27,8 @@ import pytest
 import longtail
 from longtail import LongTailClassifier, ModelFileError, Teacher, load
 from longtail.store import journal_database
-from longtail.store import snapshots as stored_snapshots
 from longtail.store.container import read_checksum
-from longtail.store.journal import Journal, journal_path, read_journal
-from longtail.store.snapshots import snapshot_path
-from longtail.teaching import snapshots
+from longtail.store.journal import Journal, journal_path
 from tests.conftest import assert_same_predictions, make_problem
 
 resource = pytest.importorskip("resource")
@@ -285,86 +282,40 @@ def test_a_kill_while_saving_over_changes(path, moment):
     assert Teacher(path).teach(NEW[4:5], ["d"]) == 3
 
 
-# Killed while a snapshot is written: the thread that writes it stops there
+# Killed while a refinement is made
 
-SNAPSHOT = {
+REFINING = {
     "before the file is written": ("before", Journal, "new_file", 1),
     "within the file": ("before", os, "fsync", 1),
     "before the file has its first name": ("before", os, "replace", 1),
-    "before the journal is locked": ("before", snapshots, "put_snapshot", 1),
     "before the file has its name": ("before", os, "replace", 2),
     "before the journal says so": ("after", os, "replace", 2),
-    "before the journal has said so": ("after", stored_snapshots, "_write", 1),
-    "after all": ("after", snapshots, "put_snapshot", 1),
+    "before the journal has said so": ("before", Journal, "append", 1),
+    "after all": ("after", Journal, "append", 1),
 }
 
 
-def snapshot_until(say, path, moment):
-    snapshots.MOST_CHANGES = 3
+def refine_until(say, path, moment):
     teacher = teach_two(path)
-    stop(*SNAPSHOT[moment], say)
-    teacher.teach(NEW[4:5], ["c"])
-    teacher.close()
+    stop(*REFINING[moment], say)
+    teacher.refine()
 
 
-@pytest.mark.parametrize("before", [False, True])
-@pytest.mark.parametrize("moment", SNAPSHOT)
-def test_a_kill_while_a_snapshot_is_written(path, monkeypatch, moment, before):
-    """Also where there is an older one."""
-    expected = load(path)
-    if before:
-        monkeypatch.setattr(snapshots, "MOST_CHANGES", 1)
-        teacher = Teacher(path)
-        teacher.teach(NEW[5:6], ["d"])
-        teacher.close()
-        assert snapshot_path(path).exists()
-        expected.partial_fit(NEW[5:6], ["d"])
-    expected.partial_fit(NEW[:5], ["a", "b", "a", "b", "c"])
-    kill_at(moment, path, snapshot_until)
+@pytest.mark.parametrize("moment", REFINING)
+def test_a_kill_while_refining(path, moment):
+    expected = load(path).partial_fit(NEW[:4], ["a", "b", "a", "b"])
+    kill_at(moment, path, refine_until)
+    if moment == "after all":
+        expected.refine()
     assert_same_model(load(path), expected)
-    monkeypatch.setattr(snapshots, "MOST_CHANGES", 2)
     teacher = Teacher(path)
-    assert_same_model(teacher.model, expected)
-    teacher.teach(NEW[6:8], ["a", "e"])
-    teacher.teach(NEW[8:9], ["f"])
-    teacher._snapshots.wait()
-    contents = read_journal(journal_path(path))
-    assert contents.snapshot.change_number >= 4 + before
-    assert contents.snapshot.checksum == read_checksum(snapshot_path(path))
-    assert_same_model(load(path), teacher.model)
-    teacher.undo(2)
-    assert_same_model(load(path), expected)
+    number = teacher.refine()
+    assert number == (4 if moment == "after all" else 3)
+    assert_same_model(load(path), expected.refine())
+    teacher.undo(numbers=[number])
+    teacher.compact()
     teacher.close()
-    files = ["model", "model.journal", "model.snapshot"]
-    assert sorted(os.listdir(path.parent)) == files  # what the kill left is gone
-
-
-def fork_and_snapshot(say, path):
-    snapshots.MOST_CHANGES = 3
-    teacher, reached = teach_two(path), threading.Event()
-
-    def say_where(*words):
-        say(*words)
-        reached.set()
-
-    stop("before", snapshots, "put_snapshot", 1, say_where)
-    teacher.teach(NEW[4:5], ["c"])  # the thread waits, and is not in the child
-    assert reached.wait(60)
-    status, lines = Child(teach_and_close, teacher).wait()
-    say(status, *lines)
-    os._exit(0)
-
-
-def teach_and_close(say, teacher):
-    say(teacher.teach(NEW[5:6], ["d"]))
-    teacher.close()
-
-
-def test_a_fork_while_a_snapshot_is_written(path):
-    expected = load(path).partial_fit(NEW[:6], ["a", "b", "a", "b", "c", "d"])
-    status, lines = Child(fork_and_snapshot, path).wait()
-    assert (status, sorted(lines)) == (0, ["0 4", "here"])
-    assert_same_model(load(path), expected)
+    assert sorted(os.listdir(path.parent)) == ["model", "model.journal"]
 
 
 # A process that never stops changing the model, killed at any moment
@@ -373,11 +324,10 @@ def test_a_fork_while_a_snapshot_is_written(path):
 def work(say, path, seed):
     """Do one thing after the other; say what before, and that it is done after."""
     rng = random.Random(seed)
-    snapshots.MOST_CHANGES = rng.choice([1, 3, 1000])
     teacher = Teacher(path)
     say("ready")
     while True:
-        action = rng.choice(["teach"] * 4 + ["undo", "undo", "compact", "save", "forget"])
+        action = rng.choice(["teach"] * 4 + ["undo", "undo", "refine", "compact", "save", "forget"])
         document = rng.randrange(len(NEW))
         say("begin", action, document)
         number = 0
@@ -394,6 +344,8 @@ def work(say, path, seed):
             number = teacher.undo()
         elif action == "compact":
             teacher.compact()
+        elif action == "refine":
+            number = teacher.refine()
         elif action == "save":
             load(path).save(path, discard_changes=True)
         say("done", number)
@@ -419,8 +371,12 @@ class Expected:
         if action in ("teach", "forget"):
             state.documents[document] += 1
             state.history.append(document)
+        elif action == "refine":
+            state.history.append(None)  # no document
         elif action == "undo" and state.history:
-            state.documents[state.history.pop()] -= 1
+            undone = state.history.pop()
+            if undone is not None:
+                state.documents[undone] -= 1
         elif action == "erase":
             state.documents[document] -= 1
             state.history = []
@@ -505,7 +461,7 @@ def teach_until_full(say, path):
 @pytest.mark.parametrize("largest", [300, 1 << 19])
 def test_a_full_disk_changes_nothing(path, monkeypatch, largest):
     """Of one row, and of many."""
-    monkeypatch.setattr("longtail.teaching.documents._LARGEST_BATCH", largest)
+    monkeypatch.setattr("longtail.teaching.log._LARGEST_BATCH", largest)
     status, lines = Child(teach_until_full, path).wait()
     assert status == 0
     assert f"[Errno {errno.EIO}]" in lines[0]

@@ -18,7 +18,7 @@ from longtail.store import write_model
 from longtail.store.changes import mark_undone
 from longtail.store.container import read_checksum
 from longtail.store.journal import Journal, journal_path, read_journal
-from tests.conftest import examples
+from tests.conftest import as_row, examples
 
 labels = st.one_of(st.text(max_size=5), st.integers(-(2**60), 2**60), st.booleans())
 documents = st.lists(st.tuples(st.text(max_size=8), labels), max_size=4).map(
@@ -40,10 +40,10 @@ def write(folder, content):
     journal = Journal(model)
     with journal.locked():
         header = journal.restart(None, read_checksum(model))
-        journal.append(header, "remove", [{"label": 1}], None)
+        journal.append(header, "remove", [as_row("remove", {"label": 1})], None)
     for (action, fields), by in content:
         with journal.locked():
-            journal.append(journal.header(), action, [fields], by)
+            journal.append(journal.header(), action, [as_row(action, fields)], by)
     journal.close()
     return journal.path, read_journal(journal.path)
 
@@ -140,7 +140,7 @@ class Oracle:
     """Every document of every class, kept as it is; undo starts again from the beginning.
 
     How many documents have each term is counted beside it, because removing a class leaves that
-    count as it is, up to the number of documents.
+    count as it is; never more than there are documents are shown.
     """
 
     def __init__(self):
@@ -176,13 +176,11 @@ class Oracle:
                 return bag + given, counts + cls.count(given)
             if given - bag or given == bag:
                 return None
-            rest = bag - given
-            return rest, np.minimum(counts - cls.count(given), rest.total())
+            return bag - given, counts - cls.count(given)
         present, first, last = {name for _, name in bag}, arguments[0], arguments[-1]
         if action == "remove":
             rest = Counter({key: n for key, n in bag.items() if key[1] != first})
-            kept = first in present and rest
-            return (rest, np.minimum(counts, rest.total())) if kept else None
+            return (rest, counts) if first in present and rest else None
         if first not in present or (last in present) == (action == "rename") or first == last:
             return None
         moved = Counter()
@@ -198,7 +196,7 @@ def statistics_of(state):
     y = np.array([classes.index(name) for _, name in pairs])
     X = np.array([row for row, _ in pairs])
     sums = ClassStatistics.from_counts(X, y, len(classes), sublinear=True)
-    return classes, replace(sums, document_frequencies=state[1])
+    return classes, replace(sums, document_frequencies=np.minimum(state[1], len(pairs)))
 
 
 def perform(teacher, oracle, path, step):

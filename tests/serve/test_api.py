@@ -670,7 +670,7 @@ def test_sizes_and_sums_of_changed_classes_are_those_of_the_merged_model(fitted_
     model.partial_fit(["purrs softly", "honey again"], ["tiger", "bear"])
     model.forget(["honey again"], ["bear"])
     snapshot, merged = Snapshot(model, "1", None), model.statistics_
-    assert model.classifier_.state_.delta is not None  # else there is nothing to compare
+    assert model.classifier_.state_.overlay is not None  # else there is nothing to compare
     assert snapshot.class_sizes.tolist() == merged.class_sizes.tolist()
     assert snapshot.n_documents == merged.n_documents
     for row in range(len(snapshot.classes)):
@@ -716,6 +716,8 @@ def test_records_are_joined_as_in_the_fit(columns_file: Path, tmp_path: Path) ->
         long = {"subject": "a" * 60_000, "body": "b" * 60_000}
         refused = problem(client.post("/v1/predict", json={"documents": [long]}), 422)
         assert "longer than 100,000 characters" in refused["detail"]
+        joined = problem(teach(client, records[0], "zebra; new"), 422)["detail"]
+        assert joined.startswith("document 0: 'zebra; new' is 2 labels, which '; ' separates.")
         assert (
             "no text" in problem(teach(client, {"subject": "", "body": ""}, "zebra"), 422)["detail"]
         )

@@ -1,10 +1,13 @@
 """The documents that a model keeps: against lists of plain tuples, however changes come."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from longtail.model.entry import Changes, Entry
 from longtail.sparse import CountMatrix
 from longtail.training.memory import DocumentMemory
 from tests.conftest import examples
@@ -55,29 +58,43 @@ def apply_plainly(changes, per_class):
     for direction, pairs in changes:
         for document, label in pairs:
             if direction > 0:
-                kept[label] = [*kept[label], DOCUMENTS[document]][-per_class:]
-            elif DOCUMENTS[document] in kept[label]:
+                kept[label].append(DOCUMENTS[document])
+    for direction, pairs in changes:
+        for document, label in pairs:
+            if direction < 0 and DOCUMENTS[document] in kept[label]:
                 last = len(kept[label]) - 1 - kept[label][::-1].index(DOCUMENTS[document])
                 del kept[label][last]
-    return kept
+    return {label: documents[-per_class:] for label, documents in kept.items()}
+
+
+def as_entry(number, direction, pairs):
+    class_ids = np.array([CLASSES.tolist().index(label) for _, label in pairs], np.int64)
+    counts = counts_of([DOCUMENTS[document] for document, _ in pairs])
+    return Entry(number, "teach" if direction > 0 else "forget", class_ids, counts)
+
+
+OVERLAY = SimpleNamespace(outer_ids=np.arange(4), row_ids=np.arange(4))
 
 
 @examples(200)
-@given(CHANGES, st.integers(1, 3), st.integers(0, 8), st.booleans())
-def test_what_is_kept_is_what_a_list_for_each_class_keeps(changes, per_class, settled, split):
+@given(CHANGES, st.integers(1, 3), st.booleans(), st.data())
+def test_what_is_kept_follows_from_the_changes_that_are_live(changes, per_class, split, data):
     memory = empty(per_class)
-    for i, (direction, pairs) in enumerate(changes):
-        batches = [[pair] for pair in pairs] if split else [pairs]
-        for batch in batches:
-            documents = counts_of([DOCUMENTS[document] for document, _ in batch])
-            labels = np.array([label for _, label in batch], "U1")
-            memory = memory.record(documents, labels, direction)
-        if i == settled:  # when the segments are merged must not matter
-            memory = memory.settle(CLASSES)
-    memory = memory.settle(CLASSES)
-    assert as_lists(memory) == apply_plainly(changes, per_class)
-    assert memory.n_changed == sum(len(pairs) for _, pairs in changes)
-    assert not memory.pending
+    parts = [(d, [pair]) for d, pairs in changes for pair in pairs] if split else changes
+    entries = [as_entry(number, *part) for number, part in enumerate(parts, 1)]
+    for entry in entries:
+        memory = memory.take_in(Changes.of(entry))
+    undone = data.draw(st.sets(st.sampled_from(entries)) if entries else st.just(set()))
+    brought_back = data.draw(st.sets(st.sampled_from(entries)) if entries else st.just(set()))
+    for entry in undone:
+        memory = memory.take_in(Changes(minus=[entry]))
+    for entry in undone & brought_back:
+        memory = memory.take_in(Changes(plus=[entry]))
+    live = [p for e, p in zip(entries, parts, strict=True) if e not in undone - brought_back]
+    settled = memory.settle(OVERLAY)
+    assert as_lists(settled) == apply_plainly(live, per_class)
+    assert settled.n_changed == sum(len(pairs) for _, pairs in live)
+    assert not settled.pending
 
 
 @pytest.mark.parametrize("per_class", [1, 2, 5])
@@ -92,12 +109,13 @@ def test_a_fit_keeps_the_last_documents_of_each_class(per_class):
 
 def test_documents_follow_their_classes():
     memory = DocumentMemory.of(counts_of(DOCUMENTS), np.array([0, 1, 0, 2, 1]), 2)
-    moved = memory.move_classes(np.array([1, 1, -1]))  # a into b, and c is gone
+    overlay = SimpleNamespace(outer_ids=np.array([1, 1, -1]), row_ids=np.arange(3))
+    moved = memory.settle(overlay)  # a into b, and c is gone
     assert as_lists(moved) == {"a": [], "b": [DOCUMENTS[2], DOCUMENTS[4]], "c": [], "d": []}
 
 
 def test_the_caller_may_change_what_was_added():
     counts = counts_of(DOCUMENTS[:1])
-    memory = empty(2).record(counts, np.array(["a"]), 1)
+    memory = empty(2).take_in(Changes.of(Entry(1, "teach", np.zeros(1, np.int64), counts)))
     counts.data[:] = 9
-    assert as_lists(memory.settle(CLASSES))["a"] == [DOCUMENTS[0]]
+    assert as_lists(memory.settle(OVERLAY))["a"] == [DOCUMENTS[0]]

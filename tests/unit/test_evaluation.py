@@ -190,6 +190,20 @@ def test_evaluation(fitted):
         "1.0% of the documents have classes" in remark for remark in result.certainty.remarks
     )
     assert any("threshold expects none of them" in remark for remark in result.certainty.remarks)
+    assert any("--unknown 0.01 makes" in remark for remark in result.certainty.remarks)
+    told = evaluate(classifier, chunks, unknown=0.01).certainty.remarks
+    assert any(remark.endswith("the threshold expects 1.0% of them.") for remark in told)
+    # What a fit promises is of known classes, and so is what is put beside it.
+    top = classifier.predict_proba_topk(X[1:], 20)
+    hits = top.classes == y[1:, None]
+    assert result.measures == pytest.approx(
+        {
+            "accuracy": result.accuracy_known,
+            "macro_f1": metrics.macro_f1(labels[1:], predicted[1:]),
+            **{f"top_{k}": hits[:, :k].any(axis=1).mean() for k in TOP[1:]},
+            "calibration_error": metrics.expected_calibration_error(top.scores[:, 0], hits[:, 0]),
+        }
+    )
     assert any("too few to judge" in remark for remark in result.certainty.remarks)
     low, high = result.certainty.calibration_interval
     assert low <= result.certainty.calibration_error <= high
@@ -316,7 +330,7 @@ def test_report_is_one_page_that_loads_nothing(fitted):
     labels[0] = "</script><i>&"
     result = evaluate(classifier, [(X, labels)], n_mistakes=3)
     table = Section("A <title>", ("name", "value"), [("<script>", "1.0"), ("b & c", "-2")])
-    page = ReportPage("Model & data", {"date": "<i>"}, ["Take care."], table)
+    page = ReportPage("Model & data", {"date": "<i>"}, expected=table, comparison=table)
     written = html_report(page, find(result), draw(result))
     assert written.count("<svg") == written.count('role="img" aria-label="') == 3
     assert written.count("<figcaption>") == 3

@@ -88,6 +88,10 @@ def test_against_loops(evaluated):
     assert certainty.abstention.precision == pytest.approx(right / kept.sum())
     assert certainty.abstention.recall == pytest.approx(right / result.n_labels)
     assert certainty.abstention.coverage == pytest.approx(kept.any(axis=1).mean())
+    assert result.measures["mean_f1"] == result.sets.mean_f1
+    assert result.measures["P@3"] == result.ranking["P"][3]
+    assert result.measures["label_calibration_error"] == certainty.calibration_error
+    assert "accuracy" not in result.measures
     bands = {band.name: band for band in result.bands}
     assert bands["never seen"].n_labels == 1
     assert bands["never seen"].recall == 0.0

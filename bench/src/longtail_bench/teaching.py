@@ -3,8 +3,8 @@
     python -m longtail_bench.teaching ../shared/data/wikitaxa-genus --changes 10000
 
 A classifier of texts is fitted on the training part and saved; then texts of the test part are
-taught, each in a call of its own, snapshots included. Wall time and CPU time are both shown: on a
-shared machine only the second compares, but only the first has the disk in it.
+taught, each in a call of its own. Wall time and CPU time are both shown: on a shared machine only
+the second compares, but only the first has the disk in it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from longtail import TextClassifier
 from longtail.teaching import Teacher, load
 from longtail_bench.text import read_texts
 
-N_TAUGHT = 700  # by then the index has been built anew twice where classes are many
+N_TAUGHT = 2000
+N_UNDONE = 20  # changes anywhere in the journal that are undone
 N_TOGETHER = 1000
 N_TIMES = 5  # that what can be repeated is repeated
 
@@ -92,10 +93,20 @@ def measure_teaching(
     clock.time(f"teach {n_together} together", teacher.teach, *together)
     for i in range(N_TAUGHT, n_changes):
         teacher.teach([texts[i]], [labels[i]])
+    taught = [c.number for c in teacher.changes() if c.in_effect and c.action == "teach"]
+    for i in range(N_UNDONE):
+        change_number = taught[(2 * i + 1) * len(taught) // (2 * N_UNDONE)]
+        clock.time(
+            "undo any one",
+            lambda change_number=change_number: teacher.undo(numbers=[change_number]),
+        )
     teacher.close()
     for _ in range(N_TIMES):
         clock.time(f"open with {len(teacher.changes()):,} changes", load, model)
     clock.time("rename a class", teacher.rename_class, labels[1], "a class renamed")
+    clock.time("merge a class", teacher.merge_classes, "a class renamed", labels[0])
+    clock.time("predict one text then", teacher.model.predict, [texts[0]])
+    clock.time("refine", teacher.refine)
     clock.time("compact", teacher.compact)
     teacher.close()
     return clock

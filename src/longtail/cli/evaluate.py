@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from longtail._words import count
-from longtail.cli.expect import expectation_sentence, expectations
+from longtail.cli.expect import compare_expected, expectations
 from longtail.cli.files import check_writable, replacing, save_figure
 from longtail.cli.findings import Section, compare_rows, describe_difference, find
 from longtail.cli.inputs import (
@@ -159,7 +159,7 @@ def evaluate(
                 write = stack.enter_context(open_output(predictions, written, columns, inputs))
             result = _evaluate(classifier, source, asked, quiet, write)
         findings = find(result)
-        sentences = [*filter(None, [expectation_sentence(expectations(classifier))])]
+        expected = compare_expected(expectations(classifier), result)
         comparison, measures = None, dict[str, Any]()
         if other is not None and compare is not None:
             plain = replace(asked, n_mistakes=0)
@@ -188,7 +188,7 @@ def evaluate(
             page = ReportPage(
                 f"{model.name} evaluated on {source.name}",
                 _facts(model, classifier, source),
-                sentences,
+                expected,
                 comparison,
                 documents,
             )
@@ -198,11 +198,11 @@ def evaluate(
             compared = {name: found.as_dict() for name, found in measures.items()}
             print_json(result.as_dict() | ({"comparison": compared} if measures else {}))
         else:
-            for section in (*findings.sections, *([comparison] if comparison else [])):
+            for section in filter(None, (*findings.sections, expected, comparison)):
                 print_table(section.title, section.header, section.rows)
                 if section.remark:
                     say(section.remark)
-            for sentence in (*findings.sentences, *sentences, f"{findings.headline}."):
+            for sentence in (*findings.sentences, f"{findings.headline}."):
                 say(sentence)
         if not quiet:
             _tell_written(report, figures, len(drawn), predictions)

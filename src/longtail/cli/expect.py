@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 from longtail._constants import EXPECTED, FREQUENCY_BANDS, MEASURES
+from longtail.cli.findings import Section
 from longtail.cli.show import print_table
+
+if TYPE_CHECKING:
+    from longtail.metrics.evaluation import Evaluation
 
 _BAND_NAMES = {"1": "1 document", "more": "more than 100 documents"}
 
@@ -60,36 +65,52 @@ def print_expectations(found: dict[str, Any]) -> None:
 
 def expectation_rows(found: dict[str, Any]) -> list[tuple[str, str, str]]:
     """Return name, value and interval of what to expect, for people."""
+    return [
+        (title, *_written(key, value, bounds))
+        for key, title, value, bounds in _list_expected(found)
+    ]
+
+
+def compare_expected(found: dict[str, Any], result: Evaluation) -> Section | None:
+    """Put what was measured beside what was expected; None where nothing is to compare."""
+    of_band = "recall" if result.multilabel else "accuracy"
+    measured = result.measures | {
+        band.name: getattr(band, of_band)
+        for band in result.bands
+        if not math.isnan(getattr(band, of_band))
+    }
+    rows, outside = [], []
+    for key, title, value, bounds in _list_expected(found):
+        if key in measured and not math.isnan(value):
+            reached = measured[key]
+            rows.append((title, *_written(key, value, bounds), _written(key, reached, None)[0]))
+            if bounds is not None and not bounds[0] <= reached <= bounds[1]:
+                outside.append(title)
+    if not rows:
+        return None
+    of_known = "" if result.multilabel else " on known classes"
+    return Section(
+        f"Expected by documents held out in fit, and found{of_known}",
+        ("measure", "expected", "95 % interval", "found"),
+        rows,
+        remark=f"Outside the interval: {', '.join(outside)}." if outside else "",
+    )
+
+
+def _list_expected(found: dict[str, Any]) -> Iterator[tuple[str, str, float, Any]]:
+    """Yield key, title, value and interval of what to expect, by class size last."""
     if not found:
-        return []
+        return
     intervals = found["intervals"]
-    rows = []
-    for name, title in MEASURES.items():
-        if name in found:
-            rows.append((title, *_written(name, found[name], intervals.get(name))))
-    is_sets = "mean_f1" in found
-    measure = "recall in the first five classes" if is_sets else "accuracy"
+    for key, title in MEASURES.items():
+        if key in found:
+            yield key, title, found[key], intervals.get(key)
+    measure = "recall in the first five classes" if "mean_f1" in found else "accuracy"
     for band, value in found["by_class_frequency"].items():
         if not math.isnan(value):
             documents = _BAND_NAMES.get(band, f"{band.replace('-', ' to ')} documents")
             bounds = intervals["by_class_frequency"].get(band)
-            rows.append((f"{measure}, classes of {documents}", *_written(band, value, bounds)))
-    return rows
-
-
-def expectation_sentence(found: dict[str, Any]) -> str:
-    """Return what was expected, to compare with; empty if nothing is known."""
-    if not found:
-        return ""
-    wanted = ("accuracy", "macro_f1", "mean_f1", "P@1", "P@5", "calibration_error")
-    names = [MEASURES[name] for name in (*wanted, "label_calibration_error") if name in found]
-    rows = {name: (value, interval) for name, value, interval in expectation_rows(found)}
-    shown = [
-        f"{name} {rows[name][0]}" + (f" ({rows[name][1]})" if rows[name][1] else "")
-        for name in names
-    ]
-    of_known = " on known classes" if "accuracy" in found else ""
-    return f"Expected{of_known} by documents held out in fit: {'; '.join(shown)}."
+            yield band, f"{measure}, classes of {documents}", value, bounds
 
 
 def _written(name: str, value: float, bounds: Any) -> tuple[str, str]:

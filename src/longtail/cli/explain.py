@@ -48,6 +48,8 @@ def explain(
             runner_up = None if other is None else _describe(other, probabilities, texts)
             explanation = _describe(explained, probabilities, texts)
             print_json({**explanation, "runner_up": runner_up})
+        elif wanted is None and not explained.terms and not explained.common:
+            say("The text has no known word, so no class. --class explains one all the same.")
         else:
             _print(explained, probabilities, texts)
 

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from longtail._words import count
+from longtail.cli.class_texts import ClassTexts, read_class_texts
 from longtail.cli.cluster import (
     Cluster,
     DaskAddress,
@@ -149,14 +150,16 @@ def fit(
         learner = convert_given(CLASSIFIER_OPTIONS, learning)
         _check_target(out, discard_changes)
         columns = (class_texts_label, class_texts_text)
-        names = None if class_texts is None else _read_class_texts(class_texts, *columns)
+        names = None if class_texts is None else read_class_texts(class_texts, *columns)
         above.check(
             has_text=not source.holds_counts,
             is_cluster=Cluster(dask, workers, memory_limit, scratch).is_asked,
         )
         vocabulary = above.read_vocabulary()
         if vocabulary is not None and not source.holds_counts:
-            names = vocabulary.texts | (names or {})
+            more = {} if names is None else names.texts
+            doubtful = None if names is None else names.doubtful
+            names = ClassTexts(above.taxonomy, vocabulary.texts | more, doubtful)
         cluster, cost = Cluster(dask, workers, memory_limit, scratch), dict[str, float]()
         wall, processor = time.perf_counter(), time.process_time()
         with progress(quiet) as update:
@@ -165,7 +168,10 @@ def fit(
                 with read_documents(source, update, labelled=True) as chunks:
                     next(chunks, None)  # what is wrong with columns and labels is said here
                 model = make()
-                cost = fit_on(cluster, model, source, update, names).summary()
+                texts = None if names is None else names.texts
+                cost = fit_on(cluster, model, source, update, texts).summary()
+                if names is not None:
+                    names.check_model(model)
                 if not unique_labels and model.statistics_.class_sizes.max() <= 1:
                     raise ValueError(_all_unique(source))
                 if not source.holds_counts:
@@ -231,46 +237,11 @@ def _make_estimator(
     )
 
 
-def _read_class_texts(path: Path, label: str | None, text: list[str] | None) -> dict[str, str]:
-    """Return the text of each label of a table; a TSV file may have no header: label, tab, text."""
-    from longtail.datasets.delimited import Lines, plain_rows
-    from longtail.datasets.limits import DEFAULT_LIMITS
-    from longtail.datasets.tables import Table, find_format, read_text_chunks
-    from longtail.exceptions import DataFormatError
-
-    try:
-        format = find_format(path)
-    except ValueError:
-        format = "tsv"
-    columns, header = [label or "label", *(text or ["text"])], True
-    texts: dict[str, str] = {}
-    try:
-        if format == "tsv" and label is None and text is None:
-            _, first = next(plain_rows(Lines(path, "utf-8", DEFAULT_LIMITS), "\t"), (1, columns))
-            header = len(first) != 2 or set(first) == set(columns)
-        if not header:
-            columns = ["1", "2"]
-        table = Table(path, columns[1:], columns[0], format=format, header=header)
-        for chunk in read_text_chunks(table):
-            for line, name, named in zip(chunk.lines, chunk.labels, chunk.texts, strict=True):
-                if not isinstance(name, str):
-                    raise DataFormatError(path, f"expected one label, found {name!r}", line)
-                if name in texts:
-                    raise DataFormatError(path, f"label {name!r} is there twice", line)
-                texts[name] = named
-    except DataFormatError as error:
-        raise ValueError(
-            f"{error}. --class-texts takes a table with the columns label and text, or those that "
-            "--class-texts-label and --class-texts-text name; without header: label, tab, text."
-        ) from None
-    return texts
-
-
 def _fit(
     make: Callable[[], Any],
     source: Source,
     update: Update,
-    class_texts: dict[str, str] | None,
+    class_texts: ClassTexts | None,
     unique_labels: bool,
     above: HierarchyOptions,
 ) -> Any:
@@ -281,6 +252,8 @@ def _fit(
         documents: Iterator[Documents] = above.collect(chain(first, chunks))
         if not unique_labels:
             documents = _check_repeated(source, documents)
+        if class_texts is not None:
+            documents = class_texts.check(documents)
         from longtail._progress import report_progress
 
         def hear(stage: str, done: int, total: int) -> None:
@@ -291,7 +264,8 @@ def _fit(
             if source.holds_counts:
                 model.fit(*_stack(source, documents))
                 return model
-            model.fit_chunks(_pairs(source, documents), class_texts)
+            texts = None if class_texts is None else class_texts.texts
+            model.fit_chunks(_pairs(source, documents), texts)
         _remember_columns(model, source)
         return model
 

@@ -44,8 +44,8 @@ class ReportPage:
         What was evaluated on what.
     facts : mapping of str to str
         What was evaluated, when and with which settings.
-    sentences : sequence of str
-        What to compare the findings with.
+    expected : Section or None
+        What was expected beside what was found.
     comparison : Section or None
         Two models side by side.
     show_documents : bool
@@ -54,7 +54,7 @@ class ReportPage:
 
     title: str
     facts: Mapping[str, str] = field(default_factory=dict)
-    sentences: Sequence[str] = ()
+    expected: Section | None = None
     comparison: Section | None = None
     show_documents: bool = True
 
@@ -88,13 +88,13 @@ def html_report(page: ReportPage, findings: Findings, figures: Mapping[str, Figu
         "<main>",
         *([] if page.comparison is None else [show(page.comparison)]),
         *(f'<p class="note">{_escape(sentence)}</p>' for sentence in findings.sentences),
-        *(f'<p class="muted">{_escape(sentence)}</p>' for sentence in page.sentences),
         *(show(section) for section in choices),
         *(show(section) for section in others if not section.figure),
         _html_classes(findings),
         *(show(section) for section in others if section.figure),
         *_html_mistakes(findings, page.show_documents),
         show(Section(f"All measures: {measures.title}", measures.header, measures.rows)),
+        *([] if page.expected is None else [show(page.expected)]),
         "<h2>What was evaluated</h2>",
         _html_facts(page.facts),
         "</main>",

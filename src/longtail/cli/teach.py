@@ -119,6 +119,7 @@ def _change_documents(
         if source.label or source.text:
             raise ValueError("--class names the class of one text; --text and --label of a table.")
         document = one_document(model, source.path, source.layout.zero_based)
+        label = [one for given in label for one in _split(model, given)]
         labels = [as_label(model, one) for one in label]
         if len(labels) > 1 and not gives_label_sets(model):
             raise ValueError("the model has one class for each document; give --class once.")
@@ -177,3 +178,12 @@ def _labels(model: Any, source: Source, read: list[Any]) -> list[Any]:
             except ValueError as error:
                 raise DataFormatError(source.name, str(error), line) from None
     return labels
+
+
+def _split(model: Any, label: str) -> list[str]:
+    """Return the labels that a model's tables would have in `--class`, unless it is a class."""
+    columns = getattr(model, "columns_", None)
+    if columns is None or label in map(str, model.classes_.tolist()):
+        return [label]
+    found: list[str] = columns.split_labels(label)
+    return found

@@ -14,17 +14,33 @@ never added is noticed for certain but for a chance of 2**-128 per document kept
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from longtail._validation import shift_ids
+from longtail._caching import cached_property
+from longtail.model.entry import Changes
+from longtail.model.overlay import Overlay
+from longtail.sparse import CountMatrix, Integers
 
-Integers = NDArray[np.int64]
 Hashes = NDArray[np.uint64]
+
+
+@dataclass(frozen=True, eq=False)
+class _Since:
+    """Documents that came (sign 1) or went (-1) since, with the persistent ids of their classes."""
+
+    counts: CountMatrix
+    class_ids: Integers
+    sign: int
+
+    @cached_property
+    def hashes(self) -> Hashes:
+        """Of each document; computed where one is forgotten, or the model is saved."""
+        return hash_rows(self.counts, np.arange(len(self.class_ids)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,16 +50,19 @@ class AddedDocuments:
     Attributes
     ----------
     hashes : ndarray of shape (n, 2), uint64
-        Hashes of rows of counts, ascending in the first column.
+        Of the documents of the base: hashes of rows of counts, ascending in the first column.
     class_ids : ndarray of shape (n,), int64
-        Class of each.
+        Class of each, in the base.
     complete : bool
         Whether every document of the model is here, or only those with late terms.
+    since : tuple
+        What came and went since; sums do not depend on the order, nor does this.
     """
 
     hashes: Hashes
     class_ids: Integers
     complete: bool
+    since: tuple[_Since, ...] = ()
 
     @classmethod
     def empty(cls, *, complete: bool = False) -> AddedDocuments:
@@ -51,122 +70,123 @@ class AddedDocuments:
         return cls(np.zeros((0, 2), np.uint64), np.zeros(0, np.int64), complete)
 
     def add(self, X: csr_array[Any], class_ids: Integers, n_fitted: int) -> AddedDocuments:
-        """Return the register with documents added, as they are counted now."""
+        """Return the register of a base with documents added, as they are counted now."""
         kept = np.arange(X.shape[0]) if self.complete else np.flatnonzero(has_late(X, n_fitted))
         if not len(kept):
             return self
-        hashes = np.concatenate([self.hashes, hash_rows(X, kept)])
-        ids = np.concatenate([self.class_ids, class_ids[kept]])
-        order = np.argsort(hashes[:, 0], kind="stable")
-        return AddedDocuments(hashes[order], ids[order], self.complete)
+        return self._sorted(
+            np.concatenate([self.hashes, hash_rows(X, kept)]),
+            np.concatenate([self.class_ids, class_ids[kept]]),
+        )
 
-    def find(self, hashes: Hashes, class_ids: Integers, used: set[int]) -> Integers:
-        """Return where each document is, -1 where it is not; none is found twice.
+    def take_in(self, changes: Changes, n_fitted: int) -> AddedDocuments:
+        """Return the register after documents came and went."""
+        found = []
+        for documents in changes.documents(0):
+            kept = np.arange(documents.counts.n_documents)
+            if not self.complete:
+                kept = np.flatnonzero(has_late(documents.counts, n_fitted))
+            if len(kept):
+                counts, class_ids = documents.counts.gather(kept), documents.class_ids[kept]
+                found.append(_Since(counts, class_ids, documents.direction))
+        return replace(self, since=(*self.since, *found)) if found else self
 
-        Parameters
-        ----------
-        hashes, class_ids : ndarray
-            The documents, in the order in which they are looked up.
-        used : set of int
-            Entries that are taken already; those found are added to it.
-        """
-        found = np.full(len(hashes), -1)
-        first = np.searchsorted(self.hashes[:, 0], hashes[:, 0], side="left")
-        last = np.searchsorted(self.hashes[:, 0], hashes[:, 0], side="right")
-        for i in np.flatnonzero(last > first).tolist():
-            for entry in range(first[i], last[i]):
-                same = self.hashes[entry, 1] == hashes[i, 1]
-                if same and self.class_ids[entry] == class_ids[i] and entry not in used:
-                    used.add(entry)
-                    found[i] = entry
-                    break
-        return found
+    @cached_property
+    def _joined(self) -> tuple[Hashes, Integers, Integers]:
+        """Hashes, persistent ids and signs of what came and went."""
+        nothing = np.zeros(0, np.int64)
+        hashes = [np.zeros((0, 2), np.uint64), *(batch.hashes for batch in self.since)]
+        class_ids = [nothing, *(batch.class_ids for batch in self.since)]
+        signs = [nothing, *(np.full(len(batch.class_ids), batch.sign) for batch in self.since)]
+        return np.concatenate(hashes), np.concatenate(class_ids), np.concatenate(signs)
 
-    def remove(self, entries: Integers) -> AddedDocuments:
-        """Return the register without the entries that `find` returned."""
-        kept = np.ones(len(self.class_ids), np.bool_)
-        kept[entries[entries >= 0]] = False
-        return AddedDocuments(self.hashes[kept], self.class_ids[kept], self.complete)
+    def count(self, row_hash: NDArray[np.uint64], outer_id: int, overlay: Overlay) -> int:
+        """Return how often a document is in the class that has a place among all labels."""
+        first = int(np.searchsorted(self.hashes[:, 0], row_hash[0], side="left"))
+        last = int(np.searchsorted(self.hashes[:, 0], row_hash[0], side="right"))
+        same = self.hashes[first:last, 1] == row_hash[1]
+        outer_ids = overlay.outer_ids[overlay.row_ids[self.class_ids[first:last]]]
+        n_found = int(np.count_nonzero(same & (outer_ids == outer_id)))
+        hashes, class_ids, signs = self._joined
+        rows = np.flatnonzero((hashes == row_hash).all(axis=1))
+        rows = rows[overlay.outer_ids[class_ids[rows]] == outer_id]
+        return n_found + int(signs[rows].sum())
 
-    def follow_new(self, before: NDArray[Any], labels: NDArray[Any]) -> AddedDocuments:
-        """Return the register after classes were added; `follow` says the same more slowly.
-
-        Parameters
-        ----------
-        before : ndarray
-            Labels of the classes until then, sorted.
-        labels : ndarray
-            Labels of the new ones, sorted.
-        """
-        ids = shift_ids(self.class_ids, np.searchsorted(before, labels))
-        return AddedDocuments(self.hashes, ids, self.complete)
-
-    def follow(
-        self, before: NDArray[Any], after: NDArray[Any], renamed: tuple[Any, Any] | None = None
-    ) -> AddedDocuments:
-        """Return the register after the model's classes changed.
-
-        Parameters
-        ----------
-        before, after : ndarray
-            Labels of the classes, sorted. The documents of a class that is gone are dropped.
-        renamed : tuple of two labels, optional
-            A class of `before` whose documents are now those of a class of `after`.
-        """
-        if not len(self.class_ids) or before is after:
+    def settle(self, overlay: Overlay | None) -> AddedDocuments:
+        """Return the register of a base in which classes have the places that an overlay says."""
+        if overlay is None:
             return self
-        used, entries = np.unique(self.class_ids, return_inverse=True)
-        labels = before[used]  # comparing the labels of all classes takes milliseconds
-        target = np.searchsorted(after, labels)
-        target[target == len(after)] = 0
-        target[after[target] != labels] = -1
-        if renamed is not None:
-            target[labels == renamed[0]] = np.searchsorted(after, renamed[1])
-        ids = target[entries]
-        return AddedDocuments(self.hashes[ids >= 0], ids[ids >= 0], self.complete)
+        new_hashes, new_ids, new_signs = self._joined
+        hashes = np.concatenate([self.hashes, new_hashes])
+        ids = np.concatenate([overlay.row_ids[self.class_ids], new_ids])
+        signs = np.concatenate([np.ones(len(self.class_ids), np.int64), new_signs])
+        outer_ids = overlay.outer_ids[ids]
+        there = outer_ids >= 0
+        keys = np.column_stack([hashes[there], outer_ids[there].astype(np.uint64)])
+        if not len(keys):
+            return AddedDocuments.empty(complete=self.complete)
+        distinct, which = np.unique(keys, axis=0, return_inverse=True)
+        times = np.bincount(which.ravel(), signs[there], len(distinct)).astype(np.int64)
+        rows = np.repeat(np.arange(len(distinct)), np.maximum(times, 0))
+        return self._sorted(distinct[rows, :2], distinct[rows, 2].astype(np.int64))
+
+    def _sorted(self, hashes: Hashes, class_ids: Integers) -> AddedDocuments:
+        order = np.argsort(hashes[:, 0], kind="stable")
+        return AddedDocuments(np.ascontiguousarray(hashes[order]), class_ids[order], self.complete)
 
 
 def count_as_added(
-    X: csr_array[Any], class_ids: Integers, n_fitted: int, added: AddedDocuments
-) -> tuple[csr_array[Any], AddedDocuments]:
-    """Return counts as they were when the documents were added, and the register without them.
+    X: csr_array[Any], outer_ids: Integers, n_fitted: int, added: AddedDocuments, overlay: Overlay
+) -> csr_array[Any]:
+    """Return counts as they were when the documents were added.
 
     Parameters
     ----------
     X : csr_array of shape (n_documents, n_terms)
         Counts by the vocabulary as it is now.
-    class_ids : ndarray of shape (n_documents,)
-        Their classes.
+    places : ndarray of shape (n_documents,)
+        Their classes, among all labels.
     n_fitted : int
         The first `n_fitted` terms are those of the fit.
     added : AddedDocuments
         The register.
+    overlay : Overlay
+        Tells the classes of the register.
 
     Raises
     ------
     ValueError
         If the register is complete and a document is not in it.
     """
-    used: set[int] = set()
-    entries = np.full(X.shape[0], -1)
-    asked = np.arange(X.shape[0]) if added.complete else np.flatnonzero(has_late(X, n_fitted))
-    entries[asked] = added.find(hash_rows(X, asked), class_ids[asked], used)
-    missing = has_late(X, n_fitted) & (entries < 0)
-    X = drop_late(X, n_fitted, missing)
+    late = has_late(X, n_fitted)
+    used: dict[tuple[int, ...], int] = {}
+
+    def find(row_hash: NDArray[np.uint64], outer_id: int) -> bool:
+        key = (*row_hash.tolist(), outer_id)
+        if added.count(row_hash, outer_id, overlay) <= used.get(key, 0):
+            return False
+        used[key] = used.get(key, 0) + 1
+        return True
+
+    asked = np.arange(X.shape[0]) if added.complete else np.flatnonzero(late)
+    missing = np.zeros(X.shape[0], np.bool_)
+    for document, row_hash in zip(asked.tolist(), hash_rows(X, asked), strict=True):
+        missing[document] = not find(row_hash, int(outer_ids[document]))
+    X = drop_late(X, n_fitted, missing & late)
     if added.complete:
-        asked = np.flatnonzero(missing)
-        entries[asked] = added.find(hash_rows(X, asked), class_ids[asked], used)
-        if np.any(entries < 0):
-            raise ValueError(
-                f"document {np.flatnonzero(entries < 0)[0]} was never added to its class, or was "
-                "forgotten. Give the same documents with the same labels as when they were added."
-            )
-    return X, added.remove(entries)
+        again = np.flatnonzero(missing)
+        for document, row_hash in zip(again.tolist(), hash_rows(X, again), strict=True):
+            if not (late[document] and find(row_hash, int(outer_ids[document]))):
+                raise ValueError(
+                    f"document {document} was never added to its class, or was forgotten. Give "
+                    "the same documents with the same labels as when they were added."
+                )
+    return X
 
 
-def has_late(X: csr_array[Any], n_fitted: int) -> NDArray[np.bool_]:
+def has_late(X: csr_array[Any] | CountMatrix, n_fitted: int) -> NDArray[np.bool_]:
     """Return whether each document has a term that entered after the fit."""
-    late = np.zeros(X.shape[0], np.bool_)
+    late = np.zeros(len(X.indptr) - 1, np.bool_)
     filled = np.flatnonzero(np.diff(X.indptr))
     late[filled] = X.indices[X.indptr[filled + 1] - 1] >= n_fitted  # terms ascend within a row
     return late
@@ -182,7 +202,7 @@ def drop_late(X: csr_array[Any], n_fitted: int, documents: NDArray[np.bool_]) ->
     return X
 
 
-def hash_rows(X: csr_array[Any], documents: Integers) -> Hashes:
+def hash_rows(X: csr_array[Any] | CountMatrix, documents: Integers) -> Hashes:
     """Return a hash of the terms and counts of some rows: BLAKE2b, 128 bits."""
     indices, data = X.indices.astype("<i8"), X.data.astype("<f8")
     hashes = np.empty((len(documents), 2), np.uint64)

@@ -7,11 +7,12 @@ the same time sees the state before or after, never a mix. What the user gives b
 
 from __future__ import annotations
 
+import copy
 import os
 import threading
 import warnings
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, ClassVar, Self
@@ -38,7 +39,6 @@ from longtail._validation import (
     check_among,
     check_enough_classes,
     check_k,
-    check_known,
     check_not_texts,
     check_top_terms,
     find_labels,
@@ -46,17 +46,18 @@ from longtail._validation import (
     read_weights,
     weigh_rows,
 )
-from longtail.estimators import editing
 from longtail.estimators.subsets import read_subsets
 from longtail.exceptions import NoKnownTermWarning, level_outside
 from longtail.explanation import ScoreParts, name_parts
+from longtail.model.edits import Edit, Forget, Merge, Remove, Rename, Teach
+from longtail.model.entry import Changes
+from longtail.model.overlay import Overlay
 from longtail.results import Explanation, TopK
 from longtail.retrieval.subsets import ClassSubsets
 from longtail.sparse import CountMatrix, Floats, Integers, check_sparse
 from longtail.statistics.classes import ClassStatistics
 from longtail.store.journal import saving
 from longtail.store.state_io import SavedModel, save_state
-from longtail.training.editing import ClassEdit, merge_classes, remove_class
 
 DENSE_CLASSES = 1_000  # up to here probabilities and decisions are dense arrays
 _PLAIN = (sp.csr_array, sp.csr_matrix, np.ndarray)  # counts of these kinds need no conversion
@@ -87,17 +88,22 @@ class Classifier(ClassifierMixin, BaseEstimator):
     def set_threads(self, n_jobs: int | None) -> Self:
         """Set the number of threads that predicting and changing the fitted model take."""
 
+    @property
     @abstractmethod
-    def _edit(self, change: editing.Change, moved: tuple[Any, Any] | None = None) -> Self:
-        """Swap in the model that a function makes of the present one.
+    def _arrays(self) -> Any:
+        """The arrays that were fitted on counts."""
 
-        Parameters
-        ----------
-        change : callable
-            Called with a classifier of counts, whose parameters count, and the model's arrays.
-        moved : tuple of two labels, optional
-            A class whose documents are those of another afterwards.
-        """
+    @abstractmethod
+    def _take_changes(self, changes: Changes, vocabulary: Any = None) -> Self:
+        """Swap in the model after changes, whose new terms a vocabulary may have already."""
+
+    @abstractmethod
+    def _over(self, row_ids: Integers, n_ids: int) -> Self:
+        """Let the classes of a model without an overlay have other persistent ids."""
+
+    @abstractmethod
+    def _apply(self, edit: Edit) -> Self:
+        """Swap in the model that an edit makes of the present one."""
 
     @property
     def multilabel_(self) -> bool:
@@ -156,7 +162,7 @@ class Classifier(ClassifierMixin, BaseEstimator):
         -------
         self
         """
-        return self._edit(editing.rename(old, new), (old, new))
+        return self._apply(Rename(old, new))
 
     def merge_classes(self, source: Any, into: Any) -> Self:
         """Add the documents of one class to another; the first then no longer exists.
@@ -171,7 +177,7 @@ class Classifier(ClassifierMixin, BaseEstimator):
         -------
         self
         """
-        return self._edit(editing.edit_classes(merge_classes, source, into), (source, into))
+        return self._apply(Merge(source, into))
 
     def remove_class(self, label: Any) -> Self:
         """Remove a class with all its documents.
@@ -189,7 +195,7 @@ class Classifier(ClassifierMixin, BaseEstimator):
         -------
         self
         """
-        return self._edit(editing.edit_classes(remove_class, label))
+        return self._apply(Remove(label))
 
     @contextmanager
     def _unchanged_on_failure(self) -> Iterator[None]:
@@ -247,26 +253,16 @@ class CountClassifier(Classifier):
 
     @abstractmethod
     def _merged(self, state: Any) -> Any:
-        """Return a state in one segment."""
+        """Return a state without an overlay."""
 
     @abstractmethod
-    def _apply_edit(self, state: Any, edit: ClassEdit) -> Any:
-        """Return a state of one segment with other classes and the same learned parts."""
+    def _take_in(self, state: Any, changes: Changes) -> Any:
+        """Return the state after changes."""
 
-    @abstractmethod
-    def _with_documents(
-        self,
-        state: Any,
-        counts: CountMatrix,
-        y: NDArray[Any],
-        direction: int,
-        weights: Floats | None = None,
-    ) -> Any:
-        """Return the state with documents added, or subtracted where the direction is -1."""
-
-    @abstractmethod
-    def _with_terms(self, state: Any, n_terms: int) -> Any:
-        """Return the state with terms that no document has had yet."""
+    def _check_taught(
+        self, state: Any, labels: NDArray[Any], weights: Floats | None, *, is_text: bool = False
+    ) -> None:
+        """Refuse labels and weights that a model of this kind cannot have."""
 
     @abstractmethod
     def _class_sizes(self, state: Any) -> Integers:
@@ -323,10 +319,32 @@ class CountClassifier(Classifier):
             self.n_features_in_ = state.statistics.n_terms
             self._state = state
 
-    def _edit(self, change: editing.Change, moved: tuple[Any, Any] | None = None) -> Self:
+    @property
+    def _arrays(self) -> Any:
+        return self._fitted()
+
+    def _take_changes(self, changes: Changes, vocabulary: Any = None) -> Self:
+        return self._swap(lambda state: self._take_in(state, changes))
+
+    def _over(self, row_ids: Integers, n_ids: int) -> Self:
+        return self._swap(
+            lambda state: replace(state, overlay=Overlay.over(state.base, row_ids, n_ids))
+        )
+
+    def _without_names(self) -> Self:
+        """Return a copy without the names of columns, with which counts were compared before."""
+        copied = copy.copy(self)
+        copied.__dict__.pop("feature_names_in_", None)
+        return copied
+
+    def _apply(self, edit: Edit) -> Self:
+        return self._swap(lambda state: edit.apply(self, state))
+
+    def _swap(self, change: Callable[[Any], Any]) -> Self:
+        """Swap in the state that a function makes of the present one."""
         self._fitted()
         with self._lock:
-            self._state = change(self, self._fitted())
+            self._state = change(self._fitted())
             self.n_features_in_ = self._state.statistics.n_terms
         return self
 
@@ -554,8 +572,8 @@ class CountClassifier(Classifier):
     ) -> Self:
         """Add documents of known or new classes to the statistics; on an unfitted estimator, fit.
 
-        The learned parts stay as they are; the classes changed are kept in a delta segment, so it
-        costs little.
+        The learned parts stay as they are; the classes changed are kept in an overlay, so it costs
+        little.
 
         Parameters
         ----------
@@ -578,7 +596,9 @@ class CountClassifier(Classifier):
             return self.fit(X, y, sample_weight)
         X, y, weights = self._read(X, y, sample_weight)
         X, labels, weights = weigh_rows(*replicate(X, y), weights)
-        return self._edit(editing.change_documents(X, labels, 1, weights))
+        if not len(labels):  # documents of no class
+            return self
+        return self._apply(Teach(CountMatrix.from_matrix(X), labels, weights))
 
     def forget(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Subtract documents that were added before; a class with none left disappears.
@@ -610,8 +630,9 @@ class CountClassifier(Classifier):
         self._fitted()
         X, y, weights = self._read(X, y, sample_weight)
         X, labels, weights = weigh_rows(*replicate(X, y), weights)
-        check_known(labels, self.classes_)
-        return self._edit(editing.change_documents(X, labels, -1, weights))
+        if not len(labels):  # documents of no class
+            return self
+        return self._apply(Forget(CountMatrix.from_matrix(X), labels, weights))
 
     def save(self, path: str | os.PathLike[str], *, discard_changes: bool = False) -> None:
         """Write the fitted model to one file for `longtail.load`; nothing in it can run code.

@@ -14,7 +14,6 @@ from longtail.results import TopK
 from longtail.sparse import CountMatrix, Floats, Integers
 from longtail.taxonomy import Hierarchy
 from longtail.training.long_tail import LongTailState
-from longtail.training.long_tail_editing import settle_memory
 
 N_EVIDENCE = 5  # terms of the document that are named for each candidate
 N_EXAMPLES = 2  # documents of each class
@@ -55,7 +54,7 @@ def make_candidates(
     for document, class_id, label, value, part in zip(
         documents.tolist(), class_ids.tolist(), labels, values, parts, strict=True
     ):
-        path = _find_path(state.hierarchy, label)
+        path = _find_path(state.current_hierarchy, label)
         evidence = _find_evidence(part, term)
         shown = Candidate(label, str(label), path, value, evidence, examples.get(class_id, ()))
         found[document].append(shown)
@@ -80,9 +79,9 @@ def _find_examples(
     state: LongTailState, class_ids: Integers, term: Callable[[int], Hashable]
 ) -> dict[int, tuple[str, ...]]:
     """Return the last documents that the model keeps of each class, as their terms."""
-    memory = settle_memory(state, state.all_classes)
-    if memory is None:
+    if state.memory is None:
         return {}
+    memory = state.memory.settle(state.overlay)
     kept = np.flatnonzero(np.isin(memory.class_ids, class_ids))
     examples: dict[int, list[str]] = {}
     for row in kept[::-1].tolist():

@@ -95,5 +95,5 @@ def adopt_texts(
     class_texts: dict[Any, str],
 ) -> None:
     """Make a classifier of texts fitted, by a vocabulary and a fitted classifier of counts."""
-    state = TextState.of(vocabulary, classifier, added, class_texts=class_texts)
+    state = TextState.of(vocabulary, classifier, added, base_texts=class_texts)
     estimator._adopt(state)

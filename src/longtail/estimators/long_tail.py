@@ -25,21 +25,25 @@ from longtail._validation import (
     check_memory,
     check_positive,
     check_precision,
+    check_share,
     look_up,
 )
 from longtail.candidates import Candidates
-from longtail.estimators import editing
 from longtail.estimators.base import CountClassifier, label_topk, no_label, scatter_rows
 from longtail.estimators.candidates import make_candidates
 from longtail.estimators.class_texts import (
     ClassTexts,
+    check_column,
     check_text_labels,
     read_class_text,
     read_class_texts,
 )
+from longtail.estimators.hierarchies import move_class, set_hierarchy
 from longtail.estimators.subsets import read_subsets
 from longtail.exceptions import UncalibratedWarning, level_outside
 from longtail.explanation import ScoreParts, split_linear_scores
+from longtail.model.edits import Describe, Recalibrate, Refine
+from longtail.model.entry import Changes
 from longtail.paper.sampling import draw_seed
 from longtail.results import Health, NodeAnswers, Predicted, Threshold, TopK
 from longtail.retrieval.subsets import ClassSubsets
@@ -47,7 +51,7 @@ from longtail.scoring.features import SCORE_FEATURE_NAMES
 from longtail.sparse import CountMatrix, Floats, Integers, are_integral
 from longtail.statistics.classes import ClassStatistics
 from longtail.taxonomy import Hierarchy, read_hierarchy
-from longtail.training import long_tail_editing
+from longtail.training import changing, outcomes
 from longtail.training.back_off import BackOff
 from longtail.training.calibration import (
     FEWEST_DOCUMENTS,
@@ -59,13 +63,11 @@ from longtail.training.calibration import (
     probability_of_none,
 )
 from longtail.training.config import FitConfig
-from longtail.training.editing import ClassEdit
 from longtail.training.health import measure_health
 from longtail.training.long_tail import LongTailState
 from longtail.training.memory import DocumentMemory
 from longtail.training.pipeline import fit_long_tail
 from longtail.training.ranking import rank_documents
-from longtail.training.segments import merged_class_sizes, merged_statistics
 from longtail.training.self_check import SelfCheck
 from longtail.training.thresholds import find_threshold
 
@@ -325,7 +327,7 @@ class LongTailClassifier(CountClassifier):
         check_precision(precision)
         subsets = read_subsets(within, exclude, state.all_classes, counts.n_documents)
         ranking = self._rank_calibrated(state, counts, subsets)
-        answers = back_off.answer(*ranking, precision, np.diff(counts.indptr), self.n_jobs)
+        answers = back_off.answer(*ranking, precision, state.count_terms(counts), self.n_jobs)
         known = counts.have_any(state.known_terms)
         nodes = np.where(known, answers.nodes, -1)
         return NodeAnswers(
@@ -443,7 +445,7 @@ class LongTailClassifier(CountClassifier):
         known = counts.have_any(state.known_terms)
         if level is not None:
             back_off, level = self._back_off(state), check_integer("level", level, 1)
-            lengths = np.diff(counts.indptr)
+            lengths = state.count_terms(counts)
             nodes, values = back_off.rank_level(
                 class_ids, probabilities, level, k, lengths, self.n_jobs
             )
@@ -624,8 +626,9 @@ class LongTailClassifier(CountClassifier):
         """
         self._fitted()
         if X is None and y is None:
-            return self._edit(editing.refine())
-        return self._edit(editing.refine(*self._read(X, y, sample_weight)))
+            return self._apply(Refine())
+        X, labels, weights = self._read(X, y, sample_weight)
+        return self._apply(Refine(CountMatrix.from_matrix(X), labels, weights))
 
     def expect_unknown(self, share: float) -> Self:
         """Tell the model how many of the documents to come have a class that it does not have.
@@ -651,7 +654,8 @@ class LongTailClassifier(CountClassifier):
             If the share is out of range, the model was told before or has outcomes already,
             documents have several labels, or no documents of unknown classes could be learned from.
         """
-        return self._edit(editing.expect_unknown(share))
+        check_share("share", share)
+        return self._swap(lambda state: expect_unknown(state, share))
 
     def recalibrate(self, X: Any, y: Any) -> Self:
         """Correct the probabilities by documents that the model has not been taught yet.
@@ -680,7 +684,8 @@ class LongTailClassifier(CountClassifier):
             If documents have several labels.
         """
         self._fitted()
-        return self._edit(editing.recalibrate(*self._check_input(X, y, reset=False)))
+        X, labels = self._check_input(X, y, reset=False)
+        return self._apply(Recalibrate(CountMatrix.from_matrix(X), labels))
 
     def set_class_text(self, label: Any, text: Any) -> Self:
         """Give a class another name, synonyms or description; its documents stay as they are.
@@ -707,12 +712,12 @@ class LongTailClassifier(CountClassifier):
         """
         self._fitted()
         rows = None if text is None else read_class_text(text, label, self.n_features_in_)
-        return self._edit(editing.set_class_text(label, rows))
+        return self._apply(Describe(label, "", rows))
 
     @property
     def hierarchy_(self) -> Hierarchy | None:
         """The parents of the classes, where any were given."""
-        hierarchy: Hierarchy | None = self._fitted().hierarchy
+        hierarchy: Hierarchy | None = self._fitted().current_hierarchy
         return hierarchy
 
     def set_hierarchy(self, hierarchy: Any) -> Self:
@@ -735,7 +740,7 @@ class LongTailClassifier(CountClassifier):
         ValueError
             If there is a cycle, or no class is a node; the model then stays as it is.
         """
-        return self._edit(editing.set_hierarchy(hierarchy))
+        return self._swap(lambda state: set_hierarchy(state, hierarchy))
 
     def move_class(self, label: Any, parents: Any) -> Self:
         """Give a class, or an inner node of the hierarchy, other parents.
@@ -757,7 +762,7 @@ class LongTailClassifier(CountClassifier):
         ValueError
             If it would be below itself, or there is no hierarchy; the model then stays as it is.
         """
-        return self._edit(editing.move_class(label, parents))
+        return self._swap(lambda state: move_class(state, label, parents))
 
     def branch(self, label: Any) -> NDArray[Any]:
         """Return the classes at or below a node, for `within` and `exclude`.
@@ -773,7 +778,7 @@ class LongTailClassifier(CountClassifier):
             Labels, sorted.
         """
         state = self._fitted()
-        hierarchy = state.hierarchy
+        hierarchy = state.current_hierarchy
         if hierarchy is None:
             raise ValueError("this model has no hierarchy; give it one with set_hierarchy.")
         below = hierarchy.branch(label)
@@ -829,7 +834,7 @@ class LongTailClassifier(CountClassifier):
         self, state: LongTailState, counts: CountMatrix, subsets: ClassSubsets | None = None
     ) -> tuple[Integers, Floats]:
         """Return all candidates of each document with their probabilities."""
-        n_classes, lengths = len(state.all_classes), np.diff(counts.indptr)
+        n_classes, lengths = len(state.all_classes), state.count_terms(counts)
         calibrator = self._calibrator(state)
         if subsets is None:
             class_ids, scores = self._rank(state, counts, n_classes)
@@ -861,17 +866,27 @@ class LongTailClassifier(CountClassifier):
         return texts
 
     def _class_sizes(self, state: LongTailState) -> Integers:
-        return merged_class_sizes(state)
+        return changing.merged_class_sizes(state)
 
     def _merged_statistics(self, state: LongTailState) -> ClassStatistics:
-        return merged_statistics(state)[0]
+        return changing.merged_statistics(state)
 
     def _merged(self, state: LongTailState) -> LongTailState:
-        return long_tail_editing.merge_segments(state, self.n_jobs)
+        return changing.merge(state, self.n_jobs)
 
-    def _apply_edit(self, state: LongTailState, edit: ClassEdit) -> LongTailState:
-        check_columns(state.label_form, edit.classes)
-        return long_tail_editing.apply_edit(state, edit, self.n_jobs)
+    def _take_in(self, state: LongTailState, changes: Changes) -> LongTailState:
+        return changing.take_in(state, changes, self.n_jobs)
+
+    def _check_taught(
+        self,
+        state: LongTailState,
+        labels: NDArray[Any],
+        weights: Floats | None,
+        *,
+        is_text: bool = False,
+    ) -> None:
+        (check_column if is_text else check_columns)(state.label_form, labels)
+        self._check_memory_takes(weights)
 
     def _check_memory_takes(self, weights: Floats | None) -> None:
         """Refuse fractions where documents are kept: they are taken out as whole ones to learn."""
@@ -880,22 +895,6 @@ class LongTailClassifier(CountClassifier):
                 "sample_weight has fractions, which memory cannot keep: use whole weights, or "
                 "memory=0."
             )
-
-    def _with_documents(
-        self,
-        state: LongTailState,
-        counts: CountMatrix,
-        y: NDArray[Any],
-        direction: int,
-        weights: Floats | None = None,
-    ) -> LongTailState:
-        if direction > 0:
-            self._check_memory_takes(weights)
-        check_columns(state.label_form, y)
-        return long_tail_editing.change_documents(state, counts, y, direction, self.n_jobs, weights)
-
-    def _with_terms(self, state: LongTailState, n_terms: int) -> LongTailState:
-        return long_tail_editing.grow_terms(state, n_terms)
 
     def _calibrator(self, state: LongTailState) -> Calibrator:
         """Return the calibrator; warn where there was too little to fit one."""
@@ -941,6 +940,23 @@ def form_sets(
     matrix.sort_indices()
     is_dense = LABEL_FORMS[form.form] == "dense indicator" and n_columns <= MAX_DENSE_COLUMNS
     return matrix.toarray() if is_dense else matrix
+
+
+def expect_unknown(state: LongTailState, share: float) -> LongTailState:
+    """Tell a model how many of the documents to come have a class that it does not have."""
+    calibrator = state.calibrator
+    if calibrator.n_outcomes or calibrator.unknown_share:
+        raise ValueError(
+            "the model expects documents of unknown classes already: it was told, or "
+            "recalibrate showed them. Call expect_unknown once, after fit."
+        )
+    if state.several or not len(calibrator.unknown_log_odds):
+        raise ValueError(
+            "this model does not know how documents of unknown classes score: it has label "
+            "sets, is not calibrated or has fewer than 3 candidates. Leave it out."
+        )
+    told = outcomes.expect_unknown(calibrator, share)
+    return replace(state, calibrator=replace(told, unknown_share=float(share)), calibrations=None)
 
 
 def _document_f1(true: LabelSets, predicted: LabelSets) -> Floats:

@@ -23,22 +23,25 @@ from longtail._labels import (
 )
 from longtail._progress import OnStage, StageReporter
 from longtail._records import Fields, read_fields, write_documents
-from longtail._validation import PairWeights, check_among, read_weights, weigh_rows
+from longtail._validation import PairWeights, check_among, check_share, read_weights, weigh_rows
 from longtail.candidates import Candidates
-from longtail.estimators import editing
 from longtail.estimators.added_documents import AddedDocuments
 from longtail.estimators.base import Classifier, CountClassifier
 from longtail.estimators.candidates import make_candidates
 from longtail.estimators.class_texts import check_class_texts
-from longtail.estimators.long_tail import LongTailClassifier
+from longtail.estimators.hierarchies import move_class, set_hierarchy
+from longtail.estimators.long_tail import LongTailClassifier, expect_unknown
 from longtail.estimators.text_state import (
     TextState,
-    add_documents,
     check_lengths,
     count_for_refining,
-    forget_documents,
-    set_class_text,
+    describe,
+    forget,
+    teach,
 )
+from longtail.model.edits import Edit, Recalibrate, Refine
+from longtail.model.entry import Changes
+from longtail.model.overlay import Overlay
 from longtail.results import Explanation, Health, NodeAnswers, Predicted, Threshold, TopK
 from longtail.sparse import CountMatrix, Floats
 from longtail.store.journal import saving
@@ -431,7 +434,7 @@ class TextClassifier(Classifier):
     @property
     def hierarchy_(self) -> Hierarchy | None:
         """The parents of the classes, where any were given."""
-        hierarchy: Hierarchy | None = getattr(self._fitted().model, "hierarchy", None)
+        hierarchy: Hierarchy | None = getattr(self._fitted().model, "current_hierarchy", None)
         return hierarchy
 
     @if_classifier_has("set_hierarchy")
@@ -447,7 +450,7 @@ class TextClassifier(Classifier):
         -------
         self
         """
-        return self._edit(editing.set_hierarchy(hierarchy))
+        return self._swap(lambda state: replace(state, model=set_hierarchy(state.model, hierarchy)))
 
     @if_classifier_has("move_class")
     def move_class(self, label: Any, parents: Any) -> Self:
@@ -464,7 +467,9 @@ class TextClassifier(Classifier):
         -------
         self
         """
-        return self._edit(editing.move_class(label, parents))
+        return self._swap(
+            lambda state: replace(state, model=move_class(state.model, label, parents))
+        )
 
     @if_classifier_has("branch")
     def branch(self, label: Any) -> NDArray[Any]:
@@ -622,16 +627,17 @@ class TextClassifier(Classifier):
             if classes is not None:
                 check_among(flat_labels(labels), as_labels(classes))
             return self._fit([(texts, labels)], weights, None)
-        return self._swap(
-            lambda state: add_documents(
-                state,
-                texts,
-                labels,
-                classes=classes,
-                weights=weights,
-                n_jobs=self.n_jobs,
+
+        def taught(state: TextState) -> TextState:
+            edit, vocabulary = teach(
+                state, texts, labels, classes=classes, weights=weights, n_jobs=self.n_jobs
             )
-        )
+            if edit is None:
+                return state
+            entry = edit.entry(state.template, state.model, state.next_number)
+            return state.take_in(Changes.of(entry), vocabulary)
+
+        return self._swap(taught)
 
     def forget(self, texts: Any, y: Any, sample_weight: Any = None) -> Self:
         """Subtract documents that were added before; a class with none left disappears.
@@ -663,9 +669,12 @@ class TextClassifier(Classifier):
         """
         self._fitted()
         texts, labels, weights = self._read(texts, y, sample_weight)
-        return self._swap(
-            lambda state: forget_documents(state, texts, labels, self.n_jobs, weights)
-        )
+
+        def forgotten(state: TextState) -> TextState:
+            edit = forget(state, texts, labels, self.n_jobs, weights)
+            return state if edit is None else state.apply(edit)
+
+        return self._swap(forgotten)
 
     @if_classifier_has("refine")
     def refine(self, texts: Any = None, y: Any = None, sample_weight: Any = None) -> Self:
@@ -688,13 +697,13 @@ class TextClassifier(Classifier):
         """
         self._fitted()
         if texts is None and y is None:
-            return self._edit(editing.refine())
+            return self._apply(Refine())
         texts, labels, weights = self._read(texts, y, sample_weight)
 
         def refined(state: TextState) -> TextState:
             X = count_for_refining(state, texts, labels, self.n_jobs)
-            given = state.classifier._check_input(X, labels, reset=False)
-            return state.edit(editing.refine(*given, weights))
+            given, sets = state.classifier._check_input(X, labels, reset=False)
+            return state.apply(Refine(CountMatrix.from_matrix(given), sets, weights))
 
         return self._swap(refined)
 
@@ -713,7 +722,8 @@ class TextClassifier(Classifier):
         -------
         self
         """
-        return self._edit(editing.expect_unknown(share))
+        check_share("share", share)
+        return self._swap(lambda state: replace(state, model=expect_unknown(state.model, share)))
 
     @if_classifier_has("recalibrate")
     def recalibrate(self, texts: Any, y: Any) -> Self:
@@ -737,8 +747,8 @@ class TextClassifier(Classifier):
 
         def recalibrated(state: TextState) -> TextState:
             X = state.vocabulary.count(texts, self.n_jobs)
-            given = state.classifier._check_input(X, labels, reset=False)
-            return state.edit(editing.recalibrate(*given))
+            given, checked = state.classifier._check_input(X, labels, reset=False)
+            return state.apply(Recalibrate(CountMatrix.from_matrix(given), checked))
 
         return self._swap(recalibrated)
 
@@ -779,7 +789,7 @@ class TextClassifier(Classifier):
             If the text is no string, or the label is of another kind than the classes; the model
             then stays as it is.
         """
-        return self._swap(lambda state: set_class_text(state, label, text, self.n_jobs))
+        return self._swap(lambda state: state.apply(describe(state, label, text, self.n_jobs)))
 
     @property
     def class_texts_(self) -> dict[Any, str]:
@@ -842,7 +852,7 @@ class TextClassifier(Classifier):
         _, parameters, inner = state.classifier._saved()
         parts = {
             "vocabulary": state.vocabulary,
-            "added": state.added,
+            "added": state.added.settle(state.model.overlay),
             "bins": pack_edges(state.vocabulary.options.fields),
             "text": {"n_fitted": state.n_fitted, "is_default": self.classifier is None},
             "columns": state.columns,
@@ -886,7 +896,7 @@ class TextClassifier(Classifier):
             added,
             n_fitted=text["n_fitted"],
             columns=columns,
-            class_texts=named,
+            base_texts=named,
         )
         return estimator
 
@@ -953,8 +963,22 @@ class TextClassifier(Classifier):
     def _check_takes(self, y: Labels) -> None:
         self.classifier_._check_takes(y)
 
-    def _edit(self, change: editing.Change, moved: tuple[Any, Any] | None = None) -> Self:
-        return self._swap(lambda state: state.edit(change, moved))
+    @property
+    def _arrays(self) -> Any:
+        return self._fitted().model
+
+    def _take_changes(self, changes: Changes, vocabulary: Any = None) -> Self:
+        return self._swap(lambda state: state.take_in(changes, vocabulary))
+
+    def _over(self, row_ids: Any, n_ids: int) -> Self:
+        def moved(state: TextState) -> TextState:
+            overlay = Overlay.over(state.model.base, row_ids, n_ids)
+            return replace(state, model=replace(state.model, overlay=overlay))
+
+        return self._swap(moved)
+
+    def _apply(self, edit: Edit) -> Self:
+        return self._swap(lambda state: state.apply(edit))
 
     def _swap(self, change: Callable[[TextState], TextState]) -> Self:
         """Swap in the state that a function makes of the present one."""
@@ -1020,7 +1044,7 @@ def fit_texts(
     if remember_documents:  # else only documents with late terms, of which a fit has none
         X, flat, _ = weigh_rows(*replicate(X, y), None if weights is None else weights.values)
         added = added.add(X, np.searchsorted(classifier.classes_, flat), n_terms)
-    return TextState.of(vectorizer.vocabulary_, classifier, added, class_texts=named)
+    return TextState.of(vectorizer.vocabulary_, classifier, added, base_texts=named)
 
 
 def _check_chunks(

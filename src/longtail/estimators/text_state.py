@@ -12,16 +12,19 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array, vstack
+from sklearn.utils.multiclass import check_classification_targets
 
 from longtail._caching import cached_property
-from longtail._columns import TableFormat, align_labels
+from longtail._columns import TableFormat, as_labels
 from longtail._labels import Labels, LabelSets, replicate
 from longtail._validation import check_among, check_known, check_same_kind, look_up, weigh_rows
-from longtail.estimators import editing
 from longtail.estimators.added_documents import AddedDocuments, count_as_added
 from longtail.estimators.base import CountClassifier
 from longtail.estimators.class_texts import as_plain, check_class_texts, read_class_text
-from longtail.sparse import Floats
+from longtail.model.edits import Describe, Edit, Forget, Refine, Teach, overlay_of
+from longtail.model.entry import Changes, NewTerms
+from longtail.model.overlay import Overlay
+from longtail.sparse import CountMatrix, Floats
 from longtail.text import Vocabulary, extend_vocabulary
 from longtail.training.name_rows import count_names
 
@@ -44,8 +47,8 @@ class TextState:
         How documents were counted.
     columns : TableFormat or None
         What was said about the tables that documents come from.
-    class_texts : dict of label to str
-        Names, synonyms or descriptions of classes.
+    base_texts : dict of label to str
+        Names, synonyms or descriptions of classes, before any change.
     """
 
     vocabulary: Vocabulary
@@ -54,7 +57,7 @@ class TextState:
     n_fitted: int
     added: AddedDocuments
     columns: TableFormat | None = None
-    class_texts: dict[Any, str] = field(default_factory=dict)
+    base_texts: dict[Any, str] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -70,41 +73,75 @@ class TextState:
         """The classifier of counts, with the model."""
         return type(self.template).from_state(self.model, **self.template.get_params(deep=False))
 
-    def edit(self, change: editing.Change, moved: tuple[Any, Any] | None = None) -> TextState:
-        """Return the state with a changed model; see `Classifier._edit`."""
-        model = change(self.template, self.model)
-        before, after = self.model.all_classes, model.all_classes
-        added = self.added.follow(before, after, moved)
-        texts = _follow_texts(self.class_texts, before, after, moved)
-        return replace(self, model=model, added=added, class_texts=texts)
+    @property
+    def overlay(self) -> Overlay:
+        """The classes that changed since the fit, or since the model was opened."""
+        return overlay_of(self.model)
 
+    def apply(self, edit: Edit) -> TextState:
+        """Return the state that an edit makes of this one."""
+        if isinstance(edit, Refine):
+            return self.over(edit.apply(self.template, self.model))
+        return self.take_in(Changes.of(edit.entry(self.template, self.model, self.next_number)))
 
-def _follow_texts(
-    texts: dict[Any, str],
-    before: NDArray[Any],
-    after: NDArray[Any],
-    renamed: tuple[Any, Any] | None,
-) -> dict[Any, str]:
-    """Return the texts of the classes that are left; a renamed class takes its text along."""
-    if not texts:
+    @property
+    def next_number(self) -> int:
+        """Number of an entry that no log numbers."""
+        return self.overlay.next_number
+
+    def take_in(self, changes: Changes, vocabulary: Vocabulary | None = None) -> TextState:
+        """Return the state after changes, whose new terms a vocabulary may have already."""
+        entering = [e.new_terms for e in changes.declared if e.new_terms is not None]
+        if vocabulary is None and entering:
+            utf8, lengths = (np.concatenate(arrays) for arrays in zip(*entering, strict=True))
+            frequencies = changes.count_new_terms(self.vocabulary.n_terms)
+            vocabulary = self.vocabulary.extend(utf8, lengths, frequencies)
+        return replace(
+            self,
+            vocabulary=vocabulary or self.vocabulary,
+            model=self.template._take_in(self.model, changes),
+            added=self.added.take_in(changes, self.n_fitted),
+        )
+
+    def over(self, model: Any) -> TextState:
+        """Return the state with another base, which has what the overlay of this one had."""
+        overlay = self.model.overlay
+        return replace(
+            self, model=model, added=self.added.settle(overlay), base_texts=self.class_texts
+        )
+
+    @cached_property
+    def class_texts(self) -> dict[Any, str]:
+        """Names, synonyms or descriptions of the classes that are there."""
+        overlay, base = self.model.overlay, self.model.base
+        if overlay is None:
+            return self.base_texts
+        texts: dict[Any, str] = {}
+        labels = overlay.all_classes.tolist()
+        named = list(self.base_texts)
+        rows = look_up(base.classes, as_labels(named)) if named else np.zeros(0, np.int64)
+        for row, text in zip(rows.tolist(), self.base_texts.values(), strict=True):
+            outer_id = overlay.ranks[overlay.row_ids[row]]
+            if outer_id >= 0:
+                texts[labels[outer_id]] = text
+        for class_id, edits in overlay.edits.items():
+            outer_id = overlay.ranks[class_id]
+            if edits.text is None or outer_id < 0:
+                continue
+            if edits.text.text:
+                texts[labels[outer_id]] = edits.text.text
+            else:
+                texts.pop(labels[outer_id], None)
         return texts
-    texts = dict(texts)
-    if renamed is not None and renamed[1] not in before and renamed[0] in texts:
-        texts[renamed[1]] = texts.pop(renamed[0])
-    left = set(after.tolist())
-    return {label: text for label, text in texts.items() if label in left}
 
 
-def set_class_text(state: TextState, label: Any, text: str | None, n_jobs: int | None) -> TextState:
-    """Return the state with another text of a class; None or a blank one takes it away."""
+def describe(state: TextState, label: Any, text: str | None, n_jobs: int | None) -> Describe:
+    """Return the edit that gives a class another text; None or a blank one takes it away."""
     given, label = check_class_texts({label: text}), as_plain(label)
-    rows = None
-    if given:
-        counted = count_names(state.vocabulary, list(given.values()), n_jobs)
-        rows = read_class_text(counted, label, state.vocabulary.n_terms)
-    changed = state.edit(editing.set_class_text(label, rows))
-    texts = {key: value for key, value in state.class_texts.items() if key != label}
-    return replace(changed, class_texts=texts | given)
+    if not given:
+        return Describe(label, "")
+    counted = count_names(state.vocabulary, list(given.values()), n_jobs)
+    return Describe(label, given[label], read_class_text(counted, label, state.vocabulary.n_terms))
 
 
 def check_lengths(texts: list[str], y: Labels, name: str) -> None:
@@ -117,71 +154,56 @@ def check_lengths(texts: list[str], y: Labels, name: str) -> None:
         )
 
 
-def add_documents(
+def teach(
     state: TextState,
     texts: list[str],
     y: Labels,
     *,
-    classes: ArrayLike | None,
-    weights: Floats | None,
-    n_jobs: int | None,
-) -> TextState:
-    """Return the state with documents and their new terms added."""
+    classes: ArrayLike | None = None,
+    weights: Floats | None = None,
+    n_jobs: int | None = None,
+) -> tuple[Teach | None, Vocabulary]:
+    """Return the edit that adds documents, and the vocabulary with their terms.
+
+    None where all of them are of no class.
+    """
     state.classifier._check_takes(y)
     vocabulary = extend_vocabulary(state.vocabulary, texts, n_jobs)
     rows = replicate(vocabulary.count(texts, n_jobs), y)
     X, labels, weights = weigh_rows(*rows, weights)
-    if not len(labels):  # documents of no class
-        return state
-    return add_counts(state, vocabulary, X, labels, classes, weights)
-
-
-def add_counts(
-    state: TextState,
-    vocabulary: Vocabulary,
-    X: csr_array[Any],
-    y: NDArray[Any],
-    classes: ArrayLike | None = None,
-    weights: Floats | None = None,
-) -> TextState:
-    """Return the state with a vocabulary that has more terms, and documents counted by it."""
+    if not len(labels):
+        return None, state.vocabulary
     if classes is not None:
-        check_among(y, classes)
-    grown = grow_vocabulary(state, vocabulary)
-    pairs = X, y
-    if y.dtype.kind not in "iuU":  # the counts are our own, and such labels need no check either
-        pairs = replicate(*grown.classifier._check_input(X, y, reset=False))
-    model = editing.change_documents(*pairs, 1, weights)(state.template, grown.model)
-    before, after = state.model.all_classes, model.all_classes
-    labels = align_labels(np.unique(y), before)
-    new = labels[look_up(before, labels) < 0]
-    added = state.added.follow_new(before, new)
-    added = added.add(X, np.searchsorted(after, y), state.n_fitted)
-    return replace(grown, model=model, added=added)
+        check_among(labels, classes)
+    labels = _check_labels(labels)
+    new_terms = None
+    if vocabulary.n_terms > (n_before := state.vocabulary.n_terms):
+        offsets = vocabulary.offsets[n_before:]
+        new_terms = NewTerms(vocabulary.utf8[offsets[0] :], np.diff(offsets))
+    return Teach(CountMatrix.from_matrix(X), labels, weights, new_terms), vocabulary
 
 
-def grow_vocabulary(state: TextState, vocabulary: Vocabulary) -> TextState:
-    """Return the state with a vocabulary that has more terms, which no document has had yet."""
-    model = state.model
-    if vocabulary.n_terms > state.vocabulary.n_terms:
-        model = editing.grow_terms(vocabulary.n_terms)(state.template, model)
-    return replace(state, vocabulary=vocabulary, model=model)
-
-
-def forget_documents(
+def forget(
     state: TextState,
     texts: list[str],
     y: Labels,
-    n_jobs: int | None,
+    n_jobs: int | None = None,
     weights: Floats | None = None,
-) -> TextState:
-    """Return the state without documents that were added before."""
-    X, labels, added = count_again(state, texts, y, n_jobs, weights)
-    if not len(labels):  # documents of no class
-        return state
+) -> Forget | None:
+    """Return the edit that takes documents away; None where all of them are of no class."""
+    X, labels = count_again(state, texts, y, n_jobs, weights)
+    if not len(labels):
+        return None
     pairs = np.arange(0 if weights is None else len(weights))
     fractions = weigh_rows(pairs, pairs, weights)[2]
-    return replace(state, added=added).edit(editing.change_documents(X, labels, -1, fractions))
+    return Forget(CountMatrix.from_matrix(X), labels, fractions)
+
+
+def _check_labels(labels: NDArray[Any]) -> NDArray[Any]:
+    """Return labels as scikit-learn accepts them for a classifier."""
+    if labels.dtype.kind in "fc":
+        check_classification_targets(labels)
+    return labels
 
 
 def count_again(
@@ -190,29 +212,28 @@ def count_again(
     y: Labels,
     n_jobs: int | None,
     weights: Floats | None = None,
-) -> tuple[csr_array[Any], NDArray[Any], AddedDocuments]:
+) -> tuple[csr_array[Any], NDArray[Any]]:
     """Return the counts of each (document, label) pair as they were when it was added.
 
-    With the label of each pair, and the register without them; a pair of weight 2 is there twice.
+    With the label of each pair; a pair of weight 2 is there twice.
     """
     state.classifier._check_takes(y)
     check_lengths(texts, y, "y")
     X, labels, _ = weigh_rows(*replicate(state.vocabulary.count(texts, n_jobs), y), weights)
     if not len(labels):
-        return X, labels, state.added
+        return X, labels
     classes = state.model.all_classes
     check_same_kind(labels, classes)
     check_known(labels, classes)
-    class_ids = np.searchsorted(classes, labels)
-    X, added = count_as_added(X, class_ids, state.n_fitted, state.added)
-    return X, labels, added
+    outer_ids = look_up(classes, labels)
+    return count_as_added(X, outer_ids, state.n_fitted, state.added, state.overlay), labels
 
 
 def count_for_refining(
     state: TextState, texts: list[str], y: Labels, n_jobs: int | None
 ) -> csr_array[Any]:
     """Return the counts of documents as they were when they were added to their first class."""
-    X, _, _ = count_again(state, texts, y, n_jobs)
+    X, _ = count_again(state, texts, y, n_jobs)
     if not isinstance(y, LabelSets) or not y.has_several:
         return X
     documents = state.vocabulary.count(texts, n_jobs)

@@ -7,6 +7,7 @@ candidates, so their texts may be larger than memory.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from itertools import chain
@@ -16,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from longtail import metrics
+from longtail._constants import MEASURES
 from longtail._labels import LabelSets, are_label_sets
 from longtail.metrics.calibration import PrecisionCurve, ReliabilityBin
 from longtail.metrics.classes import ClassResult, ConfusedPair, FrequencyBand
@@ -101,6 +103,9 @@ class Evaluation:
         As in `longtail.metrics`.
     top : dict of int to float
         Share of documents with a true class among the k highest-ranked.
+    measures : dict of str to float
+        What a fit promises, by the names of its promises; of one label each over the documents
+        whose classes the model has.
     ranking : dict of str to dict of int to float
         ``P``, ``R``, ``F1`` (mean of the documents' F1), ``F1 of means``, ``nDCG``, ``PSP`` and
         ``PSnDCG`` of the first k classes.
@@ -138,6 +143,7 @@ class Evaluation:
     macro_f1: float
     macro_f1_of_means: float
     top: dict[int, float]
+    measures: dict[str, float]
     ranking: dict[str, dict[int, float]]
     r_precision: float
     sets: SetScores
@@ -252,6 +258,17 @@ def evaluate(
     # Of one label each, documents without a candidate count as a class of their own.
     true_labels: Any = truth if multilabel else outcome.true
     found_labels: Any = predicted_sets if multilabel else outcome.ranking[:, 0]
+    certainty = None
+    if calibrated:
+        wanted = (precision, unknown)
+        certainty = _judge(classifier, outcome, ranked, multilabel, wanted, n_unknown)
+    ranking = _measure(ranked, sizes)
+    r_precision = metrics.r_precision(ranked)
+    measures = (
+        _measure_sets(scores, ranking, r_precision, certainty)
+        if multilabel
+        else _measure_known(outcome, ranked.hits, known, calibrated)
+    )
     return Evaluation(
         multilabel=multilabel,
         n_documents=len(truth),
@@ -264,9 +281,10 @@ def evaluate(
         macro_f1_of_means=_macro_f1_of_means(classes)
         if multilabel
         else metrics.macro_f1_of_means(true_labels, found_labels),
-        top={k: float(np.mean(ranked.hits[:, :k].any(axis=1))) for k in TOP},
-        ranking=_measure(ranked, sizes),
-        r_precision=metrics.r_precision(ranked),
+        top=_measure_top(ranked.hits),
+        measures=measures,
+        ranking=ranking,
+        r_precision=r_precision,
         sets=scores,
         intervals=metrics.label_set_intervals(truth, predicted_sets, ranked),
         bands=metrics.label_frequency_report(
@@ -284,9 +302,7 @@ def evaluate(
         ],
         classes=classes,
         mistakes=collector.explain(classifier),
-        certainty=_judge(classifier, outcome, ranked, multilabel, (precision, unknown), n_unknown)
-        if calibrated
-        else None,
+        certainty=certainty,
         document_f1=sets.document_f1,
         hierarchical=_measure_hierarchy(classifier, truth, predicted_sets, labels_of),
     )
@@ -434,6 +450,46 @@ def _measure(ranked: RankedSets, class_sizes: Integers) -> dict[str, dict[int, f
     return found
 
 
+def _measure_top(hits: NDArray[np.bool_]) -> dict[int, float]:
+    """Return the share of documents with a true class in the first k places."""
+    return {k: float(np.mean(hits[:, :k].any(axis=1))) for k in TOP}
+
+
+def _measure_known(
+    outcome: _Outcome, hits: NDArray[np.bool_], known: NDArray[np.bool_], calibrated: bool
+) -> dict[str, float]:
+    """Measure documents of one label each whose classes the model has."""
+    if not known.any():
+        return {}
+    hits, best = hits[known], outcome.ranking[known, 0]
+    tops = _measure_top(hits)
+    measures = {
+        "accuracy": tops.pop(1),
+        "macro_f1": metrics.macro_f1(outcome.true[known], best),
+        **{f"top_{k}": found for k, found in tops.items()},
+    }
+    if calibrated:
+        values = np.where(best == NO_CLASS, 0.0, outcome.scores[known, 0])
+        measures["calibration_error"] = metrics.expected_calibration_error(values, hits[:, 0])
+    return measures
+
+
+def _measure_sets(
+    scores: SetScores,
+    ranking: dict[str, dict[int, float]],
+    r_precision: float,
+    certainty: Certainty | None,
+) -> dict[str, float]:
+    """Return the measures of label sets that a fit promises."""
+    found = {
+        **vars(scores),
+        "r_precision": r_precision,
+        **{f"{name}@{k}": value for name in ("P", "nDCG") for k, value in ranking[name].items()},
+        "label_calibration_error": math.nan if certainty is None else certainty.calibration_error,
+    }
+    return {name: found[name] for name in MEASURES if not math.isnan(found.get(name, math.nan))}
+
+
 def _judge(
     classifier: Any,
     outcome: _Outcome,
@@ -508,11 +564,13 @@ def _remarks(
             f"{interval[0]:.3f} to {interval[1]:.3f} on average."
         )
     if n_unknown:
+        share = n_unknown / n_documents
         yield (
-            f"{n_unknown / n_documents:.1%} of the documents have classes that the model does not "
+            f"{share:.1%} of the documents have classes that the model does not "
             "know. Probabilities are learned where every class is known, and the threshold expects "
-            f"{f'{unknown:.1%}' if unknown else 'none'} of them. Give their share as --unknown, or "
-            "to threshold_for as its second argument."
+            + (f"{unknown:.1%}" if unknown else "none")
+            + " of them."
+            + ("" if unknown else f" --unknown {share:.2g} makes it expect as many.")
         )
     if abstention is None:
         yield "The model has no threshold for the precision asked for."

@@ -16,6 +16,9 @@ from sklearn.utils import check_random_state
 from longtail._caching import cached_property
 from longtail._labels import LabelSets
 from longtail._progress import OnStage
+from longtail.model import overlay as overlays
+from longtail.model.entry import Changes
+from longtail.model.overlay import Base, Overlay, Rows
 from longtail.paper.features import (
     CENTROID_DISTANCE,
     centroid_scorer,
@@ -31,6 +34,7 @@ from longtail.scoring.linear import LinearScorer, score_pairs
 from longtail.sparse import CountMatrix, Floats, Integers
 from longtail.statistics.classes import ClassStatistics
 from longtail.statistics.corpus import Corpus
+from longtail.statistics.editing import grow_terms
 
 MAX_DRAWS = 1000  # with one document and π = 0.01, the chance that all draws are empty is e^-10
 
@@ -40,7 +44,8 @@ class DoubleSamplingState:
     """The fitted parts of the paper's method.
 
     `corpus` holds the global quantities of the last fit, `current_corpus` those with the terms seen
-    since; `centroids`, `index` and `term_scores` follow from the rest.
+    since; `centroids`, `index` and `term_scores` follow from the rest. `origin` is what `overlay`
+    is over: labels and sums before any change.
     """
 
     classes: NDArray[Any]
@@ -52,6 +57,13 @@ class DoubleSamplingState:
     centroids: LinearScorer
     index: InvertedIndex
     term_scores: LinearScorer
+    origin: Base | None = None
+    overlay: Overlay | None = None
+
+    @property
+    def base(self) -> Base:
+        """Labels and sums before any change."""
+        return self.origin or Base(self.classes, self.statistics)
 
     @property
     def all_classes(self) -> NDArray[Any]:
@@ -142,6 +154,28 @@ def derive_state(
         index=build_index(centroids, statistics.n_terms, n_jobs),
         term_scores=LinearScorer.without_bias(statistics.indptr, statistics.indices, weights),
     )
+
+
+def take_in(
+    state: DoubleSamplingState, changes: Changes, n_jobs: int | None = None
+) -> DoubleSamplingState:
+    """Return the state after changes: everything but what was learned is derived anew."""
+    base = state.base
+    overlay = state.overlay or Overlay.over(base)
+    n_terms = base.statistics.n_terms + changes.n_new_terms
+    if changes.n_new_terms:
+        base = base._replace(statistics=grow_terms(base.statistics, n_terms))
+        overlay = overlay.grow_terms(n_terms)
+    overlay = overlays.change(base, overlay, changes, lambda _, ids, sums: Rows(ids, sums))
+    changed = derive_state(
+        overlay.all_classes,
+        overlay.statistics(base),
+        state.corpus,
+        state.pairwise,
+        state.sample,
+        n_jobs,
+    )
+    return replace(changed, origin=base, overlay=overlay)
 
 
 def rank_by_paper(

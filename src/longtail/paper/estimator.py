@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from longtail._labels import LabelSets
 from longtail._validation import (
@@ -16,12 +14,13 @@ from longtail._validation import (
 )
 from longtail.estimators.base import CountClassifier
 from longtail.explanation import ScoreParts
+from longtail.model.entry import Changes
 from longtail.paper.double_sampling import (
     DoubleSamplingConfig,
     DoubleSamplingState,
-    derive_state,
     fit_double_sampling,
     rank_by_paper,
+    take_in,
 )
 from longtail.paper.features import FEATURE_NAMES
 from longtail.paper.sampling import PairSample
@@ -29,8 +28,6 @@ from longtail.paper.score_parts import split_paper_scores
 from longtail.retrieval.subsets import ClassSubsets
 from longtail.sparse import CountMatrix, Floats, Integers
 from longtail.statistics.classes import ClassStatistics
-from longtail.statistics.editing import grow_terms
-from longtail.training.editing import ClassEdit, edit_documents
 
 
 class DoubleSamplingClassifier(CountClassifier):
@@ -156,32 +153,10 @@ class DoubleSamplingClassifier(CountClassifier):
         return state.statistics
 
     def _merged(self, state: DoubleSamplingState) -> DoubleSamplingState:
-        return state
+        return replace(state, origin=None, overlay=None)
 
-    def _apply_edit(self, state: DoubleSamplingState, edit: ClassEdit) -> DoubleSamplingState:
-        return derive_state(
-            edit.classes, edit.statistics, state.corpus, state.pairwise, state.sample, self.n_jobs
-        )
-
-    def _with_documents(
-        self,
-        state: DoubleSamplingState,
-        counts: CountMatrix,
-        y: NDArray[Any],
-        direction: int,
-        weights: Floats | None = None,
-    ) -> DoubleSamplingState:
-        known = state.classes, state.statistics
-        edit = edit_documents(*known, counts, y, direction, self.n_jobs, weights=weights)
-        return self._apply_edit(state, edit)
-
-    def _with_terms(self, state: DoubleSamplingState, n_terms: int) -> DoubleSamplingState:
-        n_classes = len(state.classes)
-        statistics = grow_terms(state.statistics, n_terms)
-        changed = np.zeros(n_classes, np.bool_)
-        return self._apply_edit(
-            state, ClassEdit(state.classes, statistics, np.arange(n_classes), changed)
-        )
+    def _take_in(self, state: DoubleSamplingState, changes: Changes) -> DoubleSamplingState:
+        return take_in(state, changes, self.n_jobs)
 
     def _rank(
         self,

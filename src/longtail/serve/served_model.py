@@ -27,9 +27,9 @@ from longtail.sparse import Integers
 from longtail.statistics.classes import ClassStatistics
 from longtail.store.changes import Change
 from longtail.teaching.versions import Follower, VersionedTeacher, fingerprint, read_history
+from longtail.training.changing import gather_statistics, merged_class_sizes
 from longtail.training.health import PRECISION
 from longtail.training.long_tail import LongTailState
-from longtail.training.segments import gather_statistics, merged_class_sizes
 
 _LOGGER = logging.getLogger("longtail.serve")
 _WARM_UP = ("warm up: a first text compiles or loads every kernel",)

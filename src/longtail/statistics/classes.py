@@ -234,7 +234,7 @@ class ClassStatistics(RowTable):
 
     def __add__(self, other: ClassStatistics) -> ClassStatistics:
         """Return the statistics of both sets of documents; exact, in any order."""
-        return _combine(self, other, 1)
+        return combine(self, other, 1)
 
     def __sub__(self, other: ClassStatistics) -> ClassStatistics:
         """Return the statistics without the documents of `other`; exact.
@@ -244,7 +244,7 @@ class ClassStatistics(RowTable):
         ValueError
             If `other` has documents that were never added.
         """
-        difference = _combine(self, other, -1)
+        difference = combine(self, other, -1)
         if (
             np.any(difference.class_sizes < 0)
             or np.any(difference.document_frequencies < 0)
@@ -369,7 +369,7 @@ def _allocate(indptr: Integers, dtype: np.dtype[Any]) -> ClassTerms:
     )
 
 
-def _combine(a: ClassStatistics, b: ClassStatistics, factor: int) -> ClassStatistics:
+def combine(a: ClassStatistics, b: ClassStatistics, factor: int) -> ClassStatistics:
     """Return a + factor * b."""
     if (a.n_classes, a.n_terms) != (b.n_classes, b.n_terms):
         raise ValueError(

@@ -13,7 +13,6 @@ from longtail.sparse import (
     Integers,
     append,
     append_constant,
-    copy_with_capacity,
 )
 
 
@@ -66,23 +65,28 @@ class Corpus:
             where=self.term_counts > 0,
         )
 
+    def with_entered_terms(self, n_terms: int) -> Corpus:
+        """Take terms that are unknown here as if one document had each, however many have.
+
+        So what a term counts does not depend on the changes that came after the one it came with.
+        """
+        n_new = n_terms - len(self.document_frequencies)
+        frequencies = np.pad(self.document_frequencies, (0, n_new))
+        return replace(
+            self,
+            document_frequencies=np.maximum(frequencies, 1),
+            term_counts=np.pad(self.term_counts, (0, n_new)),
+        )
+
     def grow_terms(self, n_terms: int) -> Corpus:
-        """Make room for terms that no document has."""
+        """Let terms enter: as if one document had each."""
         n_new = n_terms - len(self.term_counts)
         return replace(
             self,
-            document_frequencies=append_constant(self.document_frequencies, n_new),
+            document_frequencies=append_constant(self.document_frequencies, n_new, 1),
             term_counts=append_constant(self.term_counts, n_new),
-            known={"idf": append(self.idf, self._idf_of(np.zeros(n_new, np.int64)))},
+            known={"idf": append(self.idf, self._idf_of(np.ones(n_new, np.int64)))},
         )
-
-    def with_frequencies_at(self, terms: Integers, frequencies: Integers) -> Corpus:
-        """Return the corpus with other document frequencies of a few terms; their idf follows."""
-        document_frequencies = copy_with_capacity(self.document_frequencies)
-        idf = copy_with_capacity(self.idf)
-        document_frequencies[terms] = frequencies
-        idf[terms] = self._idf_of(frequencies)
-        return replace(self, document_frequencies=document_frequencies, known={"idf": idf})
 
     def with_new_terms(self, document_frequencies: Integers, term_counts: Floats) -> Corpus:
         """Take the frequencies of terms that are unknown here from the current ones.

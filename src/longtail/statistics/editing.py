@@ -6,18 +6,23 @@ In: `ClassStatistics` and what to do with their rows. Out: new `ClassStatistics`
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from longtail._labels import LabelSets
 from longtail.sparse import (
+    CountMatrix,
+    Floats,
     Integers,
     append_constant,
+    gather_rows,
     index_dtype,
     offsets_from_lengths,
     splice_rows,
 )
-from longtail.statistics.classes import ClassStatistics, with_count_bits
+from longtail.statistics.classes import ClassStatistics, combine, with_count_bits
 
 
 def scatter_classes(
@@ -53,6 +58,74 @@ def merge_classes(statistics: ClassStatistics, source: int, into: int) -> ClassS
     sources[into - (source < into)] = source
     moved = statistics.gather(sources)
     return others + with_frequencies(moved, np.zeros_like(statistics.document_frequencies))
+
+
+def subtract_any(a: ClassStatistics, b: ClassStatistics) -> ClassStatistics:
+    """Return a - b, be it negative: of what is there and what is not, taken together later."""
+    return combine(a, b, -1)
+
+
+class DocumentSums(NamedTuple):
+    """Sums of some documents; nothing in it has the length of the vocabulary.
+
+    Attributes
+    ----------
+    statistics : ClassStatistics
+        Of each class, without document frequencies.
+    terms : ndarray of int64
+        The terms of the documents, ascending.
+    frequencies : ndarray of int64
+        In how many of the documents each of these is.
+    n_occurrences : float
+        Sum of all counts.
+    """
+
+    statistics: ClassStatistics
+    terms: Integers
+    frequencies: Integers
+    n_occurrences: float
+
+
+def sum_compactly(
+    counts: CountMatrix,
+    class_ids: Integers,
+    n_classes: int,
+    *,
+    sublinear: bool,
+    weights: Floats | None = None,
+) -> DocumentSums:
+    """Sum the documents of each class, at a cost of their own terms."""
+    terms, entries = np.unique(counts.indices, return_inverse=True)
+    compact = CountMatrix(
+        counts.indptr, entries.astype(counts.indices.dtype), counts.data, len(terms)
+    )
+    labels = LabelSets.single(class_ids, np.arange(n_classes), weights)
+    sums = ClassStatistics.from_counts(compact, labels, n_classes, sublinear=sublinear)
+    total = counts.data.sum(dtype=np.float64) if weights is None else sums.class_lengths.sum()
+    return DocumentSums(
+        without_frequencies(replace(sums, indices=terms[sums.indices])),
+        terms.astype(np.int64),
+        sums.document_frequencies,
+        float(total),
+    )
+
+
+def differ(a: ClassStatistics, b: ClassStatistics) -> NDArray[np.bool_]:
+    """Return which classes have other sums in one than in the other."""
+    bits = max(a.count_bits, b.count_bits)
+    a, b = with_count_bits(a, bits), with_count_bits(b, bits)
+    lengths = np.diff(a.indptr)
+    found: NDArray[np.bool_] = a.class_sizes != b.class_sizes
+    found |= lengths != np.diff(b.indptr)
+    same = np.flatnonzero(~found)
+    _, mine = gather_rows(a.indptr, same)
+    _, theirs = gather_rows(b.indptr, same)
+    unlike = np.zeros(int(lengths[same].sum()), np.bool_)
+    for name in a.ENTRIES:
+        unlike |= getattr(a, name)[mine] != getattr(b, name)[theirs]
+    owners = np.repeat(same, lengths[same])
+    found[owners[unlike]] = True
+    return found
 
 
 def with_frequencies(

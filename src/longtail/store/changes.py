@@ -1,47 +1,68 @@
-"""Changes of a model: what each kind holds, and how it becomes the bytes of a journal's rows.
+"""Changes of a model as rows of a journal: numbers to apply, and what to show people.
 
-In: an action and its content. Out: rows of bytes, each of bounded size, and the same content back
-once all of it is checked. A change of many documents is several rows, each with some of them.
+In: bytes of rows. Out: `Change`, whose content is decoded and checked when it is asked for; or the
+bytes. A row has the numbers of a change (`longtail.teaching.log` reads them), the facts that
+opening needs beside them, as JSON, and the documents as they were given, which opening never looks
+at. A change of many documents is several rows, each with some of them.
 """
 
 from __future__ import annotations
 
-import base64
-import binascii
 import json
 import re
 import zlib
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
-from numpy.typing import NDArray
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from longtail._constants import MAX_LABEL
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
+from longtail.exceptions import ModelFileError
 
 __all__ = [
     "ACTIONS",
     "LARGEST_ROW",
     "Change",
-    "check_content",
-    "decode_row",
-    "encode_row",
+    "Row",
+    "decode",
+    "encode",
+    "find_live",
     "is_checksum",
     "is_counter",
+    "is_label",
     "mark_undone",
-    "pack_counts",
-    "unpack_counts",
 ]
 
-LARGEST_ROW = 16 << 20  # bytes of JSON; parsing the worst JSON of this size takes some 400 MB
+LARGEST_ROW = 64 << 20  # bytes of all numbers and texts of a row
+LARGEST_TEXT = 16 << 20  # bytes of JSON; parsing the worst JSON of this size takes some 400 MB
 _LARGEST_RATIO = 64  # of JSON to stored bytes: memory is bounded by the size of the file
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
-_COUNTS = {"n_documents", "n_terms", "indptr", "indices", "data"}
+WITH_DOCUMENTS = ("teach", "forget", "recalibrate")
+
+
+class Row(NamedTuple):
+    """What a row of a journal holds of a change, as bytes.
+
+    Attributes
+    ----------
+    classes, sizes : bytes
+        Persistent class id of each document, and how many terms it has: 64-bit integers.
+    terms, counts : bytes
+        Persistent ids of the terms, 32-bit integers, and what each counts, floats of 32 bits where
+        these hold them all, else of 64.
+    facts : bytes
+        What opening needs beside the numbers, as JSON; empty where there is nothing.
+    content : bytes
+        The documents and labels as they were given, as JSON, perhaps compressed.
+    """
+
+    classes: bytes = b""
+    sizes: bytes = b""
+    terms: bytes = b""
+    counts: bytes = b""
+    facts: bytes = b""
+    content: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,52 +79,82 @@ class Change:
         Who made it, if that was said.
     action : str
         teach, forget, recalibrate, rename, merge, remove, describe, refine or undo.
-    batches : sequence of dict
-        The action's own fields, plain JSON; of a change of many documents, some in each.
+    rows : tuple of Row
+        As they are stored; of a change of many documents, some in each.
     in_effect : bool
         False where a later undo takes it back.
+    path : Path or None
+        The journal, for errors.
     """
 
     number: int
     time: str
     by: str | None
     action: str
-    batches: Sequence[dict[str, Any]]
+    rows: tuple[Row, ...]
     in_effect: bool = True
+    path: Path | None = field(default=None, compare=False)
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What the numbers need to be applied; empty where they need nothing."""
+        facts: dict[str, Any] = self._checked(self.rows[0].facts, _FACTS[self.action])
+        return facts
 
     @property
     def content(self) -> dict[str, Any]:
-        """The fields of all batches together; the documents of several are a list of theirs."""
-        if len(self.batches) == 1:
-            return self.batches[0]
-        documents: list[Any] = []
-        for batch in self.batches:
-            held = batch["documents"]
-            documents.extend(held if isinstance(held, list) else [held])
-        return {"documents": documents, "labels": self.labels}
+        """The action's own fields; the documents of all rows together."""
+        if self.action not in WITH_DOCUMENTS:
+            shown = SHOWN.get(self.action, ())
+            return {name: self.facts[name] for name in shown}
+        parts = [self._checked(row.content, _holds_documents) for row in self.rows]
+        joined: dict[str, Any] = {}
+        for name in parts[0]:
+            joined[name] = [entry for shown in parts for entry in shown.get(name, ())]
+        return joined
 
     @property
     def labels(self) -> list[Any]:
         """The label of each document; empty where there are no documents."""
-        return [label for batch in self.batches for label in batch.get("labels", ())]
+        labels: list[Any] = self.content["labels"] if self.action in WITH_DOCUMENTS else []
+        return labels
+
+    def _checked(self, data: bytes, accepts: Callable[[dict[str, Any], int], bool]) -> Any:
+        try:
+            found = decode(data) if data else {}
+        except ValueError as error:
+            raise self.error(str(error)) from None
+        if not accepts(found, self.number):
+            raise self.error(f"has the action {self.action}, but what it needs is missing")
+        return found
+
+    def error(self, problem: str) -> ModelFileError:
+        """Return the error that says what is wrong with the record."""
+        return ModelFileError(self.path or Path(), f"record {self.number} {problem}")
 
 
-def mark_undone(changes: Sequence[Change]) -> list[Change]:
-    """Return the changes of a whole journal with `in_effect` set; an undone undo has no effect."""
+def find_live(changes: Sequence[Change]) -> set[int]:
+    """Return the numbers of the changes in effect; an undone undo has none, and undoes nothing."""
     undone: set[int] = set()
     for change in reversed(changes):  # only later changes decide about a change
         if change.action == "undo" and change.number not in undone:
-            undone.update(change.content["changes"])
+            undone.update(change.facts["changes"])
+    return {change.number for change in changes if change.number not in undone}
+
+
+def mark_undone(changes: Sequence[Change]) -> list[Change]:
+    """Return the changes of a whole journal with `in_effect` set."""
+    live = find_live(changes)
     return [
         change
-        if change.in_effect == (change.number not in undone)
-        else replace(change, in_effect=change.number not in undone)
+        if change.in_effect == (change.number in live)
+        else replace(change, in_effect=change.number in live)
         for change in changes
     ]
 
 
-def encode_row(content: dict[str, Any]) -> bytes:
-    """Return a batch as the bytes of a row: JSON, compressed where that helps.
+def encode(content: dict[str, Any]) -> bytes:
+    """Return a JSON object as the bytes of a row, compressed where that helps.
 
     Raises
     ------
@@ -111,9 +162,9 @@ def encode_row(content: dict[str, Any]) -> bytes:
         If it is too large.
     """
     text = json.dumps(content, allow_nan=False, separators=(",", ":")).encode("ascii")
-    if len(text) > LARGEST_ROW:
+    if len(text) > LARGEST_TEXT:
         raise ValueError(
-            f"a document would take {len(text):,} bytes in the journal; {LARGEST_ROW:,} is the "
+            f"a document would take {len(text):,} bytes in the journal; {LARGEST_TEXT:,} is the "
             "most that is accepted. Shorten it."
         )
     if len(text) < 200:
@@ -122,17 +173,17 @@ def encode_row(content: dict[str, Any]) -> bytes:
     return packed if len(packed) < len(text) <= len(packed) * _LARGEST_RATIO else text
 
 
-def decode_row(data: bytes) -> dict[str, Any]:
-    """Return the batch that `encode_row` encoded.
+def decode(data: bytes) -> dict[str, Any]:
+    """Return the JSON object that `encode` encoded.
 
     Raises
     ------
     ValueError
-        If the bytes hold no JSON object, or a larger one than `encode_row` writes.
+        If the bytes hold no JSON object, or a larger one than `encode` writes.
     """
     text = data
     if data[:1] == b"\x78":  # a zlib stream; JSON objects begin with a brace
-        limit = min(LARGEST_ROW, len(data) * _LARGEST_RATIO)
+        limit = min(LARGEST_TEXT, len(data) * _LARGEST_RATIO)
         stream = zlib.decompressobj()
         try:
             text = stream.decompress(data, limit)
@@ -140,6 +191,8 @@ def decode_row(data: bytes) -> dict[str, Any]:
             raise ValueError(f"is not compressed JSON: {error}") from None
         if not stream.eof or stream.unused_data:
             raise ValueError("is not compressed JSON of an accepted size")
+    elif len(data) > LARGEST_TEXT:
+        raise ValueError("is larger than a record may be")
     try:
         value = _DECODER.decode(text.decode("utf-8"))
     except (ValueError, RecursionError) as error:
@@ -147,12 +200,6 @@ def decode_row(data: bytes) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise ValueError("is not a JSON object")
     return value
-
-
-def check_content(action: str, content: dict[str, Any], change_number: int) -> bool:
-    """Return whether a batch holds what its action needs, and nothing else."""
-    accepts = ACTIONS.get(action)
-    return accepts is not None and accepts(content, change_number)
 
 
 def is_counter(value: object) -> bool:
@@ -165,102 +212,87 @@ def is_checksum(value: object) -> bool:
     return isinstance(value, str) and _SHA256.fullmatch(value) is not None
 
 
-def pack_counts(X: csr_array[Any]) -> dict[str, Any]:
-    """Return the rows of a count matrix as plain JSON: sizes, and arrays in base64."""
-    return {
-        "n_documents": int(X.shape[0]),
-        "n_terms": int(X.shape[1]),
-        "indptr": _to_base64(X.indptr, "<i8"),
-        "indices": _to_base64(X.indices, "<i8"),
-        "data": _to_base64(X.data, "<f8"),
-    }
-
-
-def unpack_counts(packed: Iterable[dict[str, Any]]) -> csr_array[Any]:
-    """Return the matrices that `pack_counts` packed as one, bit by bit.
-
-    Raises
-    ------
-    ValueError
-        If one is not a sound count matrix, or they differ in their number of terms.
-    """
-    arrays, n_terms, n_entries = [], set(), 0
-    for counts in packed:
-        shape = (counts["n_documents"], counts["n_terms"])
-        if not all(type(size) is int and 0 <= size < 2**31 for size in shape):
-            raise ValueError(f"a matrix of shape {shape} cannot be")
-        indptr = _from_base64(counts["indptr"], "<i8")
-        indices, data = _from_base64(counts["indices"], "<i8"), _from_base64(counts["data"], "<f8")
-        if len(indptr) != shape[0] + 1:
-            raise ValueError(f"{len(indptr)} row starts do not fit {shape[0]} documents")
-        if indptr[0] != 0 or indptr[-1] != len(indices) or len(indices) != len(data):
-            raise ValueError("the row starts do not fit the indices and data")
-        arrays.append((indptr[1:] + n_entries, indices, data))
-        n_terms.add(shape[1])
-        n_entries += len(indices)
-    if len(n_terms) != 1:
-        raise ValueError(f"matrices of {sorted(n_terms)} terms do not go together")
-    indptr, indices, data = (np.concatenate(parts) for parts in zip(*arrays, strict=True))
-    shape = (len(indptr), n_terms.pop())
-    if len(indices) and not 0 <= indices.min() <= indices.max() < shape[1]:
-        raise ValueError(f"indices must be from 0 to {shape[1] - 1}")
-    from scipy.sparse import csr_array  # late: reading a journal of texts needs none of it
-
-    X = csr_array((data, indices, np.concatenate([np.zeros(1, np.int64), indptr])), shape=shape)
-    X.check_format(full_check=True)
-    return X
-
-
-def _is_label(value: object) -> bool:
+def is_label(value: object) -> bool:
+    """Return whether a value can be a label."""
     if isinstance(value, str):
         return len(value) <= MAX_LABEL
     return isinstance(value, int | float)  # a bool is an int
 
 
-def _holds_documents(content: dict[str, Any], change_number: int) -> bool:
-    """Return whether these are texts or counts with a label each."""
-    if content.keys() != {"documents", "labels"}:
-        return False
-    documents, labels = content["documents"], content["labels"]
-    if not isinstance(labels, list) or not all(map(_is_label, labels)):
-        return False
-    if isinstance(documents, dict):
-        return documents.keys() == _COUNTS and documents["n_documents"] == len(labels)
-    if not isinstance(documents, list) or len(documents) != len(labels):
-        return False
-    return all(isinstance(text, str) for text in documents)
+def _is_list(value: object, accepts: Callable[[object], bool]) -> bool:
+    return isinstance(value, list) and all(map(accepts, value))
 
 
-def _holds_labels(*names: str) -> Callable[[dict[str, Any], int], bool]:
-    """Return the check for actions on classes."""
-    return lambda content, change_number: (
-        content.keys() == set(names) and all(map(_is_label, content.values()))
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _holds_documents(content: dict[str, Any], _: int) -> bool:
+    """Return whether these are labels, and perhaps as many texts."""
+    if not {"labels"} <= content.keys() <= {"documents", "labels"}:
+        return False
+    if not _is_list(content["labels"], is_label):
+        return False
+    documents = content.get("documents", content["labels"])
+    is_texts = "documents" not in content or _is_list(documents, _is_text)
+    return is_texts and len(documents) == len(content["labels"])
+
+
+def _holds_new(facts: dict[str, Any], _: int) -> bool:
+    """Return whether these are labels of new classes and new terms."""
+    return (
+        facts.keys() <= {"classes", "terms"}
+        and _is_list(facts.get("classes", []), is_label)
+        and _is_list(facts.get("terms", []), _is_text)
     )
 
 
-def _holds_earlier_changes(content: dict[str, Any], change_number: int) -> bool:
+def _holds_labels(*names: str) -> Callable[[dict[str, Any], int], bool]:
+    return lambda facts, _: facts.keys() == set(names) and all(map(is_label, facts.values()))
+
+
+def _holds_text(facts: dict[str, Any], _: int) -> bool:
+    return (
+        facts.keys() == {"label", "text", "is_new"}
+        and is_label(facts["label"])
+        and isinstance(facts["text"], str)
+        and isinstance(facts["is_new"], bool)
+    )
+
+
+def _holds_earlier(facts: dict[str, Any], number: int) -> bool:
     """Return whether these are numbers of changes before this one."""
-    changes = content.get("changes")
-    if len(content) != 1 or not isinstance(changes, list):
-        return False
-    return all(is_counter(change) and change < change_number for change in changes)
+    changes = facts.get("changes")
+    return len(facts) == 1 and _is_list(changes, lambda n: is_counter(n) and n < number)  # type: ignore[operator]
 
 
-ACTIONS: dict[str, Callable[[dict[str, Any], int], bool]] = {
-    "teach": _holds_documents,
-    "forget": _holds_documents,
-    "recalibrate": _holds_documents,
+def _holds_refined(facts: dict[str, Any], number: int) -> bool:
+    return (
+        facts.keys() == {"file", "live"}
+        and is_checksum(facts["file"])
+        and _is_list(facts["live"], lambda n: is_counter(n) and n < number)  # type: ignore[operator]
+    )
+
+
+_FACTS: dict[str, Callable[[dict[str, Any], int], bool]] = {
+    "teach": _holds_new,
+    "forget": lambda facts, _: not facts,
+    "recalibrate": lambda facts, _: not facts,
     "rename": _holds_labels("old", "new"),
     "merge": _holds_labels("source", "into"),
     "remove": _holds_labels("label"),
-    "describe": lambda content, _: (
-        content.keys() == {"label", "text"}
-        and _is_label(content["label"])
-        and isinstance(content["text"], str)
-    ),
-    "refine": _holds_labels(),
-    "undo": _holds_earlier_changes,
+    "describe": _holds_text,
+    "refine": _holds_refined,
+    "undo": _holds_earlier,
 }
+SHOWN = {
+    "rename": ("old", "new"),
+    "merge": ("source", "into"),
+    "remove": ("label",),
+    "describe": ("label", "text"),
+    "undo": ("changes",),
+}
+ACTIONS = frozenset(_FACTS)
 
 
 def _refuse_constant(name: str) -> None:
@@ -269,17 +301,3 @@ def _refuse_constant(name: str) -> None:
 
 
 _DECODER = json.JSONDecoder(parse_constant=_refuse_constant)  # made once: a journal has many rows
-
-
-def _to_base64(array: NDArray[Any], dtype: str) -> str:
-    return base64.b64encode(np.ascontiguousarray(array, dtype).tobytes()).decode("ascii")
-
-
-def _from_base64(text: object, dtype: str) -> NDArray[Any]:
-    """Return the array that a text holds."""
-    if not isinstance(text, str):
-        raise ValueError("an array is not base64")
-    try:
-        return np.frombuffer(base64.b64decode(text, validate=True), dtype)
-    except binascii.Error as error:
-        raise ValueError(f"an array is not base64: {error}") from None

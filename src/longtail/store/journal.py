@@ -33,12 +33,11 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from longtail._words import count
 from longtail.exceptions import ModelFileError
 from longtail.store import journal_database as database
-from longtail.store.changes import Change, encode_row
+from longtail.store.changes import LARGEST_ROW, Change, Row
 from longtail.store.container import read_checksum
 from longtail.store.files import set_mode, sync_folder, temporary_path
 from longtail.store.forking import watch
@@ -49,22 +48,29 @@ from longtail.store.journal_rows import (
     new_header,
     read_changes,
     read_header,
+    read_some,
     write_header,
 )
-from longtail.store.snapshots import Snapshot, follow_mode, read_snapshot, remove_snapshot
 
-__all__ = ["Contents", "Header", "Journal", "journal_path", "read_journal", "saving"]
+__all__ = [
+    "Contents",
+    "Header",
+    "Journal",
+    "journal_path",
+    "read_journal",
+    "refined_path",
+    "saving",
+]
 
 _FORKED: list[sqlite3.Connection] = []  # a child must neither use nor close what it inherited
 
 
 @dataclass(frozen=True)
 class Contents:
-    """What a journal holds: its header, changes, oldest first, and what it says of a snapshot."""
+    """What a journal holds: its header, and changes, oldest first."""
 
     header: Header
     changes: list[Change]
-    snapshot: Snapshot | None = None
 
 
 def journal_path(model: str | os.PathLike[str]) -> Path:
@@ -72,15 +78,13 @@ def journal_path(model: str | os.PathLike[str]) -> Path:
     return Path(os.path.realpath(model) + ".journal")
 
 
-def read_journal(path: Path, *, lazily: bool = False) -> Contents | None:
+def read_journal(path: Path) -> Contents | None:
     """Read a whole journal and check it.
 
     Parameters
     ----------
     path : Path
         The journal, from `journal_path`.
-    lazily : bool, default=False
-        Leave what the changes that a snapshot has hold until it is asked for.
 
     Returns
     -------
@@ -103,24 +107,37 @@ def read_journal(path: Path, *, lazily: bool = False) -> Contents | None:
         header = read_header(path, connection)
         if header is None:
             return None
-        return _read_contents(path, connection, header, lazily=lazily)
+        return Contents(header, read_changes(path, connection, header))
 
     return database.read_once(path, read) if database.exists(path) else None
 
 
-def _read_contents(
-    path: Path,
-    connection: sqlite3.Connection,
-    header: Header,
-    after: Header | None = None,
-    *,
-    lazily: bool,
-) -> Contents:
-    """Read the rows after what was the end of a journal."""
-    snapshot = read_snapshot(connection)
-    undecoded = snapshot.change_number if lazily and snapshot is not None else 0
-    changes = read_changes(path, connection, header, after, undecoded)
-    return Contents(header, changes, snapshot)
+def refined_path(model: str | os.PathLike[str], change_number: int) -> Path:
+    """Return where what a `refine` learned is, until the journal is folded into the model file."""
+    return Path(f"{os.path.realpath(model)}.refined-{change_number}")
+
+
+def find_refined(model: Path) -> list[Path]:
+    """Return the files that hold what `refine` learned."""
+    prefix = f"{model.name}.refined-"
+    return [
+        entry
+        for entry in model.parent.iterdir()
+        if entry.name.startswith(prefix) and entry.name[len(prefix) :].isdecimal()
+    ]
+
+
+def remove_refined(model: Path) -> None:
+    """Remove the files that hold what `refine` learned; what is no file is not ours.
+
+    Raises
+    ------
+    OSError
+        If one cannot be removed.
+    """
+    for path in find_refined(model):
+        if not stat.S_ISDIR(os.lstat(path).st_mode):
+            path.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -154,7 +171,7 @@ def saving(model: str | os.PathLike[str], *, discard_changes: bool = False) -> I
         with journal.locked():
             header, checksum = journal.header(), read_checksum(target)
             if header is None or not header.has_changes or header.is_folded(checksum):
-                remove_snapshot(target)
+                remove_refined(target)
                 yield Path(model)
                 return
             if not discard_changes:
@@ -254,7 +271,7 @@ class Journal:
         with translate_errors(self.path):
             return int(self._connect().execute(query).fetchone()[0])
 
-    def read(self, after: Header | None = None, *, lazily: bool = False) -> Contents | None:
+    def read(self, after: Header | None = None) -> Contents | None:
         """Read and check all changes, or those after what was the end of the journal.
 
         Raises
@@ -267,13 +284,18 @@ class Journal:
             header = read_header(self.path, connection)
             if header is None:
                 return None
-            return _read_contents(self.path, connection, header, after, lazily=lazily)
+            return Contents(header, read_changes(self.path, connection, header, after))
+
+    def read_some(self, header: Header, change_numbers: Sequence[int]) -> list[Change]:
+        """Read and check the changes with some numbers."""
+        with translate_errors(self.path):
+            return read_some(self.path, self._connect(), header, change_numbers)
 
     def append(
         self,
         header: Header,
         action: str,
-        batches: Sequence[dict[str, Any]],
+        rows: Sequence[Row],
         by: str | None,
     ) -> Header:
         """Record one change and wait until the disk has it.
@@ -284,8 +306,8 @@ class Journal:
             As it is now, or as `restart` made it.
         action : str
             What was done.
-        batches : sequence of dict
-            To what, plain JSON; a row for each.
+        rows : sequence of Row
+            To what, in numbers and as it was given.
         by : str or None
             By whom.
 
@@ -301,7 +323,10 @@ class Journal:
         OSError
             If it could not be written; the journal is as it was.
         """
-        rows = [encode_row(batch) for batch in batches]
+        if any(sum(map(len, row)) > LARGEST_ROW for row in rows):
+            raise ValueError(
+                f"a document would take more than {LARGEST_ROW:,} bytes in the journal. Shorten it."
+            )
         moment = datetime.now(UTC).isoformat(timespec="milliseconds")
         with self._unchanged_on_failure("The change was not recorded"):
             header = insert(self._connect(), header, header.next_number, moment, by, action, rows)
@@ -312,7 +337,7 @@ class Journal:
 
     def restart(self, header: Header | None, model: str) -> Header:
         """Delete all rows and name another model file; the caller commits, or appends."""
-        remove_snapshot(self.model)
+        remove_refined(self.model)
         with translate_errors(self.path):
             if header is None:
                 database.install_schema(self._connect())
@@ -362,7 +387,7 @@ class Journal:
         if not self._is_current() or self.header() != pending:
             connection.rollback()
             return None
-        remove_snapshot(self.model)  # first: it must not have what the new file may lack
+        remove_refined(self.model)  # first: they must not have what the new file may lack
         os.replace(beside, self.model)
         sync_folder(self.model.parent)  # before the changes are given up
         fresh = self.restart(pending, str(pending.pending))
@@ -381,7 +406,9 @@ class Journal:
         self.close()
         mode = stat.S_IMODE(self.model.stat().st_mode) | stat.S_IRUSR | stat.S_IWUSR
         database.create(self.path, mode)
-        follow_mode(self.model, mode)
+        for path in find_refined(self.model):
+            with suppress(OSError):
+                set_mode(path, mode)
         connection = database.connect(self.path, writable=True)
         with translate_errors(self.path):
             connection.execute("PRAGMA journal_mode = WAL").fetchone()

@@ -45,7 +45,8 @@ _SCHEMA = (
     (
         "records",
         "CREATE TABLE records (row INTEGER PRIMARY KEY, number INTEGER, time TEXT, author TEXT, "
-        "action TEXT, content BLOB, checksum BLOB)",
+        "action TEXT, classes BLOB, sizes BLOB, terms BLOB, counts BLOB, facts BLOB, content BLOB, "
+        "checksum BLOB)",
     ),
 )
 

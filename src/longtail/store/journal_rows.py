@@ -14,15 +14,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from json.encoder import encode_basestring_ascii as quote
 from pathlib import Path
-from typing import Any, overload
+from typing import Any
 
 from longtail.exceptions import ModelFileError
 from longtail.store import journal_database as database
 from longtail.store.changes import (
     ACTIONS,
+    WITH_DOCUMENTS,
     Change,
-    check_content,
-    decode_row,
+    Row,
     is_checksum,
     is_counter,
 )
@@ -79,13 +79,14 @@ def _chain(
     moment: str,
     by: str | None,
     action: str,
-    data: bytes,
+    data: Row,
 ) -> bytes:
     """Return the checksum of a row and, through the one before, of all before it."""
-    # A JSON list, put together by hand: a replay does this ten thousand times.
+    # A JSON list, put together by hand: opening does this ten thousand times.
     texts = ", ".join(["null" if text is None else quote(text) for text in (moment, by, action)])
-    head = f"[{row}, {change_number}, {texts}]"
-    return hashlib.sha256(previous + head.encode("ascii") + b"\n" + data).digest()
+    lengths = ", ".join([str(len(summand)) for summand in data])
+    head = f"[{row}, {change_number}, {texts}, {lengths}]"
+    return hashlib.sha256(b"".join((previous, head.encode("ascii"), b"\n", *data))).digest()
 
 
 def insert(
@@ -95,7 +96,7 @@ def insert(
     moment: str,
     by: str | None,
     action: str,
-    rows: Sequence[bytes],
+    rows: Sequence[Row],
 ) -> Header:
     """Insert the rows of one change; return the header that has them."""
     row, last = header.end_row, header.last
@@ -103,8 +104,8 @@ def insert(
         row += 1
         last = _chain(last, row, change_number, moment, by, action, data)
         connection.execute(
-            "INSERT INTO records VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (row, change_number, moment, by, action, data, last),
+            "INSERT INTO records VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (row, change_number, moment, by, action, *data, last),
         )
     return replace(header, end_row=row, last=last, next_number=change_number + 1)
 
@@ -139,85 +140,62 @@ def read_header(path: Path, connection: sqlite3.Connection) -> Header | None:
     return header
 
 
-class StoredBatches(Sequence[dict[str, Any]]):
-    """The content of a change as rows of a journal have it, decoded when some of it is asked for.
-
-    Raises `ModelFileError`, then, where a row does not hold what its action needs.
-
-    Parameters
-    ----------
-    path : Path
-        The journal.
-    action : str
-        Of the change.
-    change_number : int
-        Its number.
-    rows : list of bytes
-        Their checksums were right.
-    """
-
-    # There are many, and the collector of garbage looks at each.
-    __slots__ = ("_action", "_change_number", "_decoded", "_path", "rows")
-
-    def __init__(self, path: Path, action: str, change_number: int, rows: list[bytes]) -> None:
-        self.rows = rows
-        self._path, self._action, self._change_number = path, action, change_number
-        self._decoded: tuple[dict[str, Any], ...] | None = None
-
-    def __len__(self) -> int:
-        """Return the number of rows."""
-        return len(self.rows)
-
-    @overload
-    def __getitem__(self, i: int) -> dict[str, Any]: ...
-    @overload
-    def __getitem__(self, i: slice) -> Sequence[dict[str, Any]]: ...
-    def __getitem__(self, i: int | slice) -> dict[str, Any] | Sequence[dict[str, Any]]:
-        """Return the content of a row, or of some."""
-        if self._decoded is None:
-            change = self._path, self._action, self._change_number
-            self._decoded = tuple([_decode(*change, data) for data in self.rows])
-        return self._decoded[i]
-
-
 def read_changes(
-    path: Path,
-    connection: sqlite3.Connection,
-    header: Header,
-    after: Header | None = None,
-    undecoded: int = 0,
+    path: Path, connection: sqlite3.Connection, header: Header, after: Header | None = None
 ) -> list[Change]:
-    """Return the changes after what was the end of the journal, each row checked.
-
-    The content of changes up to the number `undecoded` is checked when it is asked for.
-    """
+    """Return the changes after what was the end of the journal, each row checked."""
     row, last = (header.start_row, header.start) if after is None else (after.end_row, after.last)
     if after is not None and not has_end(connection, header, after):
         raise ModelFileError(path, "was replaced or cut short while the model was open")
     changes: list[Change] = []
+    rows: list[Row] = []
     before: tuple[Any, ...] = (0, None, None, None)
-    stored = StoredBatches(path, "", 0, [])
     query = "SELECT * FROM records WHERE row > ? ORDER BY row"
     for found in connection.execute(query, (row,)):
         _check_row(path, found, row + 1, last)
-        row, change_number, moment, by, action, data, last = found
+        row, change_number, moment, by, action, *parts, last = found
         head = change_number, moment, by, action
-        if head == before and action in ("teach", "forget"):  # more documents of the same change
-            stored.rows.append(data)
+        if head == before and action in WITH_DOCUMENTS:  # more documents of the same change
+            rows.append(Row(*parts))
+            changes[-1] = replace(changes[-1], rows=tuple(rows))
         elif change_number <= before[0]:
             raise ModelFileError(path, f"record {change_number} comes after record {before[0]}")
         else:
-            stored = StoredBatches(path, action, change_number, [data])
-            changes.append(Change(change_number, moment, by, action, stored))
+            rows = [Row(*parts)]
+            changes.append(Change(change_number, moment, by, action, tuple(rows), path=path))
             before = head
     if (row, last) != (header.end_row, header.last) or before[0] >= header.next_number:
         raise ModelFileError(
             path, f"is cut off: its last record should be row {header.end_row}; it is row {row}"
         )
-    return [
-        change if change.number <= undecoded else replace(change, batches=tuple(change.batches))
-        for change in changes
-    ]
+    for change in changes:  # those of documents are looked at when they are applied, or shown
+        if change.action not in WITH_DOCUMENTS:
+            _ = change.facts
+    return changes
+
+
+def read_some(
+    path: Path, connection: sqlite3.Connection, header: Header, change_numbers: Sequence[int]
+) -> list[Change]:
+    """Return the changes with some numbers, each row checked against the one before."""
+    found: dict[int, list[tuple[Any, ...]]] = {}
+    for change_number in sorted(change_numbers):
+        query = "SELECT * FROM records WHERE number = ? ORDER BY row"
+        for record in connection.execute(query, (change_number,)):
+            row = record[0]
+            query = "SELECT checksum FROM records WHERE row = ?"
+            before = connection.execute(query, (row - 1,)).fetchone() if is_counter(row) else None
+            last = header.start if before is None else before[0]
+            _check_row(path, record, row, last if isinstance(last, bytes) else b"")
+            found.setdefault(change_number, []).append(record)
+        if change_number not in found:
+            raise ModelFileError(path, f"record {change_number} is missing")
+    changes = []
+    for records in found.values():
+        change_number, moment, by, action = records[0][1:5]
+        rows = tuple(Row(*record[5:-1]) for record in records)
+        changes.append(Change(change_number, moment, by, action, rows, path=path))
+    return changes
 
 
 def has_end(connection: sqlite3.Connection, header: Header, after: Header) -> bool:
@@ -230,19 +208,19 @@ def has_end(connection: sqlite3.Connection, header: Header, after: Header) -> bo
 
 
 def _check_row(path: Path, found: tuple[Any, ...], expected: int, last: bytes) -> None:
-    """Refuse a row of which anything but the content is wrong."""
-    row, change_number, moment, by, action, data, checksum = found
+    """Refuse a row that is not as it was written."""
+    row, change_number, moment, by, action, *data, checksum = found
     typed = (
         is_counter(change_number)
         and isinstance(moment, str)
         and isinstance(by, str | None)
         and isinstance(action, str)
-        and isinstance(data, bytes)
+        and all(isinstance(summand, bytes) for summand in data)
     )
     if row != expected or not typed:
         what = f"record {change_number}" if is_counter(change_number) else f"row {expected}"
         raise ModelFileError(path, f"{what} is missing, or lacks its time, author or action")
-    if _chain(last, row, change_number, moment, by, action, data) != checksum:
+    if _chain(last, row, change_number, moment, by, action, Row(*data)) != checksum:
         raise ModelFileError(
             path,
             f"record {change_number} is damaged, or not the one that was written there: "
@@ -250,16 +228,3 @@ def _check_row(path: Path, found: tuple[Any, ...], expected: int, last: bytes) -
         )
     if action not in ACTIONS:
         raise ModelFileError(path, f"record {change_number} has an unknown action")
-
-
-def _decode(path: Path, action: str, change_number: int, data: bytes) -> dict[str, Any]:
-    """Return what a row holds, once that is what its action needs."""
-    try:
-        content = decode_row(data)
-    except ValueError as error:
-        raise ModelFileError(path, f"record {change_number} {error}") from None
-    if not check_content(action, content, change_number):
-        raise ModelFileError(
-            path, f"record {change_number} has the action {action}, but what it needs is missing"
-        )
-    return content

@@ -350,7 +350,7 @@ def _texts(name: str, arrays: Mapping[str, Array]) -> list[str]:
 def _complete_long_tail(fields: dict[str, Any]) -> LongTailState:
     """Add the corpus of today and, where classes have texts, the index."""
     statistics = fields["statistics"]
-    fields["current_corpus"] = fields["corpus"].with_terms_of(statistics.corpus)
+    fields["current_corpus"] = fields["corpus"].with_entered_terms(statistics.n_terms)
     if "names" in fields:
         weights = fields["check"].name_weights
         scorer = add_names(fields["scorer"], fields["names"], statistics.class_sizes, weights)

@@ -1,13 +1,13 @@
-"""Documents and labels as a journal holds them, and back.
+"""Documents and labels as a caller gives them, checked; and the entry that they make.
 
-In: texts or counts, and labels. Out: batches of plain JSON, none larger than a row of the journal
-may be; and from those the documents again, as the model takes them.
+In: a fitted model, texts or counts, and labels. Out: an `Entry` of the model's own numbers, and the
+documents and labels as plain JSON, to be shown later.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+import copy
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,19 +16,55 @@ from sklearn.utils.validation import validate_data
 
 from longtail._columns import align_labels, as_labels, show_label
 from longtail._constants import MAX_LABEL
-from longtail._labels import LabelSets, as_sets
+from longtail._labels import LabelSets, as_sets, replicate
 from longtail._records import write_documents
 from longtail._words import count
-from longtail.sparse import check_sparse
-from longtail.store.changes import pack_counts, unpack_counts
+from longtail.estimators import text_state
+from longtail.exceptions import DocumentError
+from longtail.model.edits import Forget, Recalibrate, Teach
+from longtail.model.entry import Changes, Entry
+from longtail.sparse import CountMatrix, check_sparse
+from longtail.text import Vocabulary
 
-# A character takes at most 12 bytes of JSON, a count 22: a batch has at most 12 MiB, a row 16.
-_LARGEST_BATCH = 1 << 19
 _MOST_PADDING = 1 << 22  # bytes, of the labels of a journal in one array
+# What a model says of unfit documents.
+UNFIT = (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError)
 
 
-def pack(model: Any, documents: Any, labels: Any) -> list[dict[str, Any]]:
-    """Return documents and labels in batches, or say what is wrong with them.
+class Given(NamedTuple):
+    """Documents with one label each, as plain values.
+
+    Attributes
+    ----------
+    documents : list of str, or csr_array
+        Texts, or counts.
+    labels : list
+        Their labels.
+    """
+
+    documents: Any
+    labels: list[Any]
+
+    @property
+    def shown(self) -> dict[str, list[Any]]:
+        """What a journal keeps of them to show."""
+        texts = {"documents": self.documents} if isinstance(self.documents, list) else {}
+        return texts | {"labels": self.labels}
+
+    def first(self, n: int) -> Given:
+        """Return the first of them."""
+        return Given(self.documents[:n], self.labels[:n])
+
+
+class Prepared(NamedTuple):
+    """An entry that a model can take in, and the vocabulary that has its new terms."""
+
+    entry: Entry
+    vocabulary: Vocabulary | None = None
+
+
+def read_documents(model: Any, documents: Any, labels: Any) -> Given:
+    """Return documents and labels, or say what is wrong with them.
 
     A document with a label set is there once for each of its labels: sums are of such pairs, so
     each can be forgotten by itself.
@@ -39,7 +75,7 @@ def pack(model: Any, documents: Any, labels: Any) -> list[dict[str, Any]]:
         If they are not what the model takes, or there is not one label for each document.
     """
     if _are_sets(labels):
-        return _pack_sets(model, documents, as_sets(labels))
+        return _read_sets(model, documents, as_sets(labels))
     # A list of strings and numbers would become an array of strings, as wide as the longest.
     named = labels if isinstance(labels, list | tuple) else np.asarray(labels).tolist()
     if not isinstance(named, list | tuple) or any(isinstance(label, list) for label in named):
@@ -51,57 +87,66 @@ def pack(model: Any, documents: Any, labels: Any) -> list[dict[str, Any]]:
             f"labels must have one label for each document, and there must be one at least; got "
             f"{count(n_documents, 'document')} and {count(len(named), 'label')}."
         )
-    return _batch(checked, [plain_label(label) for label in named])
+    return Given(checked, [plain_label(label) for label in named])
 
 
-def _are_sets(labels: Any) -> bool:
-    """Return whether labels are lists or an indicator matrix."""
-    if isinstance(labels, list | tuple):
-        return any(isinstance(label, list | tuple | set | frozenset) for label in labels)
-    return len(getattr(labels, "shape", (0,))) == 2
-
-
-def _pack_sets(model: Any, documents: Any, labels: LabelSets) -> list[dict[str, Any]]:
-    """Return a document for each (document, label) pair, in batches."""
-    model._check_takes(labels)
-    checked = _check_documents(model, documents)
-    n_documents = len(checked) if isinstance(checked, list) else checked.shape[0]
-    if n_documents != labels.n_documents or not len(labels.class_ids):
-        raise ValueError(
-            "labels must have a set for each document, and there must be one label at least; got "
-            f"{count(n_documents, 'document')} and {count(labels.n_documents, 'set')}."
-        )
-    ids = labels.document_ids
-    pairs = [checked[i] for i in ids] if isinstance(checked, list) else checked[ids]
-    return _batch(pairs, [plain_label(label) for label in labels.labels.tolist()])
-
-
-def _batch(checked: Any, plain: list[Any]) -> list[dict[str, Any]]:
-    """Return documents and labels in batches."""
-    return [
-        {
-            "documents": checked[rows] if isinstance(checked, list) else pack_counts(checked[rows]),
-            "labels": plain[rows],
-        }
-        for rows in _slices(checked, plain)
-    ]
-
-
-def unpack(model: Any, batches: Sequence[dict[str, Any]]) -> tuple[Any, NDArray[Any]]:
-    """Return the documents and labels of batches together, as the model takes them.
+def prepare(model: Any, action: str, given: Given, change_number: int) -> Prepared:
+    """Return the entry by which documents are taught, forgotten or compared with what is said.
 
     Raises
     ------
-    ValueError
-        If the batches do not fit the model, or are not sound.
+    DocumentError
+        Which of several documents cannot be forgotten, and why.
     """
-    packed = [batch["documents"] for batch in batches]
-    if any(isinstance(documents, list) != model.takes_texts for documents in packed):
-        raise ValueError("it holds texts where the model takes counts, or counts for texts")
-    labels = _as_labels(model, [label for batch in batches for label in batch["labels"]])
-    if model.takes_texts:
-        return [text for texts in packed for text in texts], labels
-    return unpack_counts(packed), labels
+    try:
+        return _prepare(model, action, given, change_number)
+    except UNFIT as error:
+        if action != "forget" or len(given.labels) < 2:
+            raise
+        document, reason = find_refused(model, given, change_number, error)
+        raise DocumentError(document, reason) from None
+
+
+def find_refused(
+    model: Any, given: Given, change_number: int, error: Exception
+) -> tuple[int, Exception]:
+    """Return the first document that a model does not forget, and why: by bisection.
+
+    What is refused together with fewer documents is refused together with more.
+    """
+    low, high = 0, len(given.labels)  # the first `low` are accepted, the first `high` are not
+    while high - low > 1:
+        middle = (low + high) // 2
+        try:
+            found = _prepare(model, "forget", given.first(middle), change_number)
+            copy.copy(model)._take_changes(Changes.of(found.entry))
+            low = middle
+        except UNFIT as reason:
+            high, error = middle, reason
+    return low, error
+
+
+def _prepare(model: Any, action: str, given: Given, change_number: int) -> Prepared:
+    labels = _as_labels(model, given.labels)
+    if not model.takes_texts:
+        X, labels = model._without_names()._check_input(given.documents, labels, reset=False)
+        if action != "recalibrate":
+            X, labels = replicate(X, labels)
+        edit = {"teach": Teach, "forget": Forget, "recalibrate": Recalibrate}[action]
+        edited = edit(CountMatrix.from_matrix(X), labels)
+        return Prepared(edited.entry(model, model._fitted(), change_number))
+    state = model._fitted()
+    template, inner = state.template, state.model
+    if action == "teach":
+        taught, vocabulary = text_state.teach(state, given.documents, labels, n_jobs=model.n_jobs)
+        assert taught is not None  # there is a document
+        return Prepared(taught.entry(template, inner, change_number), vocabulary)
+    if action == "forget":
+        forgotten = text_state.forget(state, given.documents, labels, model.n_jobs)
+        assert forgotten is not None
+        return Prepared(forgotten.entry(template, inner, change_number))
+    counts = CountMatrix.from_matrix(state.vocabulary.count(given.documents, model.n_jobs))
+    return Prepared(Recalibrate(counts, labels).entry(template, inner, change_number))
 
 
 def plain_label(label: Any) -> str | int | float:
@@ -115,6 +160,28 @@ def plain_label(label: Any) -> str | int | float:
             f"{len(value):,}."
         )
     return value
+
+
+def _are_sets(labels: Any) -> bool:
+    """Return whether labels are lists or an indicator matrix."""
+    if isinstance(labels, list | tuple):
+        return any(isinstance(label, list | tuple | set | frozenset) for label in labels)
+    return len(getattr(labels, "shape", (0,))) == 2
+
+
+def _read_sets(model: Any, documents: Any, labels: LabelSets) -> Given:
+    """Return a document for each (document, label) pair."""
+    model._check_takes(labels)
+    checked = _check_documents(model, documents)
+    n_documents = len(checked) if isinstance(checked, list) else checked.shape[0]
+    if n_documents != labels.n_documents or not len(labels.class_ids):
+        raise ValueError(
+            "labels must have a set for each document, and there must be one label at least; got "
+            f"{count(n_documents, 'document')} and {count(labels.n_documents, 'set')}."
+        )
+    ids = labels.document_ids
+    pairs = [checked[i] for i in ids] if isinstance(checked, list) else checked[ids]
+    return Given(pairs, [plain_label(label) for label in labels.labels.tolist()])
 
 
 def _check_documents(model: Any, documents: Any) -> Any:
@@ -145,23 +212,6 @@ def _check_counts(model: Any, documents: Any) -> Any:
     return X
 
 
-def _slices(documents: Any, labels: list[Any]) -> Iterator[slice]:
-    """Yield which documents go into each batch; each has one at least."""
-    sizes = (
-        [len(text) for text in documents]
-        if isinstance(documents, list)
-        else np.diff(documents.indptr).tolist()
-    )
-    start = total = 0
-    for i, (size, label) in enumerate(zip(sizes, labels, strict=True)):
-        size += 2 + (len(label) if isinstance(label, str) else 2)
-        if i > start and total + size > _LARGEST_BATCH:
-            yield slice(start, i)
-            start, total = i, 0
-        total += size
-    yield slice(start, len(sizes))
-
-
 def _as_labels(model: Any, labels: list[str | int | float]) -> NDArray[Any]:
     """Return labels in the type of the model's classes where that holds them exactly."""
     if len({isinstance(label, str) for label in labels}) > 1:
@@ -174,3 +224,13 @@ def _as_labels(model: Any, labels: list[str | int | float]) -> NDArray[Any]:
         cast = given.astype(kind)
         return cast if np.array_equal(cast, given) else given
     return given
+
+
+__all__ = [
+    "Given",
+    "Prepared",
+    "find_refused",
+    "plain_label",
+    "prepare",
+    "read_documents",
+]

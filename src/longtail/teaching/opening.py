@@ -1,28 +1,47 @@
 """A model file with its journal: opened, and brought up to date.
 
-In: a path. Out: the model with all changes of its journal, and where the journal ends.
+In: a path. Out: the model with all live changes of its journal, and where the journal ends.
 """
 
 from __future__ import annotations
 
+import copy
+import gc
 import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from longtail.estimators.loading import Classifier
 from longtail.estimators.loading import load as load_file
 from longtail.exceptions import ModelFileError
-from longtail.store.changes import mark_undone
+from longtail.model.edits import overlay_of
+from longtail.model.entry import Changes, Entry
+from longtail.model.overlay import RefusedError
+from longtail.store.changes import Change
 from longtail.store.container import read_checksum
 from longtail.store.journal import Journal, journal_path, read_journal
 from longtail.store.journal_rows import Header
 from longtail.store.overview import check_same_model
-from longtail.teaching.replay import copy_model, replay_journal, translate_refusals
-from longtail.teaching.snapshots import Start, Tail, open_start, replay_from
+from longtail.teaching.documents import UNFIT
+from longtail.teaching.log import Bounds, Ledger, misfit, read_again, read_entries
+from longtail.teaching.refined import open_refined
 
-__all__ = ["State", "attach", "catch_up", "load", "open_state"]
+__all__ = [
+    "State",
+    "advance",
+    "attach",
+    "catch_up",
+    "find_concerned",
+    "load",
+    "open_state",
+    "take_all",
+]
 
 
 def load(path: str | os.PathLike[str], *, verify: bool = True) -> Classifier:
@@ -63,7 +82,7 @@ class State:
     model: Any
     checksum: str
     header: Header | None
-    tail: Tail = field(default_factory=Tail)  # what opening the model would replay
+    ledger: Ledger = field(default_factory=lambda: Ledger.of([]))
 
     @property
     def is_attached(self) -> bool:
@@ -72,30 +91,124 @@ class State:
 
 
 def open_state(path: str | os.PathLike[str], verify: bool, journal: Journal | None = None) -> State:
-    """Open a model file and replay its journal, which the caller may have locked already.
-
-    Opening starts from a snapshot where there is one that can be used.
-    """
+    """Open a model file and take in its journal, which the caller may have locked already."""
     while True:
         checksum = read_checksum(path)
         read = partial(read_journal, journal_path(path)) if journal is None else journal.read
-        contents = read(lazily=True)
-        changes = [] if contents is None else mark_undone(contents.changes)
-        if contents is not None and contents.header.model == checksum:
-            start = open_start(path, contents, changes, verify)
-        else:
-            start = Start(load_file(path, verify=verify), 0, 0)
+        contents = read()
+        model = load_file(path, verify=verify)
         # Another process may have replaced the file meanwhile; then all is read again.
         if read_checksum(path) == checksum:
             break
     if contents is None:
-        return State(start.model, checksum, None)
+        return State(model, checksum, None)
     check_same_model(path, contents, checksum)
     if contents.header.model != checksum:
-        return State(start.model, checksum, contents.header)
-    with translate_refusals(journal_path(path)):
-        model, tail = replay_from(start, Path(path), checksum, contents, changes)
-    return State(model, checksum, contents.header, tail)
+        return State(model, checksum, contents.header)
+    changes = contents.changes
+    with naming(changes), _without_collector():
+        model, ledger = take_all(Path(path), model, changes, verify=verify)
+    return State(model, checksum, contents.header, ledger)
+
+
+def take_all(
+    path: Path, model: Any, changes: Sequence[Change], *, verify: bool = False
+) -> tuple[Any, Ledger]:
+    """Return a model with the live changes of its journal, and which these are.
+
+    Raises
+    ------
+    RefusedError
+        If sums or labels forbid them.
+    """
+    ledger = Ledger.of(changes)
+    entries = read_entries(changes, bounds_of(model))
+    if ledger.refined:
+        return open_refined(path, model, entries, ledger, verify=verify), ledger
+    live = [entry for entry in entries if entry.number in ledger.live]
+    return (model._take_changes(Changes(entries, live)) if entries else model), ledger
+
+
+def bounds_of(model: Any) -> Bounds:
+    """Return what the numbers of the next change of a model may be."""
+    arrays = model._arrays
+    n_terms = arrays.base.statistics.n_terms
+    learns = hasattr(model, "refine")
+    return Bounds(overlay_of(arrays).n_ids, n_terms, model.takes_texts, learns)
+
+
+@contextmanager
+def _without_collector() -> Iterator[None]:
+    """Keep the collector of garbage from looking at thousands of entries, none of which is any."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+@contextmanager
+def naming(changes: Sequence[Change]) -> Iterator[None]:
+    """Turn a refusal into an error of the journal, and name the last change that it concerns."""
+    try:
+        yield
+    except ModelFileError:
+        raise
+    except UNFIT as error:
+        raise misfit(find_concerned(changes, error)[-1], error) from None
+
+
+def find_concerned(changes: Sequence[Change], error: Exception) -> list[Change]:
+    """Return the changes in effect that a refusal is about, as far as it tells; the last else."""
+    live = Ledger.of(changes).in_effect
+    found = []
+    for change in changes:
+        if change.number not in live:
+            continue
+        ids = np.frombuffer(b"".join([row.classes for row in change.rows]), "<i8").tolist()
+        if isinstance(error, RefusedError):
+            concerned = not error.class_ids.isdisjoint(ids)
+        else:  # of terms that cannot enter
+            concerned = change.action == "teach" and "terms" in change.facts
+        if concerned and change.action != "refine":
+            found.append(change)
+    return found or list(changes[-1:])
+
+
+def advance(
+    state: State,
+    header: Header,
+    news: Sequence[Change],
+    read_some: Callable[[Header, Sequence[int]], list[Change]],
+) -> State | None:
+    """Return the state with what is new in its journal; None where all must be opened again.
+
+    Raises
+    ------
+    RefusedError
+        If sums or labels forbid it.
+    """
+    ledger, bounds = state.ledger.extend(news), bounds_of(state.model)
+    if ledger.refined != state.ledger.refined:
+        return None
+    entries = read_entries(news, bounds)
+    plus: list[Entry] = list(entries)
+    minus: list[Entry] = []
+    if any(change.action == "undo" for change in news):
+        was, now = state.ledger.in_effect, ledger.in_effect
+        if min((was ^ now), default=header.next_number) < ledger.refined:
+            return None
+        new = {entry.number: entry for entry in entries}
+        old = read_some(header, sorted((was ^ now) - new.keys()))
+        known = {entry.number: entry for entry in read_again(old, bounds)} | new
+        plus = [known[change_number] for change_number in sorted(now - was)]
+        minus = [known[change_number] for change_number in sorted(was - now)]
+    model = copy.copy(state.model)
+    if entries or plus or minus:
+        model._take_changes(Changes(entries, plus, minus))
+    return State(model, state.checksum, header, ledger)
 
 
 def catch_up(path: Path, journal: Journal, state: State) -> State:
@@ -109,12 +222,12 @@ def catch_up(path: Path, journal: Journal, state: State) -> State:
         return open_state(path, verify=False, journal=journal)
     try:
         news = journal.read(state.header)
-    except ModelFileError:  # begun anew by another process, or damaged: all of it tells
+        found = None
+        if news is not None:
+            found = advance(state, news.header, news.changes, journal.read_some)
+    except (ModelFileError, RefusedError):  # begun anew by another process, or damaged
         return open_state(path, verify=False, journal=journal)
-    if news is None or any(change.action == "undo" for change in news.changes):
-        return open_state(path, verify=False, journal=journal)
-    model = replay_journal(journal.path, copy_model(state.model), news.changes)
-    return State(model, state.checksum, news.header, state.tail.extend(state.model, model))
+    return found or open_state(path, verify=False, journal=journal)
 
 
 def attach(journal: Journal, state: State) -> Header:

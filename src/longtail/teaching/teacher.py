@@ -7,35 +7,47 @@ and disk as they were, and they always agree. The model file itself is only rewr
 
 from __future__ import annotations
 
+import copy
 import numbers as number_types
 import os
 import threading
 import weakref
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from longtail._words import count
 from longtail.estimators.loading import Classifier
 from longtail.estimators.loading import load as load_file
-from longtail.store.changes import Change, mark_undone
+from longtail.estimators.text_state import describe
+from longtail.exceptions import DocumentError, ModelFileError
+from longtail.model.edits import Edit, Merge, Remove, Rename
+from longtail.model.entry import Changes, Entry
+from longtail.model.overlay import RefusedError
+from longtail.store.changes import Change, Row, encode
 from longtail.store.container import read_checksum
 from longtail.store.journal import Journal
-from longtail.store.journal_rows import Header
 from longtail.store.overview import waiting_changes
-from longtail.store.snapshots import remove_unknown
-from longtail.teaching.class_changes import Attempt, Batches, ClassChanges, attempt_change
-from longtail.teaching.documents import pack
-from longtail.teaching.opening import State, attach, catch_up, open_state
-from longtail.teaching.replay import ReplayError, copy_model, shares_segment
-from longtail.teaching.snapshots import SnapshotWriter, Tail, rebuild
+from longtail.teaching.documents import UNFIT, find_refused, plain_label, prepare, read_documents
+from longtail.teaching.log import Ledger, as_rows
+from longtail.teaching.opening import (
+    State,
+    advance,
+    attach,
+    catch_up,
+    find_concerned,
+    open_state,
+    take_all,
+)
+from longtail.teaching.refined import write_refined
 
 __all__ = ["Teacher"]
 
 Result = TypeVar("Result")
 
 
-class Teacher(ClassChanges):
+class Teacher:
     """Change a saved model, durably: every change is on the disk before it has an effect.
 
     Several processes may teach the same model; each sees the others' changes before it makes its
@@ -79,9 +91,7 @@ class Teacher(ClassChanges):
         self._turns: tuple[int, threading.RLock] = (os.getpid(), threading.RLock())
         self._journal = Journal(path)
         weakref.finalize(self, self._journal.close)
-        self._snapshots = SnapshotWriter(path)
         self._state = open_state(path, verify)
-        self._before: _Before | None = None
         self._shown: tuple[State, Any] | None = None
 
     @property
@@ -97,7 +107,7 @@ class Teacher(ClassChanges):
         """The model with all changes; what the caller does to it stays with the caller."""
         state, shown = self._state, self._shown
         if shown is None or shown[0] is not state:
-            shown = self._shown = state, copy_model(state.model)
+            shown = self._shown = state, copy.copy(state.model)
         model: Classifier = shown[1]
         return model
 
@@ -122,8 +132,7 @@ class Teacher(ClassChanges):
         int
             The number of the change.
         """
-        attempt = attempt_change("teach", lambda model: pack(model, documents, labels))
-        return self._record("teach", attempt, by)
+        return self._record(_with_documents("teach", documents, labels), by)
 
     def forget(
         self, documents: Any, labels: Any, by: str | None = None, *, erase: bool = False
@@ -153,8 +162,95 @@ class Teacher(ClassChanges):
         DocumentError
             Which of several documents was never added, as far as that can be noticed.
         """
-        attempt = attempt_change("forget", lambda model: pack(model, documents, labels))
-        return _fold(self, attempt) if erase else self._record("forget", attempt, by)
+        attempt = _with_documents("forget", documents, labels)
+        return _fold(self, attempt) if erase else self._record(attempt, by)
+
+    def rename_class(self, old: Any, new: Any, by: str | None = None) -> int:
+        """Give a class another label, which no class has; return the number of the change."""
+        shown = {"old": plain_label(old), "new": plain_label(new)}
+        return self._record(_with_edit(Rename(**shown), shown), by)
+
+    def merge_classes(self, source: Any, into: Any, by: str | None = None) -> int:
+        """Move all documents of one class into another; return the number of the change."""
+        shown = {"source": plain_label(source), "into": plain_label(into)}
+        return self._record(_with_edit(Merge(**shown), shown), by)
+
+    def remove_class(self, label: Any, by: str | None = None) -> int:
+        """Forget a class with all its documents; return the number of the change."""
+        shown = {"label": plain_label(label)}
+        return self._record(_with_edit(Remove(**shown), shown), by)
+
+    def set_class_text(self, label: Any, text: str | None, by: str | None = None) -> int:
+        """Give a class of a model of texts another name or description, or with None take it away.
+
+        As the model's own `set_class_text`; return the number of the change.
+
+        Raises
+        ------
+        ValueError
+            If the model keeps no texts of classes (a model of counts), or the text is no string.
+        """
+        if not hasattr(self.model, "class_texts_") or not hasattr(self.model, "set_class_text"):
+            raise ValueError(f"{type(self.model).__name__} keeps no texts of classes.")
+        if text is not None and not isinstance(text, str):
+            raise ValueError(f"text must be a string or None; got {text!r}.")
+        return self._record(_with_text(plain_label(label), text or ""), by)
+
+    def recalibrate(self, documents: Any, labels: Any, by: str | None = None) -> int:
+        """Correct the probabilities by documents before they are taught.
+
+        As the model's own `recalibrate`. The journal keeps the documents, as it does when they are
+        taught.
+
+        Parameters
+        ----------
+        documents : list of str, or matrix of shape (n_documents, n_terms)
+            As for `teach`.
+        labels : array-like of shape (n_documents,)
+            Their labels; the model need not have them.
+        by : str, optional
+            Who says so; kept in the journal.
+
+        Returns
+        -------
+        int
+            The number of the change.
+
+        Raises
+        ------
+        ValueError
+            If the model has nothing of the kind, or documents have several labels.
+        """
+        if not hasattr(self.model, "recalibrate"):
+            raise ValueError(f"{type(self.model).__name__} has nothing to recalibrate.")
+        return self._record(_with_documents("recalibrate", documents, labels), by)
+
+    def refine(self, by: str | None = None) -> int:
+        """Bring what all classes share up to date; return the number of the change.
+
+        As the model's own `refine` without documents: document frequencies and collection model
+        follow from the sums. It takes as long as rebuilding the index, and writes a file as large
+        as the model file, which stays until `compact`; call it after every few hundred documents
+        taught.
+
+        Raises
+        ------
+        ValueError
+            If the model has nothing of the kind (`DoubleSamplingClassifier`).
+        """
+        if not hasattr(self.model, "refine"):
+            raise ValueError(f"{type(self.model).__name__} has nothing to refine.")
+        _check_author(by)
+
+        def refine(state: State) -> int:
+            header = attach(self._journal, state)
+            change_number = header.next_number
+            row = write_refined(self._journal, copy.copy(state.model), state.ledger, change_number)
+            self._journal.append(header, "refine", [row], by)
+            self._state = open_state(self._path, verify=False, journal=self._journal)
+            return change_number
+
+        return self._hold(refine)
 
     def undo(
         self, n: int = 1, by: str | None = None, *, numbers: Sequence[int] | None = None
@@ -180,27 +276,54 @@ class Teacher(ClassChanges):
         ValueError
             If there are no such changes in effect, or a later change builds on one of them.
         """
+        _check_author(by)
+        if not self._journal.exists():
+            _choose_undone(self._state, n, numbers)
 
-        def attempt(state: State) -> tuple[Any, Batches]:
-            before = self._before
-            if n == 1 and numbers is None and before is not None and before.is_of(state):
-                self._journal.read(before.header)  # refuses a record that is damaged
-                return before.model, [{"changes": [before.header.next_number]}]
-            contents = self._journal.read() if state.is_attached else None
-            changes = mark_undone(contents.changes if contents is not None else [])
-            next_number = state.header.next_number if state.header else 1
-            content = {"changes": _choose_undone(changes, n, numbers, next_number)}
-            undo = Change(changes[-1].number + 1, "", by, "undo", (content,))
+        def undo(state: State) -> int:
+            undone_numbers = _choose_undone(state, n, numbers)
+            header = attach(self._journal, state)
+            row = Row(facts=encode({"changes": undone_numbers}))
+            change = Change(header.next_number, "", by, "undo", (row,), path=self._journal.path)
             try:
-                remaining = mark_undone([*changes, undo])
-                return rebuild(self._path, state.checksum, contents, remaining), [content]
-            except ReplayError as error:
-                raise ValueError(
-                    f"change {', '.join(map(str, content['changes']))} cannot be undone, because "
-                    f"change {error.change.number} ({error.change.action}) builds on it: {error}"
-                ) from None
+                after = advance(state, header, [change], self._journal.read_some)
+                if after is None:
+                    after = self._open_with(state, change)
+            except RefusedError as error:
+                raise ValueError(self._explain(change, undone_numbers, error)) from None
+            header = self._journal.append(header, "undo", [row], by)
+            self._state = replace(after, header=header)
+            return header.next_number - 1
 
-        return self._record("undo", attempt, by)
+        return self._hold(undo)
+
+    def _open_with(self, state: State, change: Change) -> State:
+        """Return the state after one more change than the journal has, from the files."""
+        model = load_file(self._path, verify=False)
+        if read_checksum(self._path) != state.checksum:
+            raise ModelFileError(self._path, "was replaced by another process; try again")
+        model, ledger = take_all(self._path, model, [*self._read(), change])
+        return State(model, state.checksum, state.header, ledger)
+
+    def _read(self) -> list[Change]:
+        """Return all changes of the journal, which is held."""
+        contents = self._journal.read()
+        return [] if contents is None else contents.changes
+
+    def _explain(self, undo: Change, undone_numbers: list[int], error: RefusedError) -> str:
+        """Return why changes cannot be undone: a later one that builds on them, if any does."""
+        names = ", ".join(map(str, undone_numbers))
+        found = find_concerned([*self._read(), undo], error)
+        later = [c for c in found if c.number > min(undone_numbers) and c.action != "undo"]
+        # Documents that are added to a class that is there are in nobody's way.
+        blocking = [c for c in later if c.action != "teach" or "classes" in c.facts] or later
+        if not blocking:
+            return f"change {names} cannot be undone: {error}"
+        first = blocking[0]
+        return (
+            f"change {names} cannot be undone, because change {first.number} ({first.action}) "
+            f"builds on it: {error}"
+        )
 
     def changes(self) -> list[Change]:
         """Return the journal, oldest first; `in_effect` is False for what an undo took back."""
@@ -224,34 +347,26 @@ class Teacher(ClassChanges):
             _fold(self, None)
 
     def close(self) -> None:
-        """Close the journal, as the end of the process does; another call opens it again.
-
-        A snapshot that is being written is finished first.
-        """
+        """Close the journal, as the end of the process does; another call opens it again."""
         with self._turn:
-            self._snapshots.wait()
             self._journal.close()
 
-    def _record(self, action: str, attempt: Attempt, by: str | None) -> int:
+    def _record(self, attempt: Attempt, by: str | None) -> int:
         """Apply a change to a copy of the model, record it, then let the copy be the model."""
         _check_author(by)
         if not self._journal.exists():
-            attempt(self._state)  # an error must not create a journal
+            attempt(self._state.model, 1)  # an error must not create a journal
 
         def record(state: State) -> int:
-            model, batches = attempt(state)
+            change_number = 1 if state.header is None else state.header.next_number
+            done = attempt(state.model, change_number)
+            rows = as_rows(done.entry, done.shown)
             before = attach(self._journal, state)
-            header = self._journal.append(before, action, batches, by)
-            self._before = None
-            if action != "undo" and shares_segment(model, state.model):
-                self._before = _Before(state.model, state.checksum, before)
-            tail = state.tail if before is state.header else Tail.at(before)
-            tail = tail.extend(state.model, model)
-            if action == "undo":
-                tail = tail.extend_by_undo(header, batches[0]["changes"])
-            tail = self._snapshots.offer(self._journal, model, header, tail)
-            self._state = State(model, state.checksum, header, tail)
-            return header.next_number - 1
+            header = self._journal.append(before, done.entry.action, rows, by)
+            change = Change(change_number, "", by, done.entry.action, ())
+            ledger = state.ledger.extend([change]) if state.is_attached else Ledger.of([change])
+            self._state = State(done.model, state.checksum, header, ledger)
+            return change_number
 
         return self._hold(record)
 
@@ -266,7 +381,6 @@ class Teacher(ClassChanges):
                 try:
                     self._journal.begin()
                     self._state = catch_up(self._path, self._journal, self._state)
-                    remove_unknown(self._journal)
                     return work(self._state)
                 finally:
                     self._journal.release()
@@ -278,12 +392,13 @@ class Teacher(ClassChanges):
 def _fold(teacher: Teacher, attempt: Attempt | None) -> int:
     """Write a model with all changes, and one more, as the model file; empty the journal."""
     if attempt is not None and not teacher._journal.exists():
-        attempt(teacher._state)
+        attempt(teacher._state.model, 1)
 
     def fold(state: State) -> bool:
         if attempt is None and not state.is_attached:
             return True
-        model = state.model if attempt is None else attempt(state)[0]
+        change_number = 1 if state.header is None else state.header.next_number
+        model = state.model if attempt is None else attempt(state.model, change_number).model
         before = attach(teacher._journal, state)
         with teacher._journal.new_file() as beside:
             model.save(beside)
@@ -291,11 +406,10 @@ def _fold(teacher: Teacher, attempt: Attempt | None) -> int:
             n_used = int(attempt is not None)
             header = teacher._journal.replace_model(beside, before, n_used)
         if header is not None:
-            teacher._state = State(model, header.model, header, Tail.at(header))
+            teacher._state = State(model, header.model, header)
         return header is not None
 
     with teacher._turn:
-        teacher._snapshots.cancel()
         while not teacher._hold(fold):
             pass  # another process made a change meanwhile
         header = teacher._state.header
@@ -307,22 +421,55 @@ def _fold(teacher: Teacher, attempt: Attempt | None) -> int:
         return 0 if header is None else header.next_number - 1
 
 
-class _Before(NamedTuple):
-    """The model before the last change, where it shares nearly all with the one after it."""
+class _Done(NamedTuple):
+    """A change as numbers, what is shown of it, and the model that has it."""
 
+    entry: Entry
+    shown: dict[str, Any]
     model: Any
-    checksum: str  # of the model file
-    header: Header  # of the journal before the change
 
-    def is_of(self, state: State) -> bool:
-        """Return whether the change is the last one of a state."""
-        header = state.header
-        return (
-            state.checksum == self.checksum
-            and state.is_attached
-            and header is not None
-            and header.next_number == self.header.next_number + 1
-        )
+
+Attempt = Callable[[Any, int], _Done]  # called with a model and the number of the change
+
+
+def _with_documents(action: str, documents: Any, labels: Any) -> Attempt:
+    """Return a function that teaches or forgets documents in a copy of a model."""
+
+    def attempt(model: Any, change_number: int) -> _Done:
+        given = read_documents(model, documents, labels)
+        entry, vocabulary = prepare(model, action, given, change_number)
+        changed = copy.copy(model)
+        try:
+            changed._take_changes(Changes.of(entry), vocabulary)
+        except UNFIT as error:
+            if action != "forget" or len(given.labels) < 2:
+                raise
+            raise DocumentError(*find_refused(model, given, change_number, error)) from None
+        return _Done(entry, given.shown, changed)
+
+    return attempt
+
+
+def _with_edit(edit: Edit, shown: dict[str, Any]) -> Attempt:
+    """Return a function that edits a class of a copy of a model."""
+
+    def attempt(model: Any, change_number: int) -> _Done:
+        entry = edit.entry(model._classifier_of_counts(), model._arrays, change_number)
+        return _Done(entry, shown, copy.copy(model)._take_changes(Changes.of(entry)))
+
+    return attempt
+
+
+def _with_text(label: Any, text: str) -> Attempt:
+    """Return a function that gives a class of a copy of a model another text."""
+
+    def attempt(model: Any, change_number: int) -> _Done:
+        edit = describe(model._fitted(), label, text, model.n_jobs)
+        entry = edit.entry(model._classifier_of_counts(), model._arrays, change_number)
+        shown = {"label": label, "text": text, "is_new": bool(entry.new_classes)}
+        return _Done(entry, shown, copy.copy(model)._take_changes(Changes.of(entry)))
+
+    return attempt
 
 
 def _check_author(by: object) -> None:
@@ -336,15 +483,13 @@ def _check_author(by: object) -> None:
             raise ValueError(f"by must be text that UTF-8 can hold; got {by!r}.") from None
 
 
-def _choose_undone(
-    changes: list[Change], n: int, numbers: Sequence[int] | None, next_number: int
-) -> list[int]:
+def _choose_undone(state: State, n: int, numbers: Sequence[int] | None) -> list[int]:
     """Return the numbers of the changes to undo, or say why they cannot be."""
-    known = {change.number: change for change in changes}
+    ledger = state.ledger
     if numbers is None:
         if not isinstance(n, number_types.Integral) or n < 1:
             raise ValueError(f"n must be an integer of at least 1; got {n!r}.")
-        done = [c.number for c in changes if c.in_effect and c.action != "undo"]
+        done = sorted(ledger.in_effect)
         if not done:
             raise ValueError("there is nothing to undo: no change is in effect.")
         if n > len(done):
@@ -353,16 +498,17 @@ def _choose_undone(
                 f"Got n={n}."
             )
         return done[-int(n) :]
+    next_number = 1 if state.header is None else state.header.next_number
     wanted = sorted({int(change_number) for change_number in numbers})
     for change_number in wanted:
-        if change_number not in known and 0 < change_number < next_number:
+        if change_number not in ledger.actions and 0 < change_number < next_number:
             raise ValueError(
                 f"change {change_number} is part of the model file since the journal was "
                 f"compacted, and can no longer be undone; forget its documents instead."
             )
-        if change_number not in known:
+        if change_number not in ledger.actions:
             raise ValueError(f"there is no change {change_number} in the journal of this model.")
-        if not known[change_number].in_effect:
+        if change_number not in ledger.live:
             raise ValueError(f"change {change_number} is undone already.")
     if not wanted:
         raise ValueError("numbers must have one number at least.")

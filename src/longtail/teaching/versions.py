@@ -11,17 +11,18 @@ import os
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from longtail.exceptions import ModelFileError, VersionConflictError
+from longtail.model.overlay import RefusedError
 from longtail.store import journal_database as database
 from longtail.store.changes import Change, mark_undone
 from longtail.store.container import read_checksum
 from longtail.store.journal import journal_path, read_journal
-from longtail.store.journal_rows import Header, read_changes, read_header
-from longtail.teaching.opening import State, open_state
-from longtail.teaching.replay import copy_model, replay_journal
+from longtail.store.journal_rows import read_changes, read_header, read_some
+from longtail.teaching.opening import State, advance, open_state
 from longtail.teaching.teacher import Result, Teacher
 
 __all__ = ["Follower", "ModelVersion", "VersionedTeacher"]
@@ -157,22 +158,19 @@ def _read_news(path: Path, state: State) -> State:
     if not state.is_attached or not database.exists(journal):
         return open_state(path, verify=False)
 
-    def read(connection: sqlite3.Connection) -> tuple[Header | None, list[Change]]:
+    def read(connection: sqlite3.Connection) -> State | None:
         connection.execute("BEGIN")
         header = read_header(journal, connection)
-        if header is None or header == state.header or header.model != state.checksum:
-            return header, []
-        return header, read_changes(journal, connection, header, state.header)
+        if header == state.header:
+            return state
+        if header is None or header.model != state.checksum:
+            return None
+        news = read_changes(journal, connection, header, state.header)
+        some = partial(read_some, journal, connection)
+        return advance(state, header, news, some)
 
     try:
-        header, changes = database.read_once(journal, read)
-    except ModelFileError:  # begun anew, or damaged: all of it tells
-        return open_state(path, verify=False)
-    if header == state.header:
-        return state
-    if header is None or header.model != state.checksum:
-        return open_state(path, verify=False)
-    if any(change.action == "undo" for change in changes):
-        return open_state(path, verify=False)
-    model = replay_journal(journal, copy_model(state.model), changes)
-    return State(model, state.checksum, header)
+        found = database.read_once(journal, read)
+    except (ModelFileError, RefusedError):  # begun anew, or damaged: all of it tells
+        found = None
+    return found or open_state(path, verify=False)

@@ -14,7 +14,6 @@ is sorted, so it depends on the set of documents alone: not on their order, on c
 `interning`  tokens to term ids: hash tables that grow
 `vocabulary` `Vocabulary`: terms to ids, texts to counts
 `builder`    `VocabularyBuilder`: a vocabulary from texts that come in chunks
-`entering`   terms of several changes enter a vocabulary in turn
 `vectorizer` `TextVectorizer`, the same as a scikit-learn transformer
 ============ ===========================================================
 """

@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from longtail._caching import cached_property
 from longtail._elementary import log
 from longtail._kernels.types import Tree
-from longtail._validation import look_up
 from longtail.results import NodeThreshold
 from longtail.sparse import Floats, Integers
 from longtail.taxonomy.hierarchy import Hierarchy
@@ -60,14 +59,14 @@ class BackOff:
         Labels of the model, sorted. Those that are no nodes are roots by themselves.
     calibrator : Calibrator
         With the ranking of held-out documents.
-    ranked_labels : ndarray
-        Labels of the class ids in that ranking.
+    ranked_ids : ndarray of shape (n_base_classes,), int64
+        The class of each id in that ranking; -1 where it is gone.
     """
 
     hierarchy: Hierarchy
     classes: NDArray[Any]
     calibrator: Calibrator
-    ranked_labels: NDArray[Any]
+    ranked_ids: Integers
 
     @cached_property
     def nodes(self) -> Integers:
@@ -114,8 +113,7 @@ class BackOff:
 
         Documents whose class the model no longer has are left out.
         """
-        ids = np.append(look_up(self.classes, self.ranked_labels), -1)
-        nodes = np.append(self.nodes, -1)[ids]  # -1 stays -1
+        nodes = np.append(self.nodes, -1)[np.append(self.ranked_ids, -1)]  # -1 stays -1
         truth = nodes[self.calibrator.ranked_truth]
         known = np.flatnonzero(truth >= 0)
         candidates = nodes[self.calibrator.ranked_classes[known]]

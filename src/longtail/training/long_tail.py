@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from longtail._caching import Known, cached_property, keep_known
 from longtail._labels import LabelForm
-from longtail.retrieval.delta import DeltaSegment
+from longtail.model.overlay import Base, Overlay
 from longtail.retrieval.index import InvertedIndex, build_index
 from longtail.retrieval.pruning import QueryPruning
 from longtail.retrieval.search import Segment
@@ -26,13 +26,14 @@ from longtail.scoring.weighting import (
     WeightedDocuments,
     weight_documents,
 )
-from longtail.sparse import CountMatrix, Floats, count_terms, gather_rows
+from longtail.sparse import CountMatrix, Floats, Integers
 from longtail.statistics.classes import ClassStatistics
 from longtail.statistics.corpus import Corpus
 from longtail.taxonomy.hierarchy import Hierarchy
 from longtail.training.back_off import BackOff
 from longtail.training.calibration import Calibrator
 from longtail.training.memory import DocumentMemory
+from longtail.training.outcomes import Calibrations
 from longtail.training.self_check import SelfCheck
 from longtail.training.shared_weights import SharedWeights
 
@@ -50,7 +51,8 @@ class LongTailState:
     statistics : ClassStatistics
         The sums of the documents of each class.
     corpus, current_corpus : Corpus
-        The global quantities of the last fit; the same with the terms seen since.
+        The global quantities of the last fit; the same with the terms that it lacked, as if one
+        document had each.
     collection_model : ndarray of shape (n_terms,), float64
         P_t, each term's share of the sums of all classes.
     term_weights : ndarray of shape (n_terms,), float64
@@ -81,10 +83,12 @@ class LongTailState:
         Statistics and weights collapsed into one number for each (class, term), without names.
     index : InvertedIndex
         The scorer, term by term.
-    delta : DeltaSegment or None
-        Classes that changed since the index was built.
+    overlay : Overlay or None
+        Classes that changed since the index was built; everything else is the base that it is over.
+    calibrations : Calibrations or None
+        What `recalibrate` was told since; the calibrator has seen it.
     hierarchy : Hierarchy or None
-        The parents of the classes, where any were given.
+        The parents of the classes of the base, where any were given; see `current_hierarchy`.
     """
 
     classes: NDArray[Any]
@@ -104,7 +108,8 @@ class LongTailState:
     label_form: LabelForm = field(default_factory=LabelForm)
     n_fitted_documents: int = 0
     candidate_factor: int = 1
-    delta: DeltaSegment | None = None
+    overlay: Overlay | None = None
+    calibrations: Calibrations | None = None
     names: ClassNames | None = None
     memory: DocumentMemory | None = None
     hierarchy: Hierarchy | None = None
@@ -119,24 +124,62 @@ class LongTailState:
         return self.calibrator.marginal
 
     @property
+    def base(self) -> Base:
+        """What the overlay is over."""
+        named = None if self.names is None else self.names.named
+        return Base(self.classes, self.statistics, named)
+
+    @property
     def all_classes(self) -> NDArray[Any]:
-        """Labels of all classes, those of the delta segment included."""
-        return self.classes if self.delta is None else self.delta.all_classes
+        """Labels of all classes, those of the overlay included."""
+        return self.classes if self.overlay is None else self.overlay.all_classes
+
+    @property
+    def class_frequencies(self) -> Integers:
+        """Number of classes that have each term."""
+        overlay = self.overlay
+        return self.statistics.class_frequencies if overlay is None else overlay.class_frequencies
+
+    @cached_property
+    def shares(self) -> Floats:
+        """P_t; terms that the collection model lacks have its smallest share."""
+        model = self.collection_model
+        return np.where(model > 0, model, self.smallest_share)
+
+    @cached_property
+    def smallest_share(self) -> float:
+        """The smallest share of a term that the last fit had."""
+        given = self.collection_model[self.collection_model > 0]
+        return float(given.min()) if len(given) else 1.0
+
+    @cached_property
+    def had_terms(self) -> NDArray[np.bool_]:
+        """Which terms a document of the last fit had, or one that is there now."""
+        overlay = self.overlay
+        of_all = self.statistics if overlay is None else overlay
+        had: NDArray[np.bool_] = of_all.document_frequencies > 0
+        had[: len(self.corpus.document_frequencies)] |= self.corpus.document_frequencies > 0
+        return had
+
+    def count_terms(self, counts: CountMatrix) -> Integers:
+        """Return how many terms each document has that a document of the model has, or had."""
+        if self.had_terms.all():
+            return np.diff(counts.indptr)
+        n_before = np.append(0, np.cumsum(self.had_terms[counts.indices]))
+        return np.asarray(n_before[counts.indptr[1:]] - n_before[counts.indptr[:-1]])
 
     @cached_property
     def document_weights(self) -> Floats:
         """What a document's term frequencies are multiplied by."""
-        corpus = self.current_corpus if self.delta is None else self.delta.corpus
         # A term that no document has had says nothing, as if it were no term at all.
-        return np.where(corpus.document_frequencies > 0, corpus.idf * self.term_weights, 0.0)
+        return np.where(self.had_terms, self.current_corpus.idf * self.term_weights, 0.0)
 
     @cached_property
     def residual_weights(self) -> Floats:
         """What a document's term frequencies are multiplied by where residuals are concerned."""
         if not self.several:
             return self.document_weights
-        corpus = self.current_corpus if self.delta is None else self.delta.corpus
-        return np.where(corpus.document_frequencies > 0, corpus.idf, 0.0)
+        return np.where(self.had_terms, self.current_corpus.idf, 0.0)
 
     def weigh(self, counts: CountMatrix, n_jobs: int | None = None) -> WeightedDocuments:
         """Weigh documents for the scorer and for residuals."""
@@ -149,15 +192,23 @@ class LongTailState:
     @cached_property
     def known_terms(self) -> NDArray[np.bool_]:
         """Which terms are evidence for a class: in its documents or its name, and of any weight."""
-        is_known = self.statistics.class_frequencies > 0
-        if self.delta is not None:
-            _, gone = gather_rows(self.statistics.indptr, np.flatnonzero(self.delta.tombstones))
-            n_gone = count_terms(self.statistics.indices[gone], len(is_known))
-            is_known = self.statistics.class_frequencies > n_gone
-            is_known[self.delta.statistics.indices] = True
-        if self.names is not None:
-            is_known[self.names.indices[self.names.weights > 0]] = True
+        is_known = self.class_frequencies > 0
+        for names in self._names_there():
+            is_known[names.indices[names.weights > 0]] = True
         return is_known & (self.document_weights > 0)
+
+    def _names_there(self) -> list[ClassNames]:
+        """Return the names of the classes that are there."""
+        overlay = self.overlay
+        if overlay is None:
+            return [] if self.names is None else [self.names]
+        tables = [self.names, *(tier.names for tier in overlay.tiers)]
+        found = overlay.locate(overlay.ids)
+        return [
+            names.gather(rows[rows >= 0])
+            for names, rows in zip(tables, found, strict=True)
+            if names is not None
+        ]
 
     @cached_property
     def name_scorer(self) -> LinearScorer | None:
@@ -183,17 +234,48 @@ class LongTailState:
     @cached_property
     def segments(self) -> tuple[Segment, ...]:
         """What is searched: the classes as they were indexed, then those that changed since."""
-        delta, residuals = self.delta, self.ranking_residuals.as_scorer
-        main_ids = None if delta is None else delta.main_ids
-        main = Segment(self.ranking_scorer, residuals, self.index, main_ids)
-        return (main,) if delta is None or not len(delta.classes) else (main, delta.segment)
+        main = Segment(self.ranking_scorer, self.ranking_residuals.as_scorer, self.index)
+        overlay = self.overlay
+        return (main,) if overlay is None else overlay.segments(main, len(self.term_weights))
+
+    @cached_property
+    def _new_labels(self) -> list[tuple[Any, Any]]:
+        """Label in the base and label of today, of the classes where the two differ."""
+        if self.overlay is None:
+            return []
+        rows = self.overlay.base_rows[self.overlay.ids]
+        here = np.flatnonzero(rows >= 0)
+        before, after = self.classes[rows[here]], self.all_classes[here]
+        other = np.flatnonzero(before != after)
+        return list(zip(before[other].tolist(), after[other].tolist(), strict=True))
+
+    @cached_property
+    def current_hierarchy(self) -> Hierarchy | None:
+        """The hierarchy with classes as they are called today."""
+        hierarchy = self.hierarchy
+        for before, after in self._new_labels if hierarchy is not None else ():
+            hierarchy = hierarchy and hierarchy.rename(before, after)
+        return hierarchy
+
+    def with_hierarchy(self, hierarchy: Hierarchy | None) -> LongTailState:
+        """Return the state with a hierarchy of classes as they are called today."""
+        for before, after in reversed(self._new_labels):
+            hierarchy = hierarchy and hierarchy.rename(after, before)
+        return replace(self, hierarchy=hierarchy)
 
     @cached_property
     def back_off(self) -> BackOff | None:
         """What answers by nodes of the hierarchy, where there is one."""
-        if self.hierarchy is None:
+        if self.current_hierarchy is None:
             return None
-        return BackOff(self.hierarchy, self.all_classes, self.calibrator, self.classes)
+        return BackOff(self.current_hierarchy, self.all_classes, self.calibrator, self.find_today())
+
+    def find_today(self) -> Integers:
+        """Return the class of today of each class of the base; -1 where it is gone."""
+        if self.overlay is None:
+            return np.arange(len(self.classes))
+        found: Integers = self.overlay.outer_ids[self.overlay.row_ids]
+        return found
 
     @property
     def ranking_weights(self) -> Floats:
@@ -252,7 +334,7 @@ def build_state(
         classes=classes,
         statistics=profile.statistics,
         corpus=profile.corpus,
-        current_corpus=profile.corpus,
+        current_corpus=profile.corpus.with_entered_terms(profile.statistics.n_terms),
         collection_model=shared.collection_model,
         term_weights=shared.term_weights,
         feature_weights=shared.feature_weights,

@@ -4,13 +4,14 @@ In: documents as they are added and forgotten. Out: the counts and classes of th
 from which everything that is learned can be learned anew (`relearning.relearn`). Sums never
 depend on them.
 
-A class keeps at most so many documents, the last ones that were added. A document that is forgotten
-leaves the memory at once; one that had made room for a later one does not come back. What is kept
-after some changes does not depend on whether they came one by one or together.
+A class keeps at most so many documents, the last ones that were added. What is kept follows from
+the documents of the base and the live entries since, in the order of their numbers, whatever was
+undone in between.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,12 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from longtail._labels import LabelSets
-from longtail._validation import look_up
+from longtail.model.entry import Changes, Entry
+from longtail.model.overlay import Overlay
 from longtail.sparse import CountMatrix, Integers, RowTable, stack_rows
-
-PendingChange = tuple[
-    CountMatrix, NDArray[Any], int
-]  # documents, labels, 1 for added or -1 for forgotten
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,11 +39,11 @@ class DocumentMemory(RowTable):
     data : ndarray of shape (n_kept_entries,), float64
         Counts.
     class_ids : ndarray of shape (n_kept,), int64
-        Class of each document, in the main segment.
+        Class of each document, in the base.
     n_changed : int
         Documents added and forgotten since everything was learned.
-    pending : tuple of (CountMatrix, ndarray of labels, int)
-        What was added and forgotten since the segments were merged.
+    pending : dict of int to Entry
+        The live entries since, by their number, that add or forget documents.
     """
 
     ENTRIES = ("indices", "data")
@@ -57,7 +55,7 @@ class DocumentMemory(RowTable):
     data: NDArray[np.float64]
     class_ids: Integers
     n_changed: int = 0
-    pending: tuple[PendingChange, ...] = field(default=())
+    pending: dict[int, Entry] = field(default_factory=dict)
 
     @classmethod
     def of(cls, counts: CountMatrix, class_ids: Integers, per_class: int) -> DocumentMemory:
@@ -76,21 +74,17 @@ class DocumentMemory(RowTable):
         """How many documents are kept, those pending not counted."""
         return len(self.class_ids)
 
-    def record(self, counts: CountMatrix, y: NDArray[Any], direction: int) -> DocumentMemory:
-        """Record documents that are added (direction 1) or forgotten (-1), at next to no cost."""
-        copied = replace(  # the caller may change the others
-            counts, indices=counts.indices.copy(), data=counts.data.copy()
-        )
-        return replace(
-            self,
-            n_changed=self.n_changed + len(y),
-            pending=(*self.pending, (copied, y.copy(), direction)),
-        )
-
-    def move_classes(self, targets: Integers) -> DocumentMemory:
-        """Give the documents of each class to another; -1 drops them."""
-        moved = replace(self, class_ids=targets[self.class_ids])
-        return moved.gather(np.flatnonzero(moved.class_ids >= 0)).drop_oldest()
+    def take_in(self, changes: Changes) -> DocumentMemory:
+        """Note documents that come and go, at next to no cost."""
+        came = [entry for entry in changes.plus if entry.has_documents]
+        went = [entry for entry in changes.minus if entry.has_documents]
+        if not came and not went:
+            return self
+        left = {entry.number for entry in went}
+        pending = {n: entry for n, entry in self.pending.items() if n not in left}
+        pending |= {entry.number: _copy(entry) for entry in came}
+        n_changed = sum(len(e.class_ids) for e in came) - sum(len(e.class_ids) for e in went)
+        return replace(self, n_changed=self.n_changed + n_changed, pending=pending)
 
     def drop_oldest(self) -> DocumentMemory:
         """Return what is left where each class keeps its last documents."""
@@ -99,23 +93,27 @@ class DocumentMemory(RowTable):
         n_later = ends[self.class_ids[order]] - 1 - np.arange(len(order))
         return self.gather(np.sort(order[n_later < self.per_class]))
 
-    def settle(self, classes: NDArray[Any]) -> DocumentMemory:
-        """Take in what is pending, change by change; the class ids are those of `classes`."""
-        if not self.pending:
+    def settle(self, overlay: Overlay | None = None) -> DocumentMemory:
+        """Take in what is pending; the class ids are those to the outside of an overlay, then."""
+        if overlay is None:
             return self
-        added = [(counts, y) for counts, y, direction in self.pending if direction > 0]
-        batches = [
+        outer_ids = overlay.outer_ids
+        added = [e for _, e in sorted(self.pending.items()) if e.action == "teach"]
+        rows = [
             DocumentMemory(
                 self.per_class,
-                counts.indptr,
-                counts.indices.astype(np.int32, copy=False),
-                counts.data.astype(np.float64, copy=False),
-                look_up(classes, y),
+                entry.counts.indptr,
+                entry.counts.indices.astype(np.int32, copy=False),
+                entry.counts.data.astype(np.float64, copy=False),
+                outer_ids[entry.class_ids],
             )
-            for counts, y in added
+            for entry in added
         ]
-        everything = replace(stack_rows([self, *batches]), pending=())
-        return everything.gather(self._replay(everything, classes))
+        kept = replace(self, class_ids=outer_ids[overlay.row_ids[self.class_ids]], pending={})
+        everything = stack_rows([kept, *rows])
+        stays = everything.class_ids >= 0
+        stays[everything._find_forgotten(self.pending.values(), outer_ids)] = False
+        return everything.gather(np.flatnonzero(stays)).drop_oldest()
 
     def documents(self, n_terms: int) -> CountMatrix:
         """Return the documents that are kept, as a fit takes them."""
@@ -126,35 +124,33 @@ class DocumentMemory(RowTable):
         """Return their labels."""
         return LabelSets.single(self.class_ids, classes)
 
-    def _replay(self, everything: DocumentMemory, classes: NDArray[Any]) -> Integers:
-        """Return which rows are left after the pending changes, ascending."""
-        kept: dict[int, list[int]] = {}
-        changed = {i for _, y, _ in self.pending for i in look_up(classes, y).tolist()}
-        stays = np.ones(self.n_documents, np.bool_)
-        for row in np.flatnonzero(np.isin(self.class_ids, list(changed))).tolist():
-            kept.setdefault(int(self.class_ids[row]), []).append(row)
-            stays[row] = False
-        row = self.n_documents
-        for counts, y, direction in self.pending:
-            for document, class_id in enumerate(look_up(classes, y).tolist()):
-                rows = kept.setdefault(class_id, [])
-                if direction > 0:
-                    rows.append(row)
-                    row += 1
-                    del rows[: -self.per_class]
-                else:
-                    _remove_last(rows, everything, counts.slice(slice(document, None)))
-        left = [row for class_id, rows in kept.items() if class_id >= 0 for row in rows]
-        return np.sort(np.concatenate([np.flatnonzero(stays), np.array(left, np.int64)]))
+    def _find_forgotten(self, entries: Iterable[Entry], outer_ids: Integers) -> list[int]:
+        """Return the rows of documents that were forgotten; of equal ones the last."""
+        forgotten = [entry for entry in entries if entry.action == "forget"]
+        if not forgotten:
+            return []
+        concerned = np.unique(np.concatenate([outer_ids[entry.class_ids] for entry in forgotten]))
+        rows: dict[tuple[int, bytes, bytes], list[int]] = {}
+        for row in np.flatnonzero(np.isin(self.class_ids, concerned)).tolist():
+            rows.setdefault(_key(self, row, int(self.class_ids[row])), []).append(row)
+        found = []
+        for entry in forgotten:
+            for row, class_id in enumerate(outer_ids[entry.class_ids].tolist()):
+                same = rows.get(_key(entry.counts, row, class_id))
+                if same:
+                    found.append(same.pop())
+        return found
 
 
-def _remove_last(rows: list[int], memory: DocumentMemory, forgotten: CountMatrix) -> None:
-    """Take the last row that is the first of some documents off a list, if it is there."""
-    first, last = forgotten.indptr[:2]
-    for i in range(len(rows) - 1, -1, -1):
-        kept = slice(memory.indptr[rows[i]], memory.indptr[rows[i] + 1])
-        if np.array_equal(memory.indices[kept], forgotten.indices[first:last]) and np.array_equal(
-            memory.data[kept], forgotten.data[first:last]
-        ):
-            del rows[i]
-            return
+def _key(table: DocumentMemory | CountMatrix, row: int, class_id: int) -> tuple[int, bytes, bytes]:
+    """Return what tells a document of a class from others."""
+    entries = slice(table.indptr[row], table.indptr[row + 1])
+    indices, data = table.indices[entries].astype(np.int32), table.data[entries].astype(np.float64)
+    return class_id, indices.tobytes(), data.tobytes()
+
+
+def _copy(entry: Entry) -> Entry:
+    """Return an entry whose documents are nobody else's; the caller may change the others."""
+    counts = entry.counts
+    copied = replace(counts, indices=counts.indices.copy(), data=counts.data.copy())
+    return replace(entry, counts=copied)

@@ -6,7 +6,8 @@ count as errors, which they are.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +30,62 @@ OUTCOMES_KEPT = 1_000
 PRIOR_OUTCOMES = 10.0  # candidates that count for the probabilities of the others as they are
 # The golden ratio: its multiples, without their whole part, spread evenly however many there are.
 _GOLDEN = 0.5 * (5.0**0.5 - 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Outcomes:
+    """What a model said of documents before it was taught them, and what they were.
+
+    Attributes
+    ----------
+    scores : ndarray of shape (n_documents, q), float64
+        Of their candidates, best first; -inf where there are fewer.
+    places : ndarray of shape (n_documents,), int64
+        Which candidate was the class; -1 for none of them.
+    is_unknown : ndarray of shape (n_documents,), bool
+        Whether the model did not have the class.
+    lengths : ndarray of shape (n_documents,), int64
+        Distinct terms of the documents.
+    """
+
+    scores: Floats
+    positions: Integers
+    is_unknown: NDArray[np.bool_]
+    lengths: Integers
+
+    def apply(self, calibrator: Calibrator) -> Calibrator:
+        """Return a calibrator that has seen them."""
+        correct = np.arange(self.scores.shape[1]) == self.positions[:, None]
+        n_unknown = int(np.count_nonzero(self.is_unknown))
+        return recalibrate(calibrator, self.scores, correct, n_unknown, self.lengths)
+
+
+@dataclass(frozen=True, eq=False)
+class Calibrations:
+    """The calibrator of the base, and the outcomes of each live entry since, by its number."""
+
+    first: Calibrator
+    outcomes: dict[int, Outcomes]
+
+    def change(
+        self, now: Calibrator, plus: Mapping[int, Outcomes], minus: Mapping[int, Outcomes]
+    ) -> tuple[Calibrator, Calibrations]:
+        """Return the calibrator after outcomes came and went, and those that there are.
+
+        `now` has seen those before.
+        """
+        left = {
+            change_number: seen
+            for change_number, seen in self.outcomes.items()
+            if change_number not in minus
+        }
+        outcomes = dict(sorted((left | dict(plus)).items()))
+        to_see = [outcomes[change_number] for change_number in sorted(plus)]
+        if minus or max(self.outcomes, default=0) > min(plus):
+            now, to_see = self.first, list(outcomes.values())
+        for seen in to_see:
+            now = seen.apply(now)
+        return now, Calibrations(self.first, outcomes)
 
 
 def expect_unknown(calibrator: Calibrator, share: float) -> Calibrator:

@@ -421,9 +421,10 @@ def _check_and_calibrate(
     learned = _learn_rows(
         fit, weights, mined, statistics, scored, separators=config.separators, without=fit.draws
     )
-    # 4 or 8 bytes an entry, where a fit takes the most memory
+    del mined
+    # 4 or 8 bytes an entry, where a fit takes the most memory.
     kept_weights = weights if run.keeps_results else None
-    del mined, weights
+    del weights
     calibrated = run.read(
         run.one(
             "calibration",

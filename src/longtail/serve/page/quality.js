@@ -138,7 +138,8 @@ function askedCard({ hours }) {
 
 export async function openQuality() {
   let q;
-  try { q = await request("GET", "/v1/quality"); } catch (error) { warn(error.message); return; }
+  if (!view.childElementCount) view.append(el("p", { class: "quiet" }, "Reading what held-out documents showed …"));
+  try { q = await request("GET", "/v1/quality"); } catch (error) { view.replaceChildren(); warn(error.message); return; }
   if (!q.n_held_out) { view.replaceChildren(el("p", {}, "No documents were held out when this model was fitted."), healthCard(q), askedCard(q)); return; }
   view.replaceChildren(
     el("p", { class: "quiet" }, `What ${count(q.n_held_out, "document")} showed that were held out when the model was fitted. What was taught since is not in it.`),

@@ -124,10 +124,25 @@ def read_documents(
         if len(given) != 1 and not snapshot.is_multilabel:
             raise Problem(422, f"document {i}: this model has one label a document.", document=i)
         checked = [match_label(snapshot, label) for label in given]
+        for label in checked:
+            _check_single(snapshot, label, i)
         if not texts[i].strip() and not isinstance(document.text, str):
             raise Problem(422, f"document {i} has no text.", document=i)
         labels.append(checked if snapshot.is_multilabel else checked[0])
     return texts, labels
+
+
+def _check_single(snapshot: Snapshot, label: str | int, document: int) -> None:
+    """Refuse a new class whose name is several labels in the tables of the model."""
+    columns = snapshot.model.columns_
+    parts = columns.split_labels(label) if columns and isinstance(label, str) else [label]
+    if columns is not None and len(parts) > 1 and label not in snapshot.classes:
+        raise Problem(
+            422,
+            f"document {document}: {label!r} is {len(parts)} labels, which "
+            f"{columns.label_separator!r} separates. Give labels as a list.",
+            document=document,
+        )
 
 
 def match_label(snapshot: Snapshot, label: str | int) -> str | int:

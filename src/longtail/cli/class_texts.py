@@ -1,0 +1,102 @@
+"""`--class-texts`: from a table to the text of each class."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from longtail.cli.inputs import Documents
+
+_COLUMNS = ("1", "2")  # of a file without a header
+
+
+@dataclass(frozen=True)
+class ClassTexts:
+    """The texts of classes, and what must be asked about them.
+
+    Attributes
+    ----------
+    path : Path
+        The table.
+    texts : dict of str to str
+        The text of each label.
+    doubtful : str or None
+        The label of a first line that may be a header.
+    """
+
+    path: Path
+    texts: dict[str, str]
+    doubtful: str | None = None
+
+    def check(self, chunks: Iterator[Documents]) -> Iterator[Documents]:
+        """Pass documents on; ask at the end where the first line is probably a header."""
+        found = False
+        for chunk in chunks:
+            found = found or any(
+                self.doubtful in (labels if isinstance(labels, list) else [labels])
+                for labels in chunk.label_lists()
+            )
+            yield chunk
+        self.ask(found)
+
+    def check_model(self, model: Any) -> None:
+        """Ask where the first line is probably a header, once all documents are in a model."""
+        sizes = model.statistics_.class_sizes[model.classes_ == self.doubtful]
+        self.ask(bool(sizes.any()))
+
+    def ask(self, has_documents: bool) -> None:
+        """Refuse a first line that names a class without documents and reads like a header."""
+        if self.doubtful is None or has_documents:
+            return
+        label, text = self.doubtful, self.texts[self.doubtful]
+        raise ValueError(
+            f"{self.path}: are {label!r} and {text!r} in its first line the names of columns? No "
+            f"document has the class {label!r}. Give --class-texts-label {label!r} "
+            f"--class-texts-text {text!r}; or, if it is a class, --class-texts-label 1 "
+            "--class-texts-text 2."
+        )
+
+
+def read_class_texts(path: Path, label: str | None, text: list[str] | None) -> ClassTexts:
+    """Return the text of each label of a table; a TSV file may have no header: label, tab, text."""
+    from longtail.datasets.delimited import Lines, plain_rows
+    from longtail.datasets.limits import DEFAULT_LIMITS
+    from longtail.datasets.tables import Table, find_format, read_text_chunks
+    from longtail.exceptions import DataFormatError
+
+    try:
+        format = find_format(path)
+    except ValueError:
+        format = "tsv"
+    columns, doubtful = [label or "label", *(text or ["text"])], None
+    header = format not in ("csv", "tsv") or not all(name.isdecimal() for name in columns)
+    texts: dict[str, str] = {}
+    try:
+        if format == "tsv" and label is None and text is None:
+            _, first = next(plain_rows(Lines(path, "utf-8", DEFAULT_LIMITS), "\t"), (1, columns))
+            header = len(first) != 2 or set(first) == set(columns)
+            if not header:
+                columns = [*_COLUMNS]
+                doubtful = first[0] if _may_be_names(first) else None
+        table = Table(path, columns[1:], columns[0], format=format, header=header)
+        for chunk in read_text_chunks(table):
+            for line, name, named in zip(chunk.lines, chunk.labels, chunk.texts, strict=True):
+                if not isinstance(name, str):
+                    raise DataFormatError(path, f"expected one label, found {name!r}", line)
+                if name in texts:
+                    raise DataFormatError(path, f"label {name!r} is there twice", line)
+                texts[name] = named
+    except DataFormatError as error:
+        raise ValueError(
+            f"{error}. --class-texts takes a table with the columns label and text, or those that "
+            "--class-texts-label and --class-texts-text name; without header: label, tab, text."
+        ) from None
+    return ClassTexts(path, texts, doubtful)
+
+
+def _may_be_names(row: list[str]) -> bool:
+    """Tell whether cells read like names of columns: one or two words without a digit."""
+    return all(re.fullmatch(r"[^\W\d]+([ .-][^\W\d]+)?", cell) for cell in row)

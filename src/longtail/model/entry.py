@@ -1,0 +1,163 @@
+"""A change as numbers: what the log keeps of it, and all that a model needs.
+
+Sums do not depend on the order of changes, so a model is its base and the set of entries that are
+live. An entry refers to classes by persistent ids, which stay while the base does: those of the
+base are its rows, and each entry says which ids of new classes it begins. The same holds for terms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from longtail.sparse import CountMatrix, Floats, Integers, narrow_counts
+
+_NONE = np.zeros(0, np.int64)
+NO_ROWS = CountMatrix(np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0), 0)
+
+
+class NewTerms(NamedTuple):
+    """Terms that enter the vocabulary at its end, in this order.
+
+    Attributes
+    ----------
+    utf8, lengths : ndarrays
+        Their bytes, and how many each has.
+    """
+
+    utf8: NDArray[np.uint8]
+    lengths: Integers
+
+
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """A change as numbers.
+
+    Attributes
+    ----------
+    number : int
+        Of the change; later ones are higher.
+    action : str
+        teach, forget, rename, merge, remove, describe, recalibrate or refine.
+    class_ids : ndarray of int64
+        Of each document; of an edit of a class, that class.
+    counts : CountMatrix
+        The documents, or the terms of a class's text.
+    weights : ndarray of float64, or None
+        As how many each document counts; None where all count as one.
+    new_classes : dict of int to label
+        Ids that begin with this entry.
+    new_terms : NewTerms or None
+        Terms that enter with it.
+    label : label or None
+        What a class is called from now on.
+    into : int
+        The class that another becomes a part of.
+    text : str or None
+        Name or description of a class; empty where it is taken away.
+    learned : object or None
+        What `recalibrate` saw or `refine` learned.
+    """
+
+    number: int
+    action: str
+    class_ids: Integers = field(default_factory=_NONE.copy)
+    counts: CountMatrix = NO_ROWS
+    weights: Floats | None = None
+    new_classes: dict[int, Any] = field(default_factory=dict)
+    new_terms: NewTerms | None = None
+    label: Any = None
+    into: int = -1
+    text: str | None = None
+    learned: Any = None
+
+    @property
+    def has_documents(self) -> bool:
+        """Whether sums change by the documents of the entry."""
+        return self.action in ("teach", "forget")
+
+    @property
+    def direction(self) -> int:
+        """1 where documents are added, -1 where they are taken away."""
+        return -1 if self.action == "forget" else 1
+
+
+class Changes(NamedTuple):
+    """What a model takes in at once.
+
+    Attributes
+    ----------
+    declared : sequence of Entry
+        Entries whose new classes and terms get their ids, live or not; in the order of numbers.
+    plus, minus : sequence of Entry
+        Those that take effect, and those whose effect ends.
+    """
+
+    declared: Sequence[Entry] = ()
+    plus: Sequence[Entry] = ()
+    minus: Sequence[Entry] = ()
+
+    @classmethod
+    def of(cls, entry: Entry) -> Changes:
+        """Return an entry that is new."""
+        return cls((entry,), (entry,))
+
+    @property
+    def n_new_terms(self) -> int:
+        """How many terms enter."""
+        entering = (entry.new_terms for entry in self.declared)
+        return sum(len(terms.lengths) for terms in entering if terms is not None)
+
+    def count_new_terms(self, n_before: int) -> Integers:
+        """Return how many documents each new term has in the entry that it comes with."""
+        entering = [entry for entry in self.declared if entry.new_terms is not None]
+        n_new = [len(entry.new_terms.lengths) for entry in entering if entry.new_terms is not None]
+        firsts = n_before + np.cumsum([0, *n_new])
+        terms = np.concatenate([entry.counts.indices for entry in entering])
+        sizes = [len(entry.counts.indices) for entry in entering]
+        come = terms[terms >= np.repeat(firsts[:-1], sizes)] - n_before
+        return np.maximum(np.bincount(come, minlength=int(firsts[-1] - n_before)), 1)
+
+    def documents(self, n_terms: int) -> list[Documents]:
+        """Return the documents that come and those that go, each together."""
+        found = []
+        for direction in (1, -1):
+            of_direction = [e for e in self.plus if e.has_documents and e.direction == direction]
+            of_direction += [e for e in self.minus if e.has_documents and -e.direction == direction]
+            if of_direction:
+                found.append(Documents.join(of_direction, direction, n_terms))
+        return found
+
+
+class Documents(NamedTuple):
+    """Documents that come (direction 1) or go (-1), with the persistent id of each one's class."""
+
+    class_ids: Integers
+    counts: CountMatrix
+    weights: Floats | None
+    direction: int
+
+    @classmethod
+    def join(cls, entries: Sequence[Entry], direction: int, n_terms: int) -> Documents:
+        """Return the documents of some entries."""
+        tables = [entry.counts for entry in entries]
+        if len(tables) == 1:
+            counts = replace(tables[0], data=narrow_counts(tables[0].data), n_terms=n_terms)
+        else:
+            lengths = np.concatenate([np.diff(table.indptr) for table in tables])
+            counts = CountMatrix(
+                np.append(0, np.cumsum(lengths)),
+                np.concatenate([table.indices for table in tables]),
+                narrow_counts(np.concatenate([table.data for table in tables])),
+                n_terms,
+            )
+        weights = None
+        if any(entry.weights is not None for entry in entries):
+            given = [np.ones(len(e.class_ids)) if e.weights is None else e.weights for e in entries]
+            weights = np.concatenate(given)
+        class_ids = np.concatenate([entry.class_ids for entry in entries])
+        return cls(class_ids, counts, weights, direction)

@@ -1,0 +1,795 @@
+"""The classes that changes concern, beside a base that stays as it is.
+
+In: a base (labels and sums of classes, as they were fitted or opened), and entries that take effect
+or lose it. Out: an `Overlay`, with the sums that these classes have now. Sums are integers, so they
+are the same in whatever order the entries came, and an entry that is taken back leaves no trace.
+
+The overlay is two tiers of rows: a small one, which every change copies, and a large one, into
+which the small one goes when it is full. A class that is in a tier, or is gone, is passed over in
+the base. Nothing of the base is ever written to; only saving and `refine` put the two together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, Self, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from longtail._caching import cached_property
+from longtail._columns import align_labels, as_labels, show_label
+from longtail._validation import check_same_kind, look_up
+from longtail.model.entry import Changes, Documents, Entry
+from longtail.retrieval.index import InvertedIndex, build_index
+from longtail.retrieval.search import Segment
+from longtail.scoring.linear import ClassResiduals, LinearScorer, add_scorers
+from longtail.scoring.names import ClassNames
+from longtail.sparse import (
+    CountMatrix,
+    Floats,
+    Integers,
+    append_constant,
+    are_integral,
+    copy_with_capacity,
+    count_terms,
+    splice_rows,
+)
+from longtail.statistics.checks import check_total, empty_classes_have_no_terms
+from longtail.statistics.classes import ClassStatistics, with_count_bits
+from longtail.statistics.editing import subtract_any, sum_compactly, without_frequencies
+
+Flags = NDArray[np.bool_]
+Value = TypeVar("Value")
+
+# Rows of the small tier, of which every change makes a copy; more where the large tier is so large
+# that putting the two together costs more.
+SMALL_TIER = 256
+SMALL_SHARE = 1 / 32
+
+
+class RefusedError(ValueError):
+    """What the sums or labels of a model forbid; `class_ids` are the persistent ids concerned."""
+
+    def __init__(self, message: str, class_ids: Iterable[int]) -> None:
+        super().__init__(message)
+        self.class_ids = frozenset(class_ids)
+
+
+class Base(NamedTuple):
+    """What an overlay lies on: labels, sorted, and sums; and which classes have a text."""
+
+    classes: NDArray[Any]
+    statistics: ClassStatistics
+    named: Flags | None = None
+
+
+class ClassText(NamedTuple):
+    """Name or description of a class, and the counts of its terms."""
+
+    text: str
+    counts: CountMatrix
+
+
+def _without(edits: dict[int, Value], change_number: int) -> dict[int, Value]:
+    """Return edits without that of an entry."""
+    return {key: value for key, value in edits.items() if key != change_number}
+
+
+@dataclass(frozen=True)
+class ClassEdits:
+    """The edits of a class that are live, by the number of their entry; the last of a kind counts.
+
+    Attributes
+    ----------
+    labels, merges, texts : dict of int to label, persistent id or ClassText
+        What it is called; what it is a part of; the text by which it is known.
+    removals : frozenset of int
+        It is gone if there is one.
+    """
+
+    labels: dict[int, Any] = field(default_factory=dict)
+    merges: dict[int, int] = field(default_factory=dict)
+    texts: dict[int, ClassText] = field(default_factory=dict)
+    removals: frozenset[int] = frozenset()
+
+    def with_entry(self, entry: Entry) -> ClassEdits:
+        """Return the edits with one more."""
+        if entry.action == "rename":
+            return replace(self, labels={**self.labels, entry.number: entry.label})
+        if entry.action == "merge":
+            return replace(self, merges={**self.merges, entry.number: entry.into})
+        if entry.action == "describe":
+            given = ClassText(entry.text or "", entry.counts)
+            return replace(self, texts={**self.texts, entry.number: given})
+        return replace(self, removals=self.removals | {entry.number})
+
+    def without(self, change_number: int) -> ClassEdits:
+        """Return the edits without that of an entry."""
+        return ClassEdits(
+            _without(self.labels, change_number),
+            _without(self.merges, change_number),
+            _without(self.texts, change_number),
+            self.removals - {change_number},
+        )
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is none."""
+        return not (self.labels or self.merges or self.texts or self.removals)
+
+    @property
+    def text(self) -> ClassText | None:
+        """The text given last."""
+        return self.texts[max(self.texts)] if self.texts else None
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """What a tier holds of each of its classes.
+
+    Attributes
+    ----------
+    ids : ndarray of shape (n_rows,), int64
+        Persistent ids, ascending.
+    statistics : ClassStatistics
+        Sums, without document frequencies.
+    residuals, scorer, names : ClassResiduals, LinearScorer and ClassNames, or None
+        Of a model that has any; the scorer is without names.
+    name_weights : ndarray or None
+        What names count.
+    """
+
+    ids: Integers
+    statistics: ClassStatistics
+    residuals: ClassResiduals | None = None
+    scorer: LinearScorer | None = None
+    names: ClassNames | None = None
+    name_weights: Floats | None = None
+
+    @property
+    def named(self) -> Flags:
+        """Which classes have a text."""
+        return np.zeros(len(self.ids), np.bool_) if self.names is None else self.names.named
+
+    def find(self, ids: Integers) -> Integers:
+        """Return the row of each persistent id; -1 where it has none here."""
+        if not len(self.ids):
+            return np.full(len(ids), -1)
+        rows = np.minimum(np.searchsorted(self.ids, ids), len(self.ids) - 1)
+        return np.where(self.ids[rows] == ids, rows, -1)
+
+    def put_over(self, others: Rows) -> Rows:
+        """Return these rows, and of the others those that are not here."""
+        ids = np.union1d(self.ids, others.ids)
+        sources = others.find(ids), self.find(ids)
+        statistics = splice_sums([others.statistics, self.statistics], *sources)
+        if self.residuals is None:
+            return replace(self, ids=ids, statistics=statistics)
+        first: Any = others
+        second: Any = self
+        return replace(
+            self,
+            ids=ids,
+            statistics=statistics,
+            residuals=splice_rows([first.residuals, second.residuals], *sources),
+            scorer=splice_rows([first.scorer, second.scorer], *sources, indices=statistics.indices),
+            names=splice_rows([first.names, second.names], *sources),
+        )
+
+    @cached_property
+    def name_scorer(self) -> LinearScorer | None:
+        """What names add to the score; None where no class has one."""
+        if self.names is None or self.name_weights is None or not self.names.named.any():
+            return None
+        return self.names.as_scorer(self.statistics.class_sizes, self.name_weights)
+
+    @cached_property
+    def ranking_scorer(self) -> LinearScorer:
+        """The scorer of documents and names."""
+        scorer: Any = self.scorer
+        names = self.name_scorer
+        return scorer if names is None else add_scorers(scorer, names)
+
+    @cached_property
+    def ranking_residuals(self) -> ClassResiduals:
+        """Residuals, and what is left of the bonus of classes without documents."""
+        residuals: Any = self.residuals
+        if self.names is not None and self.name_weights is not None and self.names.named.any():
+            bonus = self.names.late_bonus(self.statistics.class_sizes, self.name_weights)
+            residuals = residuals.raise_biases(bonus)
+        return residuals  # type: ignore[no-any-return]
+
+    def index(self, n_terms: int, n_of_all: int) -> InvertedIndex:
+        """Return the scorer term by term; built once, and given room for terms that entered."""
+        index: InvertedIndex | None = self.__dict__.get("_index")
+        if index is None:
+            index = build_index(self.ranking_scorer, n_terms, n_of_all=n_of_all)
+        elif len(index.dense_row_ids) < n_terms:
+            index = index.grow_terms(n_terms)
+        self.__dict__["_index"] = index
+        return index
+
+
+def splice_sums(tables: Sequence[ClassStatistics], *sources: Integers) -> ClassStatistics:
+    """Return sums of classes from several tables, in one unit and without document frequencies."""
+    bits = max(table.count_bits for table in tables)
+    kind = np.result_type(*(table.class_sizes for table in tables))
+    tables = [
+        replace(without_frequencies(table), class_sizes=table.class_sizes.astype(kind, copy=False))
+        for table in tables
+    ]
+    if any(table.count_bits != bits for table in tables):  # in the finer unit once they are few
+        tables = [
+            with_count_bits(table.gather(rows), bits)
+            for table, rows in zip(tables, sources, strict=True)
+        ]
+        outer_ids = np.arange(len(sources[0]))
+        sources = tuple(np.where(rows < 0, -1, outer_ids) for rows in sources)
+    spliced = splice_rows(tables, *sources)
+    if kind == np.int64 or not are_integral(spliced.class_sizes):
+        return spliced
+    return replace(spliced, class_sizes=spliced.class_sizes.astype(np.int64))
+
+
+@dataclass(frozen=True, eq=False)
+class Overlay:
+    """The classes that changes concern.
+
+    Attributes
+    ----------
+    row_ids : ndarray of shape (n_base,), int64
+        Persistent id of each class of the base.
+    base_rows : ndarray of shape (n_ids,), int64
+        Row of each persistent id in the base; -1 for classes that came later.
+    labels : dict of int to label
+        What classes that came later were called when they came.
+    edits : dict of int to ClassEdits
+        The live edits of classes.
+    tiers : tuple of Rows
+        The large one, if there is any, and the small one.
+    apart : Rows
+        Of the classes that were merged, and of those that they are a part of: the sums of their own
+        documents alone.
+    visible : ndarray of shape (n_ids,), bool
+        Whether a class is there: it has documents or a text, and was not removed or merged.
+    ranks : ndarray of shape (n_ids,), int64
+        Place of each class among all labels, sorted, which is its id to the outside; -1 where it is
+        not there.
+    all_classes : ndarray of shape (n_classes,)
+        Their labels, sorted.
+    document_frequencies, class_frequencies : ndarray of shape (n_terms,)
+        Of all documents and of all classes that are there; the first may be too high where a class
+        was removed, whose sums do not tell how many of its documents had a term.
+    n_occurrences : float
+        Sum of all counts.
+    next_number : int
+        Of an entry that no log numbers.
+    n_closed : int
+        Ids below it that have no row in the base were gone when that was built.
+    """
+
+    row_ids: Integers
+    base_rows: Integers
+    labels: dict[int, Any]
+    edits: dict[int, ClassEdits]
+    tiers: tuple[Rows, ...]
+    apart: Rows
+    visible: Flags
+    ranks: Integers
+    all_classes: NDArray[Any]
+    document_frequencies: Integers
+    class_frequencies: Integers
+    n_occurrences: float
+    next_number: int = 1
+    n_closed: int = 0
+
+    @classmethod
+    def over(cls, base: Base, row_ids: Integers | None = None, n_ids: int = 0) -> Self:
+        """Return an overlay without any change; ids without a row were used before it."""
+        n_classes, statistics = len(base.classes), base.statistics
+        row_ids = np.arange(n_classes) if row_ids is None else row_ids
+        n_ids = max(n_ids, n_classes)
+        base_rows, ranks = np.full(n_ids, -1), np.full(n_ids, -1)
+        base_rows[row_ids] = ranks[row_ids] = np.arange(n_classes)
+        return cls(
+            row_ids=row_ids,
+            base_rows=base_rows,
+            labels={},
+            edits={},
+            tiers=(),
+            apart=Rows(np.zeros(0, np.int64), _no_sums(statistics)),
+            visible=base_rows >= 0,
+            ranks=ranks,
+            all_classes=base.classes,
+            document_frequencies=statistics.document_frequencies,
+            class_frequencies=statistics.class_frequencies,
+            n_occurrences=float(statistics.class_lengths.sum()),
+            n_closed=n_ids,
+        )
+
+    @property
+    def n_ids(self) -> int:
+        """How many persistent ids were ever used."""
+        return len(self.base_rows)
+
+    @cached_property
+    def ids(self) -> Integers:
+        """Persistent id of each class, in the order of the labels."""
+        ids = np.empty(len(self.all_classes), np.int64)
+        there = np.flatnonzero(self.ranks >= 0)
+        ids[self.ranks[there]] = there
+        return ids
+
+    @cached_property
+    def outer_ids(self) -> Integers:
+        """Where the documents of each persistent id are, to the outside; -1 for nowhere."""
+        outer_ids = self.ranks.copy()
+        for class_id, edits in self.edits.items():
+            if edits.merges:
+                outer_ids[class_id] = self.ranks[_root(self, class_id)]
+        return outer_ids
+
+    @cached_property
+    def tombstones(self) -> tuple[Integers, ...]:
+        """Rows of the base and of each tier that are not there, or are in a later tier."""
+        hidden = ~self.visible[self.row_ids]
+        found = []
+        for tier in self.tiers:
+            rows = self.base_rows[tier.ids]
+            hidden[rows[rows >= 0]] = True
+        for position, tier in enumerate(self.tiers):
+            gone = ~self.visible[tier.ids]
+            for later in self.tiers[position + 1 :]:
+                gone |= later.find(tier.ids) >= 0
+            found.append(np.flatnonzero(gone))
+        return (np.flatnonzero(hidden), *found)
+
+    def locate(self, ids: Integers) -> list[Integers]:
+        """Return the row of each persistent id in the base and in each tier; -1 where it has none.
+
+        Each is in one of them at most.
+        """
+        found = [tier.find(ids) for tier in self.tiers]
+        is_found = np.zeros(len(ids), np.bool_)
+        for rows in reversed(found):
+            rows[is_found] = -1
+            is_found |= rows >= 0
+        return [np.where(is_found, -1, self.base_rows[ids]), *found]
+
+    def label_of(self, base: Base, class_id: int) -> Any:
+        """Return what a class is called, whether it is there or not."""
+        edits = self.edits.get(class_id)
+        if edits is not None and edits.labels:
+            return edits.labels[max(edits.labels)]
+        row = int(self.base_rows[class_id])
+        if row < 0:
+            return self.labels[class_id]
+        label = base.classes[row]
+        return label.item() if isinstance(label, np.generic) else label
+
+    def find_hidden(self, base: Base) -> dict[Any, int]:
+        """Return the classes that have a label and neither documents nor text now, by label."""
+        hidden = reversed(np.flatnonzero(~self.visible).tolist())  # the first one counts
+        return {self.label_of(base, i): i for i in hidden if self.is_root(i)}
+
+    def is_root(self, class_id: int) -> bool:
+        """Return whether a class was neither removed nor merged."""
+        if class_id < self.n_closed and self.base_rows[class_id] < 0:
+            return False
+        edits = self.edits.get(class_id)
+        return edits is None or not (edits.removals or edits.merges)
+
+    def gather(self, base: Base, ids: Integers) -> ClassStatistics:
+        """Return the sums of some persistent ids, without document frequencies."""
+        tables = [base.statistics, *(tier.statistics for tier in self.tiers)]
+        return splice_sums(tables, *self.locate(ids))
+
+    def class_sizes(self, base: Base) -> Integers:
+        """Return the number of documents of each class that is there, in the order of labels."""
+        return _sizes_of(base, self, self.ids)
+
+    def statistics(self, base: Base) -> ClassStatistics:
+        """Return the sums of all classes that are there, in the order of labels."""
+        sums = self.gather(base, self.ids)
+        frequencies = np.minimum(self.document_frequencies, sums.n_documents)
+        if frequencies.dtype.kind == "f" and are_integral(frequencies):
+            frequencies = frequencies.astype(np.int64)
+        return replace(sums, document_frequencies=frequencies)
+
+    def segments(self, main: Segment, n_terms: int) -> tuple[Segment, ...]:
+        """Return what is searched: the base, and the tiers that have a class that is there."""
+        of_main, *of_tiers = self.tombstones
+        n_of_all = len(main.scorer.biases)
+        found = [
+            Segment(
+                main.scorer,
+                main.residuals,
+                replace(main.index, tombstones=of_main),
+                self.ranks[self.row_ids],
+            )
+        ]
+        for tier, gone in zip(self.tiers, of_tiers, strict=True):
+            if len(gone) < len(tier.ids):
+                index = replace(tier.index(n_terms, n_of_all), tombstones=gone)
+                residuals = tier.ranking_residuals.as_scorer
+                found.append(Segment(tier.ranking_scorer, residuals, index, self.ranks[tier.ids]))
+        return tuple(found)
+
+    def grow_terms(self, n_terms: int) -> Self:
+        """Make room for terms that no document has."""
+        n_new = n_terms - len(self.class_frequencies)
+        return replace(
+            self,
+            document_frequencies=append_constant(self.document_frequencies, n_new),
+            class_frequencies=append_constant(self.class_frequencies, n_new),
+        )
+
+
+# Of classes whose sums are given, their rows.
+Finish = Callable[[Overlay, Integers, ClassStatistics], Rows]
+
+
+def change(base: Base, before: Overlay, changes: Changes, finish: Finish) -> Overlay:
+    """Return the overlay after changes; the ids and terms that they declare are new.
+
+    Raises
+    ------
+    RefusedError
+        If a class would have fewer documents than none, or two classes the same label.
+    """
+    after = _declare(base, before, changes)
+    after, edited, changed_ids = _edit(after, changes)
+    taught = [
+        _sum_documents(documents, base.statistics.sublinear)
+        for documents in changes.documents(len(before.class_frequencies))
+    ]
+    for sums in taught:
+        changed_ids.update(sums.ids.tolist())
+    frequencies, n_occurrences = _change_frequencies(before, taught)
+    # A class whose part has changed changes as well, and so does one that it is no longer part of.
+    changed_ids |= _roots(before, changed_ids)
+    roots = _roots(after, changed_ids)
+    ids = np.array(sorted(edited | changed_ids | roots), np.int64)
+    members = _members(after, roots)
+    own_ids = np.array(sorted({member for group in members.values() for member in group}), np.int64)
+    own_sums = _gather_own(base, before, own_ids)
+    for sums in taught:
+        summand = sums.statistics.gather(look_up(sums.ids, own_ids))
+        own_sums = own_sums + summand if sums.direction > 0 else subtract_any(own_sums, summand)
+    root_ids = np.array(sorted(members), np.int64)
+    total = _sum_groups(own_sums, own_ids, [members[root] for root in root_ids.tolist()])
+    _check_sums(base, after, root_ids, total, frequencies)
+    # The sums of all classes are only put together when a model is saved; that must not fail then.
+    check_total(n_occurrences, max(base.statistics.count_bits, total.count_bits))
+    if len(root_ids):
+        after = replace(
+            after,
+            tiers=_put(before.tiers, finish(after, root_ids, total)),
+            apart=_keep_apart(before, members, own_ids, own_sums),
+            document_frequencies=frequencies,
+            n_occurrences=n_occurrences,
+        )
+    after = _show(base, before, after, ids)
+    may_be_empty = edited or any(sums.direction < 0 for sums in taught)
+    if may_be_empty and not after.class_sizes(base).any():
+        raise RefusedError(
+            "cannot forget the last document of a model; fit a new one instead.", ids.tolist()
+        )
+    return after
+
+
+class _Taught(NamedTuple):
+    """Sums of documents that come or go; nothing in it has the length of the vocabulary."""
+
+    ids: Integers
+    statistics: ClassStatistics
+    terms: Integers
+    frequencies: Integers
+    n_occurrences: float
+    direction: int
+
+
+def _sum_documents(documents: Documents, sublinear: bool) -> _Taught:
+    ids = np.unique(documents.class_ids)
+    found = sum_compactly(
+        documents.counts,
+        np.searchsorted(ids, documents.class_ids),
+        len(ids),
+        sublinear=sublinear,
+        weights=documents.weights,
+    )
+    return _Taught(ids, *found, documents.direction)
+
+
+def _declare(base: Base, before: Overlay, changes: Changes) -> Overlay:
+    """Return the overlay with room for the classes that entries begin."""
+    new = {i: label for entry in changes.declared for i, label in entry.new_classes.items()}
+    change_number = max((entry.number for entry in changes.declared), default=0)
+    before = replace(before, next_number=max(before.next_number, change_number + 1))
+    if not new:
+        return before
+    n_new = len(new)
+    if sorted(new) != list(range(before.n_ids, before.n_ids + n_new)):
+        raise RefusedError("new classes must have the next ids", new)
+    check_same_kind(_label_array(list(new.values()), base.classes), base.classes)
+    return replace(
+        before,
+        base_rows=append_constant(before.base_rows, n_new, -1),
+        labels={**before.labels, **new},
+        visible=append_constant(before.visible, n_new, False),
+        ranks=append_constant(before.ranks, n_new, -1),
+    )
+
+
+def _edit(before: Overlay, changes: Changes) -> tuple[Overlay, set[int], set[int]]:
+    """Return the overlay with the edits of classes as they are after changes.
+
+    And the classes that are edited, and those of them whose sums or texts are others now.
+    """
+    edits_of, edited, changed_ids = dict(before.edits), set[int](), set[int]()
+    for entries, is_live in ((changes.plus, True), (changes.minus, False)):
+        for entry in entries:
+            if entry.action not in ("rename", "merge", "remove", "describe"):
+                continue
+            class_id = int(entry.class_ids[0])
+            edits = edits_of.get(class_id, ClassEdits())
+            edits = edits.with_entry(entry) if is_live else edits.without(entry.number)
+            edits_of[class_id] = edits
+            edited.add(class_id)
+            if entry.action == "merge":
+                changed_ids |= {class_id, entry.into}
+            elif entry.action == "describe":
+                changed_ids.add(class_id)
+    if not edited:
+        return before, edited, changed_ids
+    for class_id in edited:
+        if len(edits_of[class_id].merges) > 1:
+            raise RefusedError("a class would be a part of two others.", [class_id])
+        if edits_of[class_id].is_empty:
+            del edits_of[class_id]
+    return replace(before, edits=edits_of), edited, changed_ids
+
+
+def _root(overlay: Overlay, class_id: int) -> int:
+    """Return the class that a class is a part of in the end; itself, as a rule."""
+    seen = {class_id}
+    while (edits := overlay.edits.get(class_id)) is not None and edits.merges:
+        class_id = edits.merges[max(edits.merges)]
+        if class_id in seen:
+            raise RefusedError("a class would be a part of itself", seen)
+        seen.add(class_id)
+    return class_id
+
+
+def _roots(overlay: Overlay, ids: Iterable[int]) -> set[int]:
+    return {_root(overlay, class_id) for class_id in ids if class_id < overlay.n_ids}
+
+
+def _members(overlay: Overlay, roots: set[int]) -> dict[int, list[int]]:
+    """Return what each of some classes consists of: itself, and those merged into it."""
+    members = {root: [root] for root in roots}
+    for class_id, edits in overlay.edits.items():
+        if edits.merges and (root := _root(overlay, class_id)) in members:
+            members[root].append(class_id)
+    return members
+
+
+def _gather_own(base: Base, overlay: Overlay, ids: Integers) -> ClassStatistics:
+    """Return the sums of the documents of classes without those that are merged into them."""
+    known = ids < overlay.n_ids
+    rows = [np.full(len(ids), -1) for _ in range(1 + len(overlay.tiers))]
+    for target, found in zip(rows, overlay.locate(ids[known]), strict=True):
+        target[known] = found
+    apart = overlay.apart.find(ids)
+    for target in rows:
+        target[apart >= 0] = -1
+    tables = [base.statistics, *(tier.statistics for tier in overlay.tiers)]
+    return splice_sums([*tables, overlay.apart.statistics], *rows, apart)
+
+
+def _sum_groups(
+    own_sums: ClassStatistics, own_ids: Integers, groups: list[list[int]]
+) -> ClassStatistics:
+    """Return the sums of groups of classes."""
+    longest = max(map(len, groups), default=1)
+    if longest == 1:
+        return own_sums
+    total = None
+    for position in range(longest):
+        ids = np.array([group[position] if position < len(group) else -1 for group in groups])
+        summand = own_sums.gather(np.where(ids < 0, -1, np.searchsorted(own_ids, ids)))
+        total = summand if total is None else total + summand
+    assert total is not None
+    return total
+
+
+def _keep_apart(
+    before: Overlay, members: dict[int, list[int]], own_ids: Integers, own_sums: ClassStatistics
+) -> Rows:
+    """Return the sums of classes that are part of others, and of these others."""
+    merged = [member for group in members.values() if len(group) > 1 for member in group]
+    if not merged and not len(before.apart.ids):
+        return before.apart
+    ids = np.array(sorted(merged), np.int64)
+    left = np.setdiff1d(before.apart.ids, own_ids)
+    stay = Rows(left, before.apart.statistics.gather(look_up(before.apart.ids, left)))
+    return Rows(ids, own_sums.gather(np.searchsorted(own_ids, ids))).put_over(stay)
+
+
+def _change_frequencies(before: Overlay, taught: list[_Taught]) -> tuple[Integers, float]:
+    """Return document frequencies and the sum of all counts after documents came and went."""
+    frequencies, n_occurrences = before.document_frequencies, before.n_occurrences
+    if not taught:
+        return frequencies, n_occurrences
+    if any(sums.frequencies.dtype.kind == "f" for sums in taught):
+        frequencies = frequencies.astype(np.float64)  # documents that count as a fraction
+    frequencies = copy_with_capacity(frequencies)
+    for sums in taught:
+        frequencies[sums.terms] += sums.direction * sums.frequencies
+        n_occurrences += sums.direction * sums.n_occurrences
+    return frequencies, n_occurrences
+
+
+def _check_sums(
+    base: Base, after: Overlay, ids: Integers, sums: ClassStatistics, frequencies: Integers
+) -> None:
+    """Refuse sums of documents that were never added."""
+    wrong = sums.class_sizes < 0
+    owners = np.repeat(np.arange(len(ids)), np.diff(sums.indptr))
+    wrong[owners[(sums.counts < 0) | (sums.centroid_sums < 0)]] = True
+    if not empty_classes_have_no_terms(sums):
+        wrong |= (sums.class_sizes == 0) & (np.diff(sums.indptr) > 0)
+    if wrong.any() or np.any(frequencies < 0):
+        concerned = ids[wrong].tolist() if wrong.any() else ids.tolist()
+        raise RefusedError(
+            "cannot subtract documents that were never added to their class. "
+            "Give the same documents with the same labels as when they were added.",
+            concerned,
+        )
+
+
+def _put(tiers: tuple[Rows, ...], rows: Rows) -> tuple[Rows, ...]:
+    """Return the tiers with other rows of some classes."""
+    large = tiers[0] if len(tiers) == 2 else None
+    small = rows.put_over(tiers[-1]) if tiers else rows
+    n_large = 0 if large is None else len(large.ids)
+    if len(small.ids) <= max(SMALL_TIER, SMALL_SHARE * n_large):
+        return (small,) if large is None else (large, small)
+    merged = small if large is None else small.put_over(large)
+    nothing = np.zeros(0, np.int64)
+    return merged, _take_changes(merged, nothing)
+
+
+def _take_changes(rows: Rows, positions: Integers) -> Rows:
+    """Return some rows."""
+    return replace(
+        rows,
+        ids=rows.ids[positions],
+        statistics=rows.statistics.gather(positions),
+        residuals=None if rows.residuals is None else rows.residuals.gather(positions),
+        scorer=None if rows.scorer is None else rows.scorer.gather(positions),
+        names=None if rows.names is None else rows.names.gather(positions),
+    )
+
+
+def _show(base: Base, before: Overlay, after: Overlay, ids: Integers) -> Overlay:
+    """Return the overlay in which those classes are visible that are there, each in its place."""
+    sizes, named = _sizes_of(base, after, ids), _named_of(base, after, ids)
+    is_root = np.array([after.is_root(class_id) for class_id in ids.tolist()], np.bool_)
+    visible = after.visible.copy()
+    visible[ids] = is_root & ((sizes > 0) | named)
+    after = replace(after, visible=visible)
+    was = np.append(before.visible, np.zeros(after.n_ids - before.n_ids, np.bool_))
+    frequencies = copy_with_capacity(after.class_frequencies)
+    for overlay, shown, sign in ((before, was, -1), (after, visible, 1)):
+        gathered = overlay.gather(base, ids[shown[ids]])
+        if len(gathered.indices) > len(frequencies):
+            frequencies += sign * count_terms(gathered.indices, len(frequencies))
+        else:
+            terms, counts = np.unique(gathered.indices, return_counts=True)
+            frequencies[terms] += sign * counts
+    after = replace(after, class_frequencies=frequencies)
+    if any(_is_renamed(base, before, after, class_id) for class_id in ids[visible[ids]].tolist()):
+        return _rank_all(base, after)
+    if np.any(was[ids] & ~visible[ids]):
+        return _rank_all(base, after)
+    come = ids[visible[ids] & ~was[ids]]
+    return _insert(base, after, come) if len(come) else after
+
+
+def _is_renamed(base: Base, before: Overlay, after: Overlay, class_id: int) -> bool:
+    """Return whether a class that is there has another label than before."""
+    edits, others = before.edits.get(class_id), after.edits.get(class_id)
+    if class_id >= before.n_ids or edits is others:
+        return False
+    return bool(before.label_of(base, class_id) != after.label_of(base, class_id))
+
+
+def _sizes_of(base: Base, overlay: Overlay, ids: Integers) -> Integers:
+    """Return the number of documents of each persistent id."""
+    in_base, *in_tiers = overlay.locate(ids)
+    sizes: Integers = np.append(base.statistics.class_sizes, 0)[in_base]
+    for tier, rows in zip(overlay.tiers, in_tiers, strict=True):
+        sizes = sizes + np.append(tier.statistics.class_sizes, 0)[rows]
+    return sizes
+
+
+def _named_of(base: Base, overlay: Overlay, ids: Integers) -> Flags:
+    """Return which persistent ids have a text."""
+    in_base, *in_tiers = overlay.locate(ids)
+    named = np.zeros(len(ids), np.bool_)
+    if base.named is not None:
+        named |= np.append(base.named, False)[in_base]
+    for tier, rows in zip(overlay.tiers, in_tiers, strict=True):
+        named |= np.append(tier.named, False)[rows]
+    return named
+
+
+def _insert(base: Base, overlay: Overlay, ids: Integers) -> Overlay:
+    """Return the overlay with places for classes that were not there; the others keep theirs."""
+    labels = _labels_of(base, overlay, ids)
+    order = np.argsort(labels, kind="stable")
+    labels, ids, before = labels[order], ids[order], overlay.all_classes
+    positions = np.searchsorted(before, labels)
+    _check_distinct(overlay, labels, positions, ids)
+    ranks = overlay.ranks + np.searchsorted(positions, overlay.ranks, side="right")
+    ranks[overlay.ranks < 0] = -1
+    ranks[ids] = positions + np.arange(len(ids))
+    widened = before.astype(np.result_type(before, labels), copy=False)
+    return replace(overlay, ranks=ranks, all_classes=np.insert(widened, positions, labels))
+
+
+def _rank_all(base: Base, overlay: Overlay) -> Overlay:
+    """Return the overlay with the places of all classes."""
+    renamed = [i for i, edits in overlay.edits.items() if edits.labels]
+    is_own = overlay.visible & (overlay.base_rows >= 0)
+    is_own[renamed] = False
+    rows = np.sort(overlay.base_rows[is_own])
+    ids = np.flatnonzero(overlay.visible & ~is_own)
+    alive = base.classes[rows]
+    ranks = np.full(overlay.n_ids, -1)
+    ranks[overlay.row_ids[rows]] = np.arange(len(rows))
+    overlay = replace(overlay, ranks=ranks, all_classes=alive)
+    return _insert(base, overlay, ids) if len(ids) else overlay
+
+
+def _check_distinct(
+    overlay: Overlay, labels: NDArray[Any], positions: Integers, ids: Integers
+) -> None:
+    """Refuse labels, sorted, that are there twice, or are those of other classes."""
+    twice = np.zeros(len(labels), np.bool_)
+    twice[1:] = labels[1:] == labels[:-1]
+    others = np.roll(ids, 1)
+    if len(overlay.all_classes):
+        outer_ids = np.minimum(positions, len(overlay.all_classes) - 1)
+        is_there = overlay.all_classes[outer_ids] == labels
+        twice |= is_there
+        others = np.where(is_there, overlay.ids[outer_ids], others)
+    if twice.any():
+        first = int(np.flatnonzero(twice)[0])
+        raise RefusedError(
+            f"two classes would be called {show_label(labels[first])}.",
+            [int(ids[first]), int(others[first])],
+        )
+
+
+def _labels_of(base: Base, overlay: Overlay, ids: Integers) -> NDArray[Any]:
+    """Return the labels of classes, in the type of those of the base where that holds them."""
+    named = [overlay.label_of(base, class_id) for class_id in ids.tolist()]
+    return _label_array(named, base.classes)
+
+
+def _label_array(labels: list[Any], classes: NDArray[Any]) -> NDArray[Any]:
+    """Return labels in the type of some classes where that holds them exactly."""
+    given = np.asarray(as_labels(labels))
+    if given.dtype.kind in "iufb" and classes.dtype.kind in "iufb":
+        cast = given.astype(classes.dtype)
+        return cast if np.array_equal(cast, given) else given
+    return align_labels(given, classes)
+
+
+def _no_sums(statistics: ClassStatistics) -> ClassStatistics:
+    """Return the sums of no class."""
+    return without_frequencies(statistics).gather(np.zeros(0, np.int64))

@@ -1,0 +1,397 @@
+"""Changes as numbers, and as rows of a journal.
+
+In: an `Entry` and what people gave; or changes of a journal, which anybody may have written, and
+how many classes and terms there were before them. Out: rows; or entries, every number of which is
+in its bounds before a kernel sees it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from longtail.model.entry import NO_ROWS, Entry, NewTerms
+from longtail.sparse import SMALLEST_COUNT, CountMatrix, Integers, offsets_from_lengths
+from longtail.store.changes import Change, Row, encode, find_live
+from longtail.training.outcomes import Outcomes
+
+_LARGEST_BATCH = 1 << 19  # characters and terms of the documents in a row; at most 12 bytes each
+_LARGEST_COUNT = 2.0**62
+_LARGEST_TERM = 2**31
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """Which changes of a journal there are, and which of them are live.
+
+    Attributes
+    ----------
+    actions : dict of int to str
+        What each change does, by its number, ascending.
+    undos : tuple of Change
+        Those that take others back.
+    live : frozenset of int
+        Numbers of those in effect.
+    """
+
+    actions: dict[int, str]
+    undos: tuple[Change, ...]
+    live: frozenset[int]
+
+    @classmethod
+    def of(cls, changes: Sequence[Change]) -> Ledger:
+        """Return the ledger of a whole journal."""
+        return cls({}, (), frozenset()).extend(changes)
+
+    def extend(self, changes: Sequence[Change]) -> Ledger:
+        """Return the ledger with more changes at its end."""
+        new = {change.number: change.action for change in changes}
+        undos = tuple(change for change in changes if change.action == "undo")
+        actions, undos = {**self.actions, **new}, (*self.undos, *undos)
+        if len(undos) == len(self.undos):
+            return Ledger(actions, undos, self.live | new.keys())
+        undone = actions.keys() - _live_after(actions.keys(), undos)
+        return Ledger(actions, undos, frozenset(actions.keys() - undone))
+
+    @property
+    def in_effect(self) -> set[int]:
+        """Numbers of the live changes that do something by themselves."""
+        return {
+            change_number for change_number in self.live if self.actions[change_number] != "undo"
+        }
+
+    @property
+    def refined(self) -> int:
+        """Number of the last live `refine`; 0 where there is none."""
+        refined = (n for n in self.live if self.actions[n] == "refine")
+        return max(refined, default=0)
+
+
+def _live_after(change_numbers: Iterable[int], undos: Sequence[Change]) -> set[int]:
+    """Return the numbers that no live undo takes back."""
+    live_undos = find_live(undos)
+    undone = {n for undo in undos if undo.number in live_undos for n in undo.facts["changes"]}
+    return set(change_numbers) - undone
+
+
+# ---- entries as rows
+
+
+def as_rows(entry: Entry, shown: dict[str, Any]) -> list[Row]:
+    """Return the rows of a change.
+
+    Parameters
+    ----------
+    entry : Entry
+        Its numbers.
+    shown : dict
+        What is shown of it: documents and labels as they were given, or the names of an edit.
+    """
+    if entry.action in ("teach", "forget"):
+        return list(_document_rows(entry, shown))
+    if entry.action == "recalibrate":
+        return list(_outcome_rows(entry.learned, shown))
+    classes = [*entry.class_ids.tolist(), *([entry.into] if entry.into >= 0 else [])]
+    counts = entry.counts
+    sizes = np.diff(counts.indptr) if counts.n_documents else np.zeros(0, np.int64)
+    return [Row(_int64(classes), _int64(sizes), *_encode_counts(counts), encode(shown))]
+
+
+def _document_rows(entry: Entry, shown: dict[str, Any]) -> Iterator[Row]:
+    """Yield rows with some of the documents each."""
+    facts: dict[str, Any] = {}
+    if entry.new_classes:
+        facts["classes"] = list(entry.new_classes.values())
+    if entry.new_terms is not None:
+        ends = np.cumsum(entry.new_terms.lengths)
+        text = entry.new_terms.utf8.tobytes()
+        starts = ends - entry.new_terms.lengths
+        facts["terms"] = [
+            text[a:b].decode("utf-8") for a, b in zip(starts.tolist(), ends.tolist(), strict=True)
+        ]
+    data = encode(facts) if facts else b""
+    for rows in _slices(entry, shown):
+        counts = entry.counts.slice(rows)
+        content = encode({name: values[rows] for name, values in shown.items()})
+        sizes = _int64(np.diff(counts.indptr))
+        yield Row(_int64(entry.class_ids[rows]), sizes, *_encode_counts(counts), data, content)
+        data = b""
+
+
+def _slices(entry: Entry, shown: dict[str, Any]) -> Iterator[slice]:
+    """Yield which documents go into each row; each has one at least."""
+    sizes = np.diff(entry.counts.indptr)
+    for values in shown.values():
+        sizes = sizes + [len(v) + 2 if isinstance(v, str) else 4 for v in values]
+    start = total = 0
+    for i, size in enumerate(sizes.tolist()):
+        if i > start and total + size > _LARGEST_BATCH:
+            yield slice(start, i)
+            start, total = i, 0
+        total += size
+    yield slice(start, len(sizes))
+
+
+def _outcome_rows(seen: Outcomes, shown: dict[str, Any]) -> Iterator[Row]:
+    """Yield a row with all outcomes and some documents, then rows with the other documents."""
+    blobs = (
+        _int64(seen.positions),
+        _int64(seen.lengths),
+        seen.is_unknown.astype("<i4").tobytes(),
+        np.ascontiguousarray(seen.scores, "<f8").tobytes(),
+    )
+    empty = Entry(0, "teach", counts=_no_documents(len(shown["labels"])))
+    for rows in _slices(empty, shown):
+        content = encode({name: values[rows] for name, values in shown.items()})
+        yield Row(*blobs, b"", content)
+        blobs = (b"", b"", b"", b"")
+
+
+def _no_documents(n: int) -> CountMatrix:
+    return CountMatrix(np.zeros(n + 1, np.int64), NO_ROWS.indices, NO_ROWS.data, 0)
+
+
+def _int64(values: Any) -> bytes:
+    return np.asarray(values, "<i8").tobytes()
+
+
+def _encode_counts(counts: CountMatrix) -> tuple[bytes, bytes]:
+    """Return terms and counts as bytes."""
+    if len(counts.indices) and int(counts.indices.max()) >= _LARGEST_TERM:
+        raise ValueError(f"a journal holds documents of at most {_LARGEST_TERM:,} terms.")
+    narrow = counts.data.astype("<f4")
+    is_exact = np.array_equal(narrow, counts.data)
+    data = narrow if is_exact else counts.data.astype("<f8")
+    return counts.indices.astype("<i4").tobytes(), data.tobytes()
+
+
+# ---- rows as entries
+
+
+class Bounds(NamedTuple):
+    """What the numbers of an entry may be.
+
+    Attributes
+    ----------
+    n_ids, n_terms : int
+        How many persistent ids of classes and terms there are before it.
+    takes_texts, learns : bool
+        Whether terms may enter, and whether there are class texts, outcomes and refinements.
+    """
+
+    n_ids: int
+    n_terms: int
+    takes_texts: bool
+    learns: bool
+
+
+def read_entries(changes: Sequence[Change], bounds: Bounds) -> list[Entry]:
+    """Return the entries of changes that follow each other, each number in its bounds.
+
+    Raises
+    ------
+    ModelFileError
+        Which change does not fit the model, and why.
+    """
+    entries: list[Entry] = []
+    limits: list[tuple[int, int]] = []
+    n_ids, n_terms = bounds.n_ids, bounds.n_terms
+    documents = _read_documents([c for c in changes if c.action in ("teach", "forget")])
+    for change in changes:
+        if change.action == "undo":
+            continue
+        if change.action in ("describe", "recalibrate", "refine") and not bounds.learns:
+            raise misfit(change, "models of this kind have nothing of it")
+        if change.action in ("teach", "forget"):
+            entry = _read_taught(change, *next(documents), n_ids)
+        else:
+            entry = _read_edit(change, n_ids)
+        n_ids += len(entry.new_classes)
+        if entry.new_terms is not None:
+            if not bounds.takes_texts:
+                raise misfit(change, "it brings terms, and the model takes counts")
+            n_terms += len(entry.new_terms.lengths)
+        entries.append(entry)
+        limits.append((n_ids, n_terms))
+    known = {change.number: change for change in changes}
+    fault = _find_fault(entries, np.array(limits, np.int64).reshape(-1, 2))
+    if fault is not None:
+        raise misfit(known[entries[fault[0]].number], fault[1])
+    return entries
+
+
+def misfit(change: Change, reason: object) -> Exception:
+    """Return the error of a change that does not fit the model."""
+    return change.error(f"({change.action}) does not fit the model: {reason}")
+
+
+def _read_taught(change: Change, class_ids: Integers, counts: CountMatrix, n_ids: int) -> Entry:
+    """Return an entry of documents, with the classes and terms that begin with it."""
+    if not change.rows[0].facts:
+        return Entry(change.number, change.action, class_ids, counts)
+    facts = change.facts
+    new = {n_ids + i: label for i, label in enumerate(facts.get("classes", ()))}
+    terms = _read_terms(change, facts.get("terms", ()))
+    return Entry(change.number, change.action, class_ids, counts, new_classes=new, new_terms=terms)
+
+
+def _read_edit(change: Change, n_ids: int) -> Entry:
+    """Return an entry without documents; its numbers are not checked yet."""
+    action, facts = change.action, change.facts if change.rows[0].facts else {}
+    classes = _array(change, "classes", "<i8")
+    if action == "recalibrate":
+        return Entry(change.number, action, learned=_read_outcomes(change, classes))
+    if action == "refine":
+        return Entry(change.number, action, classes, learned=facts)
+    if not facts or len(classes) != (2 if action == "merge" else 1):
+        raise change.error(f"has the action {action}, but what it needs is missing")
+    entry = Entry(change.number, action, classes[:1])
+    if action == "rename":
+        return replace(entry, label=facts["new"])
+    if action == "merge":
+        return replace(entry, into=int(classes[1]))
+    if action == "describe":
+        new = {n_ids: facts["label"]} if facts["is_new"] else {}
+        [row] = change.rows
+        counts = NO_ROWS
+        if row.sizes:  # one text
+            [(_, counts)] = _read_documents([replace(change, rows=(row,))])
+        return replace(entry, counts=counts, new_classes=new, text=facts["text"])
+    return entry
+
+
+def _read_documents(changes: Sequence[Change]) -> Iterator[tuple[Integers, CountMatrix]]:
+    """Yield class ids and counts of the documents of each change, all read together.
+
+    Neither ids nor counts are checked yet.
+    """
+    if not changes:
+        return
+    rows = [row for change in changes for row in change.rows]
+    n_rows = [len(change.rows) for change in changes]
+    owners = np.repeat(np.arange(len(changes)), n_rows)
+    n_bytes = np.array([list(map(len, row[:4])) for row in rows], np.int64)
+    for column, (name, size) in enumerate(zip(Row._fields, (8, 8, 4, 4), strict=False)):
+        cut = np.flatnonzero(n_bytes[:, column] % size)
+        if len(cut):
+            raise changes[owners[cut[0]]].error(f"has {name} that are cut off")
+    of_documents, of_terms = n_bytes[:, 1] // 8, n_bytes[:, 2] // 4
+    is_wide = n_bytes[:, 3] == 2 * n_bytes[:, 2]
+    wrong = (n_bytes[:, 0] != n_bytes[:, 1]) | ~(is_wide | (n_bytes[:, 3] == n_bytes[:, 2]))
+    sizes = np.frombuffer(b"".join([row.sizes for row in rows]), "<i8")
+    ends, term_ends = np.cumsum(of_documents), np.cumsum(of_terms)
+    of_sizes = np.repeat(np.arange(len(rows)), of_documents)
+    wrong[of_sizes[(sizes < 0) | (sizes > term_ends[-1])]] = True
+    indptr = offsets_from_lengths(np.clip(sizes, 0, term_ends[-1]))
+    wrong |= indptr[ends] != term_ends
+    if wrong.any():
+        raise misfit(changes[owners[np.flatnonzero(wrong)[0]]], "its numbers do not fit each other")
+    classes = np.frombuffer(b"".join([row.classes for row in rows]), "<i8")
+    terms = np.frombuffer(b"".join([row.terms for row in rows]), "<i4")
+    if is_wide.any():
+        kinds = np.where(is_wide, "<f8", "<f4").tolist()
+        parts = [np.frombuffer(row.counts, kind) for row, kind in zip(rows, kinds, strict=True)]
+        counts = np.concatenate(parts).astype(np.float64)
+    else:
+        counts = np.frombuffer(b"".join([row.counts for row in rows]), "<f4").astype(np.float64)
+    first = 0
+    for last in ends[np.cumsum(n_rows) - 1].tolist():
+        begin, end = indptr[first], indptr[last]
+        table = CountMatrix(
+            indptr[first : last + 1] - begin, terms[begin:end], counts[begin:end], 0
+        )
+        yield classes[first:last], table
+        first = last
+
+
+def _array(change: Change, name: str, kind: str) -> NDArray[Any]:
+    """Return the numbers of all rows of a change."""
+    data = b"".join([getattr(row, name) for row in change.rows])
+    if len(data) % np.dtype(kind).itemsize:
+        raise change.error(f"has {name} that are cut off")
+    return np.frombuffer(data, kind)
+
+
+def _read_terms(change: Change, terms: Sequence[str]) -> NewTerms | None:
+    """Return the terms that enter."""
+    if not terms:
+        return None
+    try:
+        encoded = [term.encode("utf-8") for term in terms]
+    except UnicodeEncodeError:
+        raise misfit(change, "a term is no text") from None
+    if not all(encoded):
+        raise misfit(change, "a term is empty")
+    lengths = np.array([len(term) for term in encoded], np.int64)
+    return NewTerms(np.frombuffer(b"".join(encoded), np.uint8), lengths)
+
+
+def _read_outcomes(change: Change, positions: Integers) -> Outcomes:
+    """Return what a `recalibrate` saw."""
+    lengths, is_unknown = _array(change, "sizes", "<i8"), _array(change, "terms", "<i4")
+    scores, n = _array(change, "counts", "<f8"), len(positions)
+    n_columns = len(scores) // n if n else 1
+    sound = (
+        len(lengths) == len(is_unknown) == n
+        and len(scores) == n * n_columns
+        and np.all((positions >= -1) & (positions < n_columns))
+        and np.all((lengths >= 0) & (lengths < 2**53))
+        and np.all((is_unknown == 0) | (is_unknown == 1))
+        and not np.any(np.isnan(scores) | (scores == np.inf))
+        and bool(np.all(np.abs(scores[np.isfinite(scores)]) <= _LARGEST_COUNT))
+        and (n_columns > 0 or not n)
+    )
+    if not sound:
+        raise misfit(change, "its outcomes are out of bounds")
+    return Outcomes(scores.reshape(n, n_columns), positions, is_unknown.astype(np.bool_), lengths)
+
+
+def _find_fault(entries: list[Entry], limits: Integers) -> tuple[int, str] | None:
+    """Return the first entry with a number that is out of bounds, and what is wrong."""
+    if not entries:
+        return None
+    n_ids, n_terms = limits.T
+    ids = np.concatenate([entry.class_ids for entry in entries])
+    of_ids = np.repeat(np.arange(len(entries)), [len(entry.class_ids) for entry in entries])
+    tables = [entry.counts for entry in entries]
+    terms = np.concatenate([table.indices for table in tables])
+    counts = np.concatenate([table.data for table in tables])
+    of_terms = np.repeat(np.arange(len(entries)), [len(table.indices) for table in tables])
+    falls = np.zeros(len(terms), np.bool_)
+    falls[1:] = terms[1:] <= terms[:-1]
+    starts = np.concatenate([table.indptr[:-1] for table in tables])
+    before = np.repeat(
+        offsets_from_lengths(np.array([len(table.indices) for table in tables]))[:-1],
+        [table.n_documents for table in tables],
+    )
+    firsts = starts + before
+    falls[firsts[firsts < len(terms)]] = False
+    into = np.array([entry.into for entry in entries])
+    checks = (
+        (of_ids, (ids < 0) | (ids >= n_ids[of_ids]), "a class is out of bounds"),
+        (np.arange(len(entries)), into >= n_ids, "a class is out of bounds"),
+        (of_terms, (terms < 0) | (terms >= n_terms[of_terms]), "a term is out of bounds"),
+        (of_terms, falls, "the terms of a document do not ascend"),
+        (
+            of_terms,
+            ~((counts >= SMALLEST_COUNT) & (counts <= _LARGEST_COUNT)),
+            "a count is out of bounds",
+        ),
+    )
+    for owners, wrong, reason in checks:
+        if wrong.any():
+            return int(owners[np.flatnonzero(wrong)[0]]), reason
+    return None
+
+
+def read_again(changes: Sequence[Change], bounds: Bounds) -> list[Entry]:
+    """Return entries that were read before: their classes and terms have their ids already."""
+    entries = []
+    for change in changes:
+        [entry] = read_entries([change], bounds)
+        entries.append(replace(entry, new_classes={}, new_terms=None))
+    return entries

@@ -1,0 +1,157 @@
+"""What a `refine` learned: a base of its own, in a file beside the model file.
+
+In: a model with its changes. Out: the file, and the entry that names it; or the model that the file
+and the changes since make. The model file stays as it is until the journal is folded into it, so a
+`refine` can be undone like any other change. What it learned stays as it was learned, whichever
+changes before it are undone later; the sums follow the changes that are live.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from longtail.estimators.loading import load as load_file
+from longtail.exceptions import ModelFileError
+from longtail.model.edits import Refine, overlay_of
+from longtail.model.entry import Changes, Entry
+from longtail.sparse import append_constant
+from longtail.store.changes import Row, encode
+from longtail.store.container import read_checksum
+from longtail.store.files import sync_folder
+from longtail.store.journal import Journal, refined_path
+from longtail.teaching.log import Ledger
+from longtail.training.changing import derive, merge_learned
+
+
+def write_refined(journal: Journal, model: Any, ledger: Ledger, change_number: int) -> Row:
+    """Refine a copy of a model, write what it is then, and return the row that names the file."""
+    row_ids = overlay_of(model._arrays).ids
+    model._apply(Refine())
+    target = refined_path(journal.model, change_number)
+    with journal.new_file() as beside:
+        model.save(beside)
+        checksum = read_checksum(beside)
+        os.replace(beside, target)
+    sync_folder(target.parent)
+    facts = {"file": checksum, "live": sorted(ledger.in_effect)}
+    return Row(classes=row_ids.astype("<i8").tobytes(), facts=encode(facts))
+
+
+def open_refined(
+    path: Path, base: Any, entries: Sequence[Entry], ledger: Ledger, *, verify: bool
+) -> Any:
+    """Return the model after the changes of a journal of which a `refine` is live.
+
+    Parameters
+    ----------
+    path : Path
+        The model file.
+    base : estimator
+        What it holds; nobody else's.
+    entries : sequence of Entry
+        Of all changes.
+    ledger : Ledger
+        Says which are live.
+    verify : bool
+        Compare the arrays with their checksums.
+
+    Raises
+    ------
+    ModelFileError
+        If the file is missing, or not the one that the journal names.
+    """
+    change_number = ledger.refined
+    [entry] = [entry for entry in entries if entry.number == change_number]
+    refined = _load(path, entry, base, verify=verify)
+    n_ids = overlay_of(base._arrays).n_ids
+    earlier = [e for e in entries if e.number < change_number]
+    n_ids += sum(len(e.new_classes) for e in earlier)
+    _check_fit(path, entry, refined, n_ids, base, earlier)
+    live = [e for e in entries if e.number in ledger.in_effect and e.action != "refine"]
+    later = [e for e in entries if e.number > change_number]
+    if set(entry.learned["live"]) == {n for n in ledger.in_effect if n < change_number}:
+        plus = [e for e in live if e.number > change_number]
+        return refined._over(entry.class_ids, n_ids)._take_changes(Changes(later, plus))
+    calibrated = [e for e in live if e.action == "recalibrate" and e.number > change_number]
+    others = [e for e in live if e.action != "recalibrate"]
+    base._take_changes(Changes(entries, others))
+    _adopt(base, refined, entry)
+    return base._take_changes(Changes((), calibrated)) if calibrated else base
+
+
+def _load(path: Path, entry: Entry, base: Any, *, verify: bool) -> Any:
+    """Open the file that an entry names."""
+    file = refined_path(path, entry.number)
+    try:
+        is_same = read_checksum(file) == entry.learned["file"]
+    except FileNotFoundError:
+        is_same = False
+    if not is_same:
+        raise ModelFileError(
+            file,
+            f"is not there, or not what change {entry.number} (refine) of the journal wrote. Put "
+            "it back beside the model file",
+        )
+    refined = load_file(file, verify=verify)
+    if type(refined) is not type(base):
+        raise ModelFileError(file, f"holds a {type(refined).__name__}, unlike the model file")
+    return refined
+
+
+def _check_fit(
+    path: Path, entry: Entry, refined: Any, n_ids: int, base: Any, earlier: Sequence[Entry]
+) -> None:
+    """Refuse a file whose classes or terms are not those of the journal."""
+    ids = entry.class_ids
+    entered = sum(len(e.new_terms.lengths) for e in earlier if e.new_terms is not None)
+    n_terms = base._arrays.base.statistics.n_terms + entered
+    fits = (
+        len(ids) == len(refined.classes_)
+        and len(np.unique(ids)) == len(ids)
+        and bool(np.all(ids < n_ids))
+        and refined._arrays.base.statistics.n_terms == n_terms
+    )
+    if not fits:
+        raise ModelFileError(
+            refined_path(path, entry.number), "has other classes or terms than the journal"
+        )
+
+
+def _adopt(model: Any, refined: Any, entry: Entry) -> None:
+    """Let a model with other sums have what was learned."""
+    overlay = overlay_of(model._arrays)
+    ids = overlay.ids
+    rows = np.full(overlay.n_ids, -1)
+    rows[entry.class_ids] = np.arange(len(entry.class_ids))
+    learned = refined._arrays
+
+    def adopt(state: Any) -> Any:
+        merged = merge_learned(state)
+        n_new = merged.statistics.n_terms - learned.statistics.n_terms
+        found = rows[ids]
+        changed = replace(
+            merged,
+            corpus=learned.corpus,
+            collection_model=append_constant(learned.collection_model, n_new),
+            term_weights=append_constant(learned.term_weights, n_new, 1.0),
+            feature_weights=learned.feature_weights,
+            residuals=learned.residuals.gather(found),
+            calibrator=learned.calibrator,
+            pruning=learned.pruning.grow_terms(merged.statistics.n_terms),
+            check=learned.check,
+            stale=merged.stale | (found < 0),
+            candidate_factor=learned.candidate_factor,
+        )
+        return derive(changed)
+
+    if model.takes_texts:
+        model._swap(lambda state: state.over(adopt(state.model)))
+    else:
+        model._swap(adopt)
+    model._over(ids, overlay.n_ids)

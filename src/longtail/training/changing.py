@@ -1,0 +1,231 @@
+"""What changes do to a `LongTailState`: a state in, a state out, nothing changed in place.
+
+Documents and edits of classes go into the overlay; base and overlay are put together when the model
+is saved, and when `refine` brings up to date what all classes share.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from longtail.model import overlay as overlays
+from longtail.model.entry import Changes
+from longtail.model.overlay import Overlay, Rows
+from longtail.retrieval.index import build_index
+from longtail.retrieval.pruning import QueryPruning
+from longtail.scoring.linear import LinearScorer, build_scorer
+from longtail.scoring.names import ClassNames
+from longtail.scoring.weighting import Profile, estimate_collection_model
+from longtail.sparse import Floats, Integers, append_constant, splice_rows, stack_rows
+from longtail.statistics import editing as statistics_editing
+from longtail.statistics.classes import ClassStatistics
+from longtail.training.long_tail import LongTailState
+from longtail.training.outcomes import Calibrations
+
+# What follows from the base alone, and stays whatever is changed.
+_OF_BASE = ("ranking_scorer", "ranking_residuals", "name_scorer", "shares", "smallest_share")
+
+
+def take_in(state: LongTailState, changes: Changes, n_jobs: int | None = None) -> LongTailState:
+    """Return the state after changes.
+
+    Raises
+    ------
+    RefusedError
+        If sums or labels forbid them.
+    """
+    if changes.n_new_terms:
+        state = grow_terms(state, len(state.term_weights) + changes.n_new_terms)
+    overlay = overlays.change(
+        state.base,
+        state.overlay or Overlay.over(state.base),
+        changes,
+        lambda after, ids, sums: _make_rows(state, after, ids, sums, n_jobs),
+    )
+    memory = None if state.memory is None else state.memory.take_in(changes)
+    return _keep(state, replace(_recalibrate(state, changes), overlay=overlay, memory=memory))
+
+
+def _make_rows(
+    state: LongTailState,
+    overlay: Overlay,
+    ids: Integers,
+    sums: ClassStatistics,
+    n_jobs: int | None,
+) -> Rows:
+    """Return what the overlay holds of classes with these sums."""
+    return Rows(
+        ids,
+        sums,
+        state.residuals.gather(overlay.base_rows[ids]),
+        score_changed(state, sums, n_jobs),
+        _name_classes(state, overlay, ids),
+        state.check.name_weights,
+    )
+
+
+def score_changed(
+    state: LongTailState, sums: ClassStatistics, n_jobs: int | None = None
+) -> LinearScorer:
+    """Return the scorer of classes whose sums have changed since the base was built.
+
+    A function of the sums and of what all classes share, so that they are the same bits as in a
+    base that is built anew.
+    """
+    profile = Profile(sums, state.current_corpus, state.shares)
+    return build_scorer(profile, state.ranking_weights, n_jobs)
+
+
+def _name_classes(state: LongTailState, overlay: Overlay, ids: Integers) -> ClassNames:
+    """Return the names of classes by the texts that they were given last."""
+    rows = overlay.base_rows[ids]
+    names = ClassNames.none(len(ids)) if state.names is None else state.names.gather(rows)
+    edited = [(i, overlay.edits.get(class_id)) for i, class_id in enumerate(ids.tolist())]
+    given = [(i, edits.text) for i, edits in edited if edits is not None and edits.text is not None]
+    for i, text in given:
+        row = ClassNames.none(1)
+        if text.text:
+            row = ClassNames.of(replace(text.counts, n_terms=0), state.current_corpus)
+        sources = np.arange(len(ids))
+        sources[i] = len(ids)
+        names = stack_rows([names, row]).gather(sources)
+    return names
+
+
+def _recalibrate(state: LongTailState, changes: Changes) -> LongTailState:
+    """Return the state with probabilities as the outcomes of all live entries have them."""
+    plus, minus = (
+        {entry.number: entry.learned for entry in entries if entry.action == "recalibrate"}
+        for entries in (changes.plus, changes.minus)
+    )
+    if not plus and not minus:
+        return state
+    before = state.calibrations or Calibrations(state.calibrator, {})
+    calibrator, after = before.change(state.calibrator, plus, minus)
+    return replace(state, calibrator=calibrator, calibrations=after)
+
+
+def grow_terms(state: LongTailState, n_terms: int) -> LongTailState:
+    """Add terms that no document has had yet."""
+    n_new = n_terms - len(state.term_weights)
+    grown = replace(
+        state,
+        statistics=statistics_editing.grow_terms(state.statistics, n_terms),
+        current_corpus=state.current_corpus.grow_terms(n_terms),
+        collection_model=append_constant(state.collection_model, n_new),
+        term_weights=append_constant(state.term_weights, n_new, 1.0),
+        pruning=state.pruning.grow_terms(n_terms),
+        index=state.index.grow_terms(n_terms),
+        overlay=None if state.overlay is None else state.overlay.grow_terms(n_terms),
+    )
+    return _keep(state, grown, append_constant(state.shares, n_new, state.smallest_share))
+
+
+def _keep(
+    before: LongTailState, after: LongTailState, shares: Floats | None = None
+) -> LongTailState:
+    """Let a state of the same base use what was derived from it."""
+    known = {name: vars(before)[name] for name in _OF_BASE if name in vars(before)}
+    return replace(after, known=known if shares is None else known | {"shares": shares})
+
+
+# ---- base and overlay as one
+
+
+def gather_statistics(state: LongTailState, class_ids: Integers) -> ClassStatistics:
+    """Return the sums of some classes; the document frequencies are those of all documents."""
+    overlay = state.overlay
+    if overlay is None:
+        return state.statistics.gather(class_ids)
+    sums = overlay.gather(state.base, overlay.ids[class_ids])
+    return statistics_editing.with_frequencies(sums, overlay.document_frequencies)
+
+
+def merged_statistics(state: LongTailState) -> ClassStatistics:
+    """Return the sums of all classes."""
+    return state.statistics if state.overlay is None else state.overlay.statistics(state.base)
+
+
+def merged_class_sizes(state: LongTailState) -> Integers:
+    """Return the number of documents of each class; unlike their sums at once."""
+    overlay = state.overlay
+    return state.statistics.class_sizes if overlay is None else overlay.class_sizes(state.base)
+
+
+def find_stale(state: LongTailState) -> NDArray[np.bool_]:
+    """Return which classes have other documents than when their residuals were learned."""
+    overlay = state.overlay
+    if overlay is None:
+        return state.stale
+    in_base, *in_tiers = overlay.locate(overlay.ids)
+    rows = overlay.base_rows[overlay.ids]
+    stale = np.append(state.stale, False)[rows]
+    stale[rows < 0] = True
+    base = statistics_editing.without_frequencies(state.statistics)
+    for tier, found in zip(overlay.tiers, in_tiers, strict=True):
+        here = np.flatnonzero(found >= 0)
+        sums, before = tier.statistics.gather(found[here]), base.gather(rows[here])
+        stale[here] |= statistics_editing.differ(sums, before)
+    return stale & ((in_base >= 0) | (merged_class_sizes(state) > 0))
+
+
+def merge_learned(state: LongTailState) -> LongTailState:
+    """Return the state without an overlay; its index is out of date: `merge` builds it."""
+    overlay = state.overlay
+    if overlay is None:
+        return state if state.memory is None else replace(state, memory=state.memory.settle())
+    sources, tiers = overlay.locate(overlay.ids), overlay.tiers
+    statistics = overlay.statistics(state.base)
+    residuals = [state.residuals, *(t.residuals for t in tiers if t.residuals is not None)]
+    scorers = [state.scorer, *(t.scorer for t in tiers if t.scorer is not None)]
+    base_names = ClassNames.none(len(state.classes)) if state.names is None else state.names
+    tables = [base_names, *(t.names for t in tiers if t.names is not None)]
+    names = splice_rows(tables, *sources)
+    return replace(
+        state,
+        classes=overlay.all_classes,
+        statistics=statistics,
+        residuals=splice_rows(residuals, *sources),
+        scorer=splice_rows(scorers, *sources, indices=statistics.indices),
+        stale=find_stale(state),
+        names=names if names.named.any() else None,
+        memory=None if state.memory is None else state.memory.settle(overlay),
+        calibrator=state.calibrator.move_classes(state.find_today()),
+        calibrations=None,
+        hierarchy=state.current_hierarchy,
+        overlay=None,
+    )
+
+
+def merge(state: LongTailState, n_jobs: int | None = None) -> LongTailState:
+    """Return the same model without an overlay."""
+    if state.overlay is None:
+        return merge_learned(state)
+    merged = merge_learned(state)
+    index = build_index(merged.ranking_scorer, merged.statistics.n_terms, n_jobs)
+    return replace(merged, index=index, known={"ranking_scorer": merged.ranking_scorer})
+
+
+def derive(state: LongTailState, n_jobs: int | None = None) -> LongTailState:
+    """Compute everything that follows from the sums and from what all classes share."""
+    current = state.corpus.with_entered_terms(state.statistics.n_terms)
+    profile = Profile.of(state.statistics, current, state.collection_model)
+    scorer = build_scorer(profile, state.ranking_weights, n_jobs)
+    state = replace(state, current_corpus=current, scorer=scorer)
+    index = build_index(state.ranking_scorer, state.statistics.n_terms, n_jobs)
+    return replace(state, index=index, known={"ranking_scorer": state.ranking_scorer})
+
+
+def refresh_corpus(state: LongTailState, n_jobs: int | None = None) -> LongTailState:
+    """Bring the global quantities up to date: a function of the sums alone, however they came."""
+    state = merge_learned(state)
+    refreshed = replace(
+        state,
+        corpus=state.statistics.corpus,
+        collection_model=estimate_collection_model(state.statistics),
+        pruning=QueryPruning.of(state.statistics, state.check.postings_per_class),
+    )
+    return derive(refreshed, n_jobs)

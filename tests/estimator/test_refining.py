@@ -1,0 +1,178 @@
+"""A `refine` of a taught model: a change like any other, in a file of its own until folded."""
+
+import os
+import shutil
+
+import numpy as np
+import pytest
+
+from longtail import ModelFileError, Teacher, TextClassifier, load
+from longtail.store.changes import Row, encode
+from longtail.store.container import read_checksum
+from longtail.store.journal import Journal, refined_path
+from longtail.teaching.versions import Follower
+from tests.conftest import assert_same_predictions
+
+TEXTS = ["a brown bear", "bears eat honey", "the red fox", "a fox runs", "the grey wolf", "a wolf"]
+LABELS = ["bear", "bear", "fox", "fox", "wolf", "wolf"]
+QUESTIONS = ["honey for the fox", "an owl hoots", "a newt swims", "grey bears run", "unheard of"]
+
+
+@pytest.fixture
+def path(tmp_path):
+    TextClassifier(random_state=0).fit(TEXTS, LABELS).save(tmp_path / "model")
+    return tmp_path / "model"
+
+
+def assert_same_model(one, other):
+    assert one.classes_.tolist() == other.classes_.tolist()
+    assert one.statistics_ == other.statistics_
+    assert one.class_texts_ == other.class_texts_
+    assert_same_predictions(one, other, QUESTIONS)
+
+
+def test_changes_before_and_after_it_are_undone_in_any_order(path):
+    """What was learned stays; the sums are those of the changes that are live."""
+    teacher, follower = Teacher(path), Follower(path)
+    teacher.teach(["an owl hoots"], ["owl"])
+    teacher.merge_classes("wolf", "fox")
+    teacher.remove_class("bear")
+    assert teacher.refine() == 4
+    teacher.teach(["a newt swims"], ["newt"])
+    teacher.rename_class("owl", "night owl")
+    learned = teacher.model.state_.model.corpus
+    for number, classes in (
+        (3, ["bear", "fox", "newt", "night owl"]),
+        (2, ["bear", "fox", "newt", "night owl", "wolf"]),
+        (1, ["bear", "fox", "newt", "wolf"]),
+    ):
+        teacher.undo(numbers=[number])
+        assert teacher.model.classes_.tolist() == classes
+        follower.refresh()
+        for other in (load(path), follower.current.model):
+            assert_same_model(teacher.model, other)
+        corpus = teacher.model.state_.model.corpus
+        assert corpus.n_documents == learned.n_documents
+    teacher.undo(numbers=[8])  # brings the merger back
+    assert teacher.model.classes_.tolist() == ["bear", "fox", "newt"]
+    teacher.undo(numbers=[4])
+    direct = load(shutil.copy(path, f"{path} alone")).merge_classes("wolf", "fox")
+    direct.partial_fit(["a newt swims"], ["newt"])
+    assert teacher.model.statistics_.class_sizes.tolist() == direct.statistics_.class_sizes.tolist()
+    assert_same_model(teacher.model, load(path))
+
+
+def test_it_is_what_the_model_itself_would_be(path):
+    teacher, direct = Teacher(path), load(path)
+    for i in range(2):
+        teacher.teach([f"an owl hoots {i}"], ["owl"])
+        teacher.refine()
+        direct.partial_fit([f"an owl hoots {i}"], ["owl"]).refine()
+        assert_same_model(teacher.model, direct)
+    teacher.set_class_text("newt", "an owl that swims")
+    direct.set_class_text("newt", "an owl that swims")
+    teacher.teach(["the owl"], ["bear"])
+    direct.partial_fit(["the owl"], ["bear"])
+    assert_same_model(teacher.model, direct)
+    assert_same_model(load(path), direct)
+    teacher.undo(numbers=[4])  # the first one counts again
+    assert_same_model(teacher.model, load(path))
+
+
+def test_a_label_comes_back_after_it(path):
+    teacher = Teacher(path)
+    teacher.forget(TEXTS[4:], LABELS[4:])
+    teacher.refine()
+    teacher.teach(["the white wolf"], ["wolf"])
+    assert teacher.model.classes_.tolist() == ["bear", "fox", "wolf"]
+    assert_same_model(teacher.model, load(path))
+    teacher.undo(numbers=[2])
+    assert_same_model(teacher.model, load(path))
+    with pytest.raises(ValueError, match=r"change 1 cannot be undone, because change 3 \(teach\)"):
+        teacher.undo(numbers=[1])
+
+
+def test_outcomes_after_it_are_seen(path):
+    teacher = Teacher(path)
+    texts = [f"{a} {b}" for a in ("bear", "fox", "wolf", "red") for b in ("runs", "eats", "a")] * 3
+    teacher.recalibrate(texts, ["bear"] * len(texts))
+    teacher.refine()
+    teacher.recalibrate(texts, ["fox"] * len(texts))
+    assert_same_model(teacher.model, load(path))
+    with_both = teacher.model.predict_proba_topk(QUESTIONS, 2).scores
+    teacher.undo(numbers=[3])
+    assert_same_model(teacher.model, load(path))
+    teacher.undo()  # that is of the refinement
+    assert_same_model(teacher.model, load(path))
+    teacher.undo(numbers=[5])
+    teacher.undo(numbers=[4])
+    assert teacher.model.predict_proba_topk(QUESTIONS, 2).scores.tolist() == with_both.tolist()
+
+
+def test_folding_removes_the_files(path):
+    teacher = Teacher(path)
+    for fold in (
+        teacher.compact,
+        lambda: teacher.forget(TEXTS[:1], LABELS[:1], erase=True),
+        lambda: load(path).save(path, discard_changes=True),
+    ):
+        teacher.teach(["an owl hoots"], ["owl"])
+        teacher.refine()
+        teacher.refine()
+        names = {f"model.refined-{change.number}" for change in teacher.changes()[1:]}
+        assert names <= set(os.listdir(path.parent))
+        fold()
+        teacher.close()
+        assert sorted(os.listdir(path.parent)) == ["model", "model.journal"]
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640])
+def test_a_file_has_the_permissions_of_the_model(path, mode):
+    os.chmod(path, mode)
+    teacher = Teacher(path)
+    teacher.refine()
+    assert os.stat(refined_path(path, 1)).st_mode & 0o777 == mode
+
+
+@pytest.mark.parametrize("what", ["missing", "another", "damaged"])
+def test_a_file_that_is_not_the_one_of_the_journal(path, what):
+    teacher = Teacher(path)
+    teacher.teach(["an owl hoots"], ["owl"])
+    teacher.refine()
+    file = refined_path(path, 2)
+    if what == "missing":
+        file.unlink()
+    elif what == "another":
+        shutil.copy(path, file)
+    else:
+        content = bytearray(file.read_bytes())
+        content[len(content) // 2] ^= 1
+        file.write_bytes(content)
+    with pytest.raises(ModelFileError) as caught:
+        load(path)
+    assert caught.value.path == str(file)
+
+
+def refine_record(path, **changed):
+    """A journal whose only record is a refinement, with a sound file."""
+    ids = changed.pop("ids", [0, 1, 2])
+    facts = {"file": read_checksum(path), "live": []} | changed
+    journal = Journal(path)
+    with journal.locked():
+        row = Row(np.array(ids, "<i8").tobytes(), facts=encode(facts))
+        journal.append(journal.restart(None, read_checksum(path)), "refine", [row], None)
+    journal.close()
+    shutil.copy(path, refined_path(path, 1))
+
+
+def test_a_forged_record_is_read_if_it_is_sound(path):
+    before = load(path)
+    refine_record(path, ids=[0, 1, 2])
+    assert_same_model(load(path), before)
+
+
+@pytest.mark.parametrize("ids", [[0, 1], [0, 1, 1], [0, 1, 3], [0, 1, -1], [0, 1, 2**40], []])
+def test_a_record_that_does_not_fit_its_file(path, ids):
+    refine_record(path, ids=ids)
+    with pytest.raises(ModelFileError, match=r"other classes or terms|out of bounds"):
+        load(path)
