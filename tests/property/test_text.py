@@ -62,7 +62,7 @@ def count(texts, options, chunks=(), min_df=1, ngram_min_df=1, n_jobs=None):
 def oracle(texts, options):
     given = asdict(options)
     given["stop_words"] = given["stop_words"] or ()
-    del given["token_pattern"], given["tokenizer"]
+    del given["token_pattern"], given["tokenizer"], given["fields"]
     return [oracle_text.terms(text, **given) for text in texts]
 
 

@@ -13,17 +13,20 @@ from starlette.testclient import TestClient
 from longtail import TextClassifier
 from longtail.serve.app import create_app
 from longtail.serve.settings import Settings
-from tests.estimator.test_records import FIELDS, LABELS, RECORDS
+from tests.estimator.test_records import FIELDS, make_records
 from tests.serve.conftest import BEARER, TOKENS
 
 RECORD = {
     "subject": "broken order",
-    "body": "order late",
+    "body": "order late item7",
     "brand": "zed co",
     "price": 150,
     "tags": ["new"],
 }
 EXPECTED = "broken/zed co/dear"
+RECORDS, LABELS = make_records(480)
+for i, record in enumerate(RECORDS):  # a word of few classes, which explanations do not fold
+    record["body"] += f" item{i % 40}"
 CONFIGURATION = '<View><Text name="t" value="$subject"/><Choices name="c" toName="t"/></View>'
 
 
