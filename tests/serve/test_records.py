@@ -84,7 +84,6 @@ def test_explain_names_fields(client: TestClient) -> None:
     explanation = answer["explanation"]
     terms = {part["term"]: part for part in explanation["terms"]}
     assert "brand=zed co" in terms or "brand=zed co" in explanation["common"]
-    text = f"{RECORD['subject']} {RECORD['body']}"
     assert all(part["spans"] == [] for term, part in terms.items() if "=" in term)
 
 
