@@ -62,7 +62,8 @@ def count(texts, options, chunks=(), min_df=1, ngram_min_df=1, n_jobs=None):
 def oracle(texts, options):
     given = asdict(options)
     given["stop_words"] = given["stop_words"] or ()
-    del given["token_pattern"], given["tokenizer"], given["fields"]
+    del given["token_pattern"], given["tokenizer"]
+    del given["fields"]  # the oracle has none
     return [oracle_text.terms(text, **given) for text in texts]
 
 
