@@ -52,8 +52,8 @@ class TableFormat:
 
     def split_labels(self, cell: str) -> list[str]:
         """Return the labels of a cell, as a reader of the tables splits it."""
-        parts = cell.split(self.label_separator) if self.label_separator else []
-        return [label for part in parts if (label := part.strip())] or [cell]
+        labels = cell.split(self.label_separator) if self.label_separator else []
+        return [label.strip() for label in labels if label.strip()] or [cell]
 
 
 def as_texts(texts: Any) -> list[str]:

@@ -63,6 +63,7 @@ def oracle(texts, options):
     given = asdict(options)
     given["stop_words"] = given["stop_words"] or ()
     del given["token_pattern"], given["tokenizer"]
+    del given["fields"]  # the oracle has none
     return [oracle_text.terms(text, **given) for text in texts]
 
 

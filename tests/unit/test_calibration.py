@@ -183,17 +183,17 @@ def test_each_prediction_is_that_probable_among_unknown_classes(unknown):
 
 
 def test_where_each_is_probable_enough_so_is_the_average():
-    # 36 of 41 with the assumed error: 0.88, which is less than half a standard error above 0.86.
-    probable = np.repeat([0.9, 0.1], [40, 500])
-    correct = np.zeros(540, bool)
-    correct[:36] = True
+    # 0.862 with the assumed error, which is less than half a standard error above 0.86.
+    probable = np.repeat([0.9, 0.1], [1600, 500])
+    correct = np.zeros(2100, bool)
+    correct[:1380] = True
     calibrator = replace(
         easy_calibrator(False), held_out_log_odds=probable, held_out_correct=correct
     )
     each = find_threshold(calibrator, 0.86, each=True)
-    assert (each.threshold, each.n_documents) == (0.86, 40)
+    assert (each.threshold, each.n_documents) == (0.86, 1600)
     average = find_threshold(calibrator, 0.86)
-    assert average.n_documents == 40
+    assert average.n_documents == 1600
     assert average.threshold <= each.threshold
 
 
@@ -224,22 +224,44 @@ def test_a_threshold_keeps_the_first_class_unless_none_is_likelier():
 @pytest.mark.parametrize("marginal", [False, True])
 def test_a_threshold_counts_all_that_have_its_probability(marginal):
     """Beyond the last knot of a map many predictions have the same probability."""
-    correct = np.repeat([True, False, True, False], [30, 10, 10, 50])
+    correct = np.repeat([True, False, True, False], [300, 100, 100, 500])
     calibrator = replace(
         Calibrator.identity(marginal=marginal),
         top_log_odds=np.array([0.0, 1.0]),
         top_probabilities=np.array([0.2, 0.75]),
-        held_out_log_odds=np.append(np.linspace(5.0, 1.5, 40), np.linspace(0.9, 0.0, 60)),
+        held_out_log_odds=np.append(np.linspace(5.0, 1.5, 400), np.linspace(0.9, 0.0, 600)),
         held_out_correct=correct,
-        pair_probabilities=np.append(np.full(40, 0.75), np.linspace(0.7, 0.2, 60)),
+        pair_probabilities=np.append(np.full(400, 0.75), np.linspace(0.7, 0.2, 600)),
         pair_correct=correct,
     )
-    # The first 30 are correct, but whoever takes them takes 10 more of the same probability.
+    # The first 300 are correct, but whoever takes them takes 100 more of the same probability.
     assert np.isnan(find_threshold(calibrator, 0.9).threshold)
     found = find_threshold(calibrator, 0.6)
-    # 40 of 62 and one error more are enough: 40/63 > 0.6 and its margin; 40/64 is not.
-    assert (found.threshold < 0.75, found.n_documents) == (True, 62)
-    assert found.expected_precision == pytest.approx(40 / 62)
+    # The most of which 400 are enough: the lower end of the interval is 1.5 points below 0.6.
+    lower = [_wilson_lower(400, n) for n in range(500, 701)]
+    most = 499 + sum(end >= 0.585 for end in lower)
+    assert (found.threshold < 0.75, found.n_documents) == (True, most)
+    assert found.expected_precision == pytest.approx(400 / most)
+
+
+def _wilson_lower(n_correct, n):
+    """Solve (p - x)^2 = z^2 x (1 - x) / n for the lower x."""
+    p, z2 = n_correct / n, 1.645**2
+    return min(np.roots([1 + z2 / n, -2 * p - z2 / n, p * p]).real)
+
+
+def test_few_held_out_predictions_give_no_threshold():
+    """With 152 of 154 right, the precision may well be 96 %."""
+    for copies in (1, 5):
+        probable = np.repeat([0.99, 0.1], [154 * copies, 500])
+        correct = np.zeros(len(probable), bool)
+        correct[: 152 * copies] = True
+        calibrator = replace(
+            easy_calibrator(False), held_out_log_odds=probable, held_out_correct=correct
+        )
+        for each in (False, True):
+            found = find_threshold(calibrator, 0.98, each=each)
+            assert np.isnan(found.threshold) == (copies == 1)
 
 
 def test_thresholds_that_cannot_be_given():

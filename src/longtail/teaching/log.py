@@ -276,9 +276,9 @@ def _read_documents(changes: Sequence[Change]) -> Iterator[tuple[Integers, Count
     owners = np.repeat(np.arange(len(changes)), n_rows)
     n_bytes = np.array([list(map(len, row[:4])) for row in rows], np.int64)
     for column, (name, size) in enumerate(zip(Row._fields, (8, 8, 4, 4), strict=False)):
-        cut = np.flatnonzero(n_bytes[:, column] % size)
-        if len(cut):
-            raise changes[owners[cut[0]]].error(f"has {name} that are cut off")
+        partial = np.flatnonzero(n_bytes[:, column] % size)
+        if len(partial):
+            raise changes[owners[partial[0]]].error(f"has {name} that are cut off")
     of_documents, of_terms = n_bytes[:, 1] // 8, n_bytes[:, 2] // 4
     is_wide = n_bytes[:, 3] == 2 * n_bytes[:, 2]
     wrong = (n_bytes[:, 0] != n_bytes[:, 1]) | ~(is_wide | (n_bytes[:, 3] == n_bytes[:, 2]))

@@ -92,6 +92,12 @@ class State:
 
 def open_state(path: str | os.PathLike[str], verify: bool, journal: Journal | None = None) -> State:
     """Open a model file and take in its journal, which the caller may have locked already."""
+    with _without_collector():
+        return _open(path, verify, journal)
+
+
+def _open(path: str | os.PathLike[str], verify: bool, journal: Journal | None) -> State:
+    """Open a model file and take in its journal."""
     while True:
         checksum = read_checksum(path)
         read = partial(read_journal, journal_path(path)) if journal is None else journal.read
@@ -106,7 +112,7 @@ def open_state(path: str | os.PathLike[str], verify: bool, journal: Journal | No
     if contents.header.model != checksum:
         return State(model, checksum, contents.header)
     changes = contents.changes
-    with naming(changes), _without_collector():
+    with naming(changes):
         model, ledger = take_all(Path(path), model, changes, verify=verify)
     return State(model, checksum, contents.header, ledger)
 

@@ -25,6 +25,12 @@ ASSUMED_ERRORS = 1.0
 # Standard errors that the precision of held-out documents must be above the one asked for: the last
 # of many crossings is a lucky one, and half a standard error makes up for that (measured).
 MARGIN = 0.5
+# The lower end of a 90 % interval of what is reached (Wilson) may lie this far below the precision.
+# Learned on halves of the held-out documents of six sets, for 80 to 99 %, thresholds missed the
+# precision on the other half by more than 1.5 points in 5.0 % of the cases without this, with it in
+# 2.5 %, for 0.1 points of coverage; on acl-lastauthor for 80 % in 58 and in 8 %.
+MAX_SHORTFALL = 0.015
+LOWER_END = 1.645  # standard errors
 
 
 def find_threshold(
@@ -75,6 +81,7 @@ def find_threshold(
         expected = _expected_probabilities(calibrator, unknown)
     n_correct = np.cumsum(correct)
     reached = n_correct / (n_kept + ASSUMED_ERRORS)
+    lower = _lower_end(n_correct / n_kept, n_kept)
     if each:
         lowest, enough = precision, reached >= precision
     else:
@@ -84,6 +91,7 @@ def find_threshold(
         lowest = LEAST_SHARE * precision
         enough = (reached >= precision + margin) | each_enough
         expected = probabilities
+    enough &= lower >= precision - MAX_SHORTFALL
     # Predictions of the same probability are kept or left out together.
     ends = np.diff(probabilities, append=-1.0) != 0
     found = np.flatnonzero(ends & enough & (expected >= lowest))
@@ -95,6 +103,13 @@ def find_threshold(
         threshold = lowest  # nothing that was held out lies between the two
     coverage = (1.0 - unknown) * float(n_kept[last]) / len(calibrator.held_out_correct)
     return Threshold(threshold, float(n_correct[last] / n_kept[last]), coverage, last + 1)
+
+
+def _lower_end(shares: Floats, counts: Floats) -> Floats:
+    """Return the lower ends of Wilson's intervals of shares."""
+    squared = LOWER_END**2 / counts
+    half = LOWER_END * np.sqrt(shares * (1.0 - shares) / counts + squared / (4.0 * counts))
+    return np.asarray((shares + squared / 2.0 - half) / (1.0 + squared))
 
 
 def _count_unknown(calibrator: Calibrator, unknown: float) -> Floats:
