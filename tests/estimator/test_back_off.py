@@ -102,7 +102,8 @@ def test_levels_sum_up(model, new):
     assert np.all(np.diff(top.scores) <= 0)
     assert np.all(top.scores.sum(axis=1) + top.none <= 1 + 1e-9)
     correct = top.classes[:, 0] == families
-    assert abs(correct.mean() - top.scores[:, 0].mean()) < 0.05
+    # What lies outside the candidates counts for no node, so sums may promise too little.
+    assert top.scores[:, 0].mean() < correct.mean() + 0.05
     kept = model.threshold_for(0.9, level=2).keeps(top)[:, 0]
     assert correct[kept].mean() >= 0.88
     assert kept.mean() > model.threshold_for(0.9).keeps(model.predict_proba_topk(X, 1))[:, 0].mean()

@@ -6,6 +6,7 @@ training documents; everything is measured on the test documents, which decide n
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,7 +28,7 @@ N_WITHIN = 1_000  # classes of the subset that is timed
 class BackOffRow:
     """Answers at one precision; depths are means over all documents, 0 for no answer.
 
-    `right_depth` counts right answers alone. The fields that begin with `flat` are those of
+    `right_depth` counts correct answers alone. The fields that begin with `flat` are those of
     `predict_proba_topk` with `threshold_for`, which answers a class or nothing.
     """
 
@@ -99,23 +100,23 @@ def measure_back_off(model: LongTailClassifier, X: Any, true: Any) -> list[BackO
     above = Ancestors(model.hierarchy_)
     top = model.predict_proba_topk(X, 1)
     flat_depths = np.array([above.depth(label) for label in top.classes[:, 0].tolist()])
-    flat_right = top.classes[:, 0] == true
+    flat_correct = top.classes[:, 0] == true
     rows = []
     for asked in PRECISIONS:
         found = model.predict_nodes(X, asked)
-        right = above.are_right(found.labels.tolist(), true) & found.valid
+        correct = above.are_right(found.labels.tolist(), true) & found.valid
         kept = model.threshold_for(asked).keeps(top)[:, 0]
         rows.append(
             BackOffRow(
                 asked,
-                _share(right, found.valid),
+                _share(correct, found.valid),
                 float(found.valid.mean()),
                 float(found.depths.mean()),
-                float((found.depths * right).mean()),
-                _share(flat_right, kept),
+                float((found.depths * correct).mean()),
+                _share(flat_correct, kept),
                 float(kept.mean()),
                 float((flat_depths * kept).mean()),
-                float((flat_depths * kept * flat_right).mean()),
+                float((flat_depths * kept * flat_correct).mean()),
             )
         )
     return rows
@@ -130,12 +131,12 @@ def measure_levels(
     above, rows = Ancestors(model.hierarchy_), []
     for level in levels:
         top = model.predict_proba_topk(X, 1, level=level)
-        right = above.are_right(top.classes[:, 0].tolist(), true)
+        correct = above.are_right(top.classes[:, 0].tolist(), true)
         kept = {}
         for asked in PRECISIONS:
             keeps = model.threshold_for(asked, level=level).keeps(top)[:, 0]
-            kept[asked] = _share(right, keeps), float(keeps.mean())
-        rows.append(LevelRow(level, float(right.mean()), float(top.scores[:, 0].mean()), kept))
+            kept[asked] = _share(correct, keeps), float(keeps.mean())
+        rows.append(LevelRow(level, float(correct.mean()), float(top.scores[:, 0].mean()), kept))
     return rows
 
 
@@ -148,24 +149,24 @@ def measure_recall(model: LongTailClassifier, X: Any, true: Any) -> dict[int, fl
 
 def measure_speed(model: LongTailClassifier, X: Any, seed: int = 0) -> dict[str, float]:
     """Return CPU µs for a document of each way to predict: the least of three runs, in turns."""
-    few = X[:N_TIMED]
-    chosen = np.random.default_rng(seed).choice(
+    sample = X[:N_TIMED]
+    allowed = np.random.default_rng(seed).choice(
         model.classes_, min(N_WITHIN, len(model.classes_)), replace=False
     )
-    calls = {
-        "topk": lambda: model.predict_topk(few, 5),
-        f"topk within {N_WITHIN:,}": lambda: model.predict_topk(few, 5, within=chosen),
-        "proba": lambda: model.predict_proba_topk(few, 5),
-        f"proba within {N_WITHIN:,}": lambda: model.predict_proba_topk(few, 5, within=chosen),
+    calls: dict[str, Callable[[], Any]] = {
+        "topk": lambda: model.predict_topk(sample, 5),
+        f"topk within {N_WITHIN:,}": lambda: model.predict_topk(sample, 5, within=allowed),
+        "proba": lambda: model.predict_proba_topk(sample, 5),
+        f"proba within {N_WITHIN:,}": lambda: model.predict_proba_topk(sample, 5, within=allowed),
     }
     if model.hierarchy_ is not None:
-        calls["nodes"] = lambda: model.predict_nodes(few)
+        calls["nodes"] = lambda: model.predict_nodes(sample)
     times: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(4):  # the first compiles and fills caches
         for name, call in calls.items():
-            times[name].append(time_call(call)[1].cpu / few.shape[0] * 1e6)
+            times[name].append(time_call(call)[1].cpu / sample.shape[0] * 1e6)
     return {name: min(found[1:]) for name, found in times.items()}
 
 
-def _share(right: NDArray[np.bool_], kept: NDArray[np.bool_]) -> float:
-    return float(right[kept].mean()) if kept.any() else float("nan")
+def _share(correct: NDArray[np.bool_], kept: NDArray[np.bool_]) -> float:
+    return float(correct[kept].mean()) if kept.any() else float("nan")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
@@ -156,10 +157,9 @@ def fit(
             is_cluster=Cluster(dask, workers, memory_limit, scratch).is_asked,
         )
         vocabulary = above.read_vocabulary()
-        if vocabulary is not None and not source.holds_counts:
-            more = {} if names is None else names.texts
-            doubtful = None if names is None else names.doubtful
-            names = ClassTexts(above.taxonomy, vocabulary.texts | more, doubtful)
+        if above.taxonomy is not None and vocabulary is not None and not source.holds_counts:
+            given = ClassTexts(above.taxonomy, {}) if names is None else names
+            names = replace(given, texts=vocabulary.texts | given.texts)
         cluster, cost = Cluster(dask, workers, memory_limit, scratch), dict[str, float]()
         wall, processor = time.perf_counter(), time.process_time()
         with progress(quiet) as update:

@@ -138,8 +138,8 @@ def predict(
             return
         cluster = Cluster(dask, workers)
         if cluster.is_asked:
-            chosen = precision is not None or each or unknown or back_off or asked.are_given
-            _check_cluster(out, out_format, keep or chosen)
+            is_limited = precision is not None or each or unknown or back_off or asked.are_given
+            _check_cluster(out, out_format, keep or is_limited)
             classifier = load_model(model, 1)
             source = match_source(source, classifier, quiet)
             with progress(quiet) as update:

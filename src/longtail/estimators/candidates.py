@@ -51,22 +51,22 @@ def make_candidates(
     found: list[list[Candidate]] = [[] for _ in range(counts.n_documents)]
     labels = state.all_classes[class_ids].tolist()
     values = top.scores[documents, columns].tolist()
-    for document, class_id, label, value, part in zip(
+    for document, class_id, label, value, split in zip(
         documents.tolist(), class_ids.tolist(), labels, values, parts, strict=True
     ):
         path = _find_path(state.current_hierarchy, label)
-        evidence = _find_evidence(part, term)
+        evidence = _find_evidence(split, term)
         shown = Candidate(label, str(label), path, value, evidence, examples.get(class_id, ()))
         found[document].append(shown)
     none = [None] * len(found) if top.none is None else top.none.tolist()
     return [Candidates(tuple(some), rest) for some, rest in zip(found, none, strict=True)]
 
 
-def _find_evidence(part: ScoreParts, term: Callable[[int], Hashable]) -> Mapping[Any, float]:
+def _find_evidence(split: ScoreParts, term: Callable[[int], Hashable]) -> Mapping[Any, float]:
     """Return the terms that contribute most, without those that most classes share."""
-    order = np.lexsort((part.terms, -part.contributions))
-    speaking = order[(part.contributions[order] > 0.0) & ~part.common[order]][:N_EVIDENCE]
-    return {term(int(part.terms[i])): float(part.contributions[i]) for i in speaking}
+    order = np.lexsort((split.terms, -split.contributions))
+    speaking = order[(split.contributions[order] > 0.0) & ~split.common[order]][:N_EVIDENCE]
+    return {term(int(split.terms[i])): float(split.contributions[i]) for i in speaking}
 
 
 def _find_path(hierarchy: Hierarchy | None, label: Any) -> tuple[Any, ...]:

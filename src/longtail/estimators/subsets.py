@@ -57,8 +57,8 @@ def read_subsets(
         return None
     allowed = _read("within", within, classes, n_documents)
     excluded = _read("exclude", exclude, classes, n_documents)
-    numbers = np.stack([allowed[0], excluded[0]])
-    pairs, subset_ids = np.unique(numbers, axis=1, return_inverse=True)
+    list_ids = np.stack([allowed[0], excluded[0]])
+    pairs, subset_ids = np.unique(list_ids, axis=1, return_inverse=True)
     masks = []
     for first, second in pairs.T.tolist():
         mask = np.ones(len(classes), np.bool_)
@@ -146,7 +146,7 @@ def _read_lists(
             f"{name} has a list for each of {count(len(values), 'document')}, but there are "
             f"{n_documents:,}. Give one for each document, None where there is no limit."
         )
-    numbers = np.full(n_documents, -1)
+    list_ids = np.full(n_documents, -1)
     lists: list[Integers] = []
     known: dict[tuple[Any, ...], int] = {}
     for document, value in enumerate(values):
@@ -158,7 +158,7 @@ def _read_lists(
                 "Give every document a list, or None where there is no limit."
             )
         if _is_mask(value, classes):
-            numbers[document] = len(lists)
+            list_ids[document] = len(lists)
             lists.append(_read(name, value, classes, 1)[1][0])
             continue
         labels = list(value)
@@ -166,8 +166,8 @@ def _read_lists(
         if key not in known:
             known[key] = len(lists)
             lists.append(_find(name, labels, classes))
-        numbers[document] = known[key]
-    return numbers, lists
+        list_ids[document] = known[key]
+    return list_ids, lists
 
 
 def _find(name: str, values: Any, classes: NDArray[Any]) -> Integers:

@@ -125,14 +125,14 @@ class ModelTools:
         if self.model.multilabel_:
             known = [[label] for label in known]
         with self._turn:
-            number = self._teacher.teach(texts, known, by="mcp")
-        return {"change": number, "n_classes": len(self.model.classes_)}
+            change = self._teacher.teach(texts, known, by="mcp")
+        return {"change": change, "n_classes": len(self.model.classes_)}
 
     def undo(self, n: int = 1) -> dict[str, Any]:
         """Take back the last changes that are in effect."""
         with self._turn:
-            number = self._teacher.undo(n, by="mcp")
-        return {"change": number, "n_classes": len(self.model.classes_)}
+            change = self._teacher.undo(n, by="mcp")
+        return {"change": change, "n_classes": len(self.model.classes_)}
 
     def _read_limits(
         self, model: Any, within: list[str] | None, branch: str | None

@@ -87,8 +87,8 @@ def hierarchical_scores(
     lca_f1, distances = [], []
     hits: dict[int, int] = {}
     totals: dict[int, int] = {}
-    for right, given in zip(map(_as_list, true), map(_as_list, predicted), strict=True):
-        wanted, found = above.of_all(tuple(right)), above.of_all(tuple(given))
+    for true_labels, given in zip(map(_as_list, true), map(_as_list, predicted), strict=True):
+        wanted, found = above.of_all(tuple(true_labels)), above.of_all(tuple(given))
         n_common += len(wanted & found)
         n_true, n_predicted = n_true + len(wanted), n_predicted + len(found)
         common_depths = {above.depth(node) for node in wanted & found}

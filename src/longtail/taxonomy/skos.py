@@ -149,15 +149,15 @@ def _choose_keys(
         notations = {notation(concept) for concept in concepts}
         keyed_by = "notation" if len(notations - {""}) == len(concepts) else "id"
     keys: dict[Any, str] = {}
-    taken: dict[str, Any] = {}
+    concept_of: dict[str, Any] = {}
     for concept in concepts:
         key = choices[keyed_by](concept)
         if not key:
             raise DataFormatError(path, f"{concept} has no {keyed_by}; choose another key.")
-        if key in taken:
+        if key in concept_of:
             raise DataFormatError(
                 path,
-                f"{concept} and {taken[key]} have one {keyed_by}, {key!r}; choose another key.",
+                f"{concept} and {concept_of[key]} have one {keyed_by}, {key!r}; choose another key.",
             )
-        keys[concept], taken[key] = key, concept
+        keys[concept], concept_of[key] = key, concept
     return keys

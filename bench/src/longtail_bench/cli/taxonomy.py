@@ -70,6 +70,8 @@ def taxonomy(
 
 def _shown(value: Any) -> str:
     if isinstance(value, dict):
-        kept = (f"{asked}: {right:.3f} of {share:.3f}" for asked, (right, share) in value.items())
+        kept = (
+            f"{asked}: {correct:.3f} of {share:.3f}" for asked, (correct, share) in value.items()
+        )
         return ", ".join(kept)
     return f"{value:.3f}" if isinstance(value, float) else str(value)
