@@ -51,11 +51,11 @@ def make_candidates(
     found: list[list[Candidate]] = [[] for _ in range(counts.n_documents)]
     labels = state.all_classes[class_ids].tolist()
     values = top.scores[documents, columns].tolist()
-    for document, class_id, label, value, split in zip(
+    for document, class_id, label, value, of_pair in zip(
         documents.tolist(), class_ids.tolist(), labels, values, parts, strict=True
     ):
         path = _find_path(state.current_hierarchy, label)
-        evidence = _find_evidence(split, term)
+        evidence = _find_evidence(of_pair, term)
         shown = Candidate(label, str(label), path, value, evidence, examples.get(class_id, ()))
         found[document].append(shown)
     none = [None] * len(found) if top.none is None else top.none.tolist()

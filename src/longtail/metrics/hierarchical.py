@@ -95,8 +95,8 @@ def hierarchical_scores(
         for depth in {above.depth(node) for node in wanted}:
             totals[depth] = totals.get(depth, 0) + 1
             hits[depth] = hits.get(depth, 0) + (depth in common_depths)
-        if len(right) == 1 and len(given) <= 1:
-            first, second = above.meet(right[0], given[0] if given else _TOP)
+        if len(true_labels) == 1 and len(given) <= 1:
+            first, second = above.meet(true_labels[0], given[0] if given else _TOP)
             distances.append(first + second)
             lca_f1.append(2.0 / (first + second + 2))
     is_single = len(distances) == len(true)
