@@ -157,7 +157,8 @@ def _choose_keys(
         if key in concept_of:
             raise DataFormatError(
                 path,
-                f"{concept} and {concept_of[key]} have one {keyed_by}, {key!r}; choose another key.",
+                f"{concept} and {concept_of[key]} have one {keyed_by}, {key!r}; choose another "
+                "key.",
             )
         keys[concept], concept_of[key] = key, concept
     return keys
