@@ -32,6 +32,7 @@ from longtail.training.calibration import (
     apply_map,
     calibrate_log_odds,
     fit_map,
+    share_out,
 )
 from longtail.training.short_documents import doubt_short
 from longtail.training.thresholds import ASSUMED_ERRORS, LEAST_SHARE, MARGIN
@@ -216,8 +217,7 @@ class BackOff:
 
     def _share(self, class_ids: Integers, probabilities: Floats) -> tuple[Integers, Floats]:
         """Return the nodes of candidates, and what each has of the probability of all of them."""
-        totals = probabilities.sum(axis=1, keepdims=True)
-        shares = probabilities / np.where(totals > 0.0, totals, 1.0)
+        shares = share_out(probabilities)
         return np.append(self.nodes, -1)[class_ids], shares
 
     def rank_level(

@@ -194,9 +194,21 @@ def keep_ranking(
     return replace(
         calibrator,
         ranked_classes=class_ids[rows].astype(dtype),
-        ranked_shares=(probabilities / probabilities.sum(axis=1, keepdims=True)).astype(np.float32),
+        ranked_shares=share_out(probabilities).astype(np.float32),
         ranked_truth=truth[rows].astype(dtype),
     )
+
+
+def share_out(probabilities: Floats) -> Floats:
+    """Divide each row by its sum; rows of zeros stay.
+
+    Examples
+    --------
+    >>> share_out(np.array([[0.5, 0.25], [0.0, 0.0]])).round(2).tolist()
+    [[0.67, 0.33], [0.0, 0.0]]
+    """
+    totals = probabilities.sum(axis=1, keepdims=True)
+    return np.asarray(probabilities / np.where(totals > 0.0, totals, 1.0))
 
 
 def learn_shortness(
