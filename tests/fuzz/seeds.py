@@ -168,8 +168,8 @@ def _with_sets(seed: Content) -> Content:
         "check/recalls": np.array([0.4, 0.5, 0.6, 0.7]),
         "check/residual_figures": random.random((len(RESIDUALS), len(FIGURES))),
         "check/expected": random.random((len(EXPECTED), 3)),
-        "check/mixture": np.array([1.1, 0.9, 0.3]),
-        "check/mixture_slopes": np.array([0.1, -0.2, 0.1]),
+        "check/mixture": np.array([1.1, 0.9, 0.3, 0.2]),
+        "check/mixture_slopes": np.array([0.1, -0.2, 0.1, 0.1]),
         "check/feature_shifts": random.normal(size=(2, N_SCORE_FEATURES)) / 9,
         "check/mixture_bends": random.normal(size=(N_BENDS, N_SCORE_FEATURES + N_LEARNED)) / 9,
     }
