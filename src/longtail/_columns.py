@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 _LONGEST_SHOWN = 200  # characters of a label in a message
-_MOST_WIDENED = 1 << 24  # bytes of classes that a longer label makes as wide as itself
-_MOST_PADDING = 1 << 26  # bytes; strings of unequal length in an array of a fixed width
+_MAX_WIDENED = 1 << 24  # bytes of classes that a longer label makes as wide as itself
+_MAX_PADDING = 1 << 26  # bytes; strings of unequal length in an array of a fixed width
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ def as_texts(texts: Any) -> list[str]:
     return values
 
 
-def as_labels(y: Any, *, most_padding: int = _MOST_PADDING) -> NDArray[Any]:
+def as_labels(y: Any, *, most_padding: int = _MAX_PADDING) -> NDArray[Any]:
     """Return labels as an array in which no two of them are confused, or say why there is none.
 
     Parameters
@@ -146,7 +146,7 @@ def join_labels(chunks: list[NDArray[Any]]) -> NDArray[Any]:
     if kinds == {"U"}:
         longest = max(labels.dtype.itemsize for labels in chunks)
         padding = sum(longest * len(labels) - labels.nbytes for labels in chunks)
-        if padding > _MOST_PADDING:
+        if padding > _MAX_PADDING:
             chunks = [labels.astype(object) for labels in chunks]
     if len(kinds) == 1 or kinds == {"U", "O"}:
         return np.concatenate(chunks)
@@ -157,12 +157,12 @@ def align_labels(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[Any]:
     """Return labels as they can be joined with classes: objects where these would become long.
 
     numpy makes one array of strings as wide as the longest of them: a label of 40,000 characters
-    among 20,000 classes takes 3 GB. The classes may take `_MOST_WIDENED` bytes, or three times
+    among 20,000 classes takes 3 GB. The classes may take `_MAX_WIDENED` bytes, or three times
     what they hold, so labels that grow one after the other take no more than one that is long.
     """
     widened = len(classes) * labels.dtype.itemsize
     if labels.dtype.kind == classes.dtype.kind == "U" and widened > max(
-        classes.nbytes, _MOST_WIDENED
+        classes.nbytes, _MAX_WIDENED
     ):
         held = 4 * int(np.strings.str_len(classes).sum())
         return labels.astype(object) if widened > 3 * held else labels

@@ -28,7 +28,7 @@ KINDS = (TEXT, CATEGORY, CATEGORIES, NUMERIC)
 SEPARATORS = ";|"  # of categories in one string, where none is given
 _NAME = re.compile(r"[^\x00-\x1f\x7f]{1,200}")
 _LARGEST = 2.0**1023  # in size; what a file holds
-_MOST_NAMES = 40  # fields that an error lists
+_MAX_NAMES = 40  # fields that an error lists
 
 Record = dict[str, Any]
 
@@ -170,7 +170,7 @@ def _write(record: Any, fields: Fields, document: int) -> str:
 
 def _missing_field(name: str, names: Sequence[Any]) -> str:
     """Say that a field is missing, and which there are."""
-    shown = ", ".join(repr(found) for found in names[:_MOST_NAMES])
+    shown = ", ".join(repr(found) for found in names[:_MAX_NAMES])
     close = difflib.get_close_matches(name, list(map(str, names)), 1)
     hint = f"; did you mean {close[0]!r}?" if close else ""
     return f"there is no field {name!r}; there are {shown or 'none'}{hint}"

@@ -113,7 +113,7 @@ def _shorten(name: str) -> str:
     return short.replace("$", r"\$")
 
 
-_MOST_POINTS = 1000  # of the precision curve; more would only swell an SVG
+_MAX_POINTS = 1000  # of the precision curve; more would only swell an SVG
 
 _FIRST_SHARE = 0.002  # below this share of the documents a precision is noise
 
@@ -169,7 +169,7 @@ def plot_precision(certainty: Certainty) -> Figure:
     axes = figure.subplots()
     curve, abstention = certainty.curve, certainty.abstention
     kept = np.flatnonzero(curve.coverage >= _FIRST_SHARE)
-    kept = kept[np.linspace(0, len(kept) - 1, min(len(kept), _MOST_POINTS)).astype(int)]
+    kept = kept[np.linspace(0, len(kept) - 1, min(len(kept), _MAX_POINTS)).astype(int)]
     coverage, precision = curve.coverage[kept], curve.precision[kept]
     is_drawn = abstention is not None and abstention.coverage > 0
     if isinstance(curve, LabelCurve):

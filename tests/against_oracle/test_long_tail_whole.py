@@ -64,7 +64,7 @@ WHERE = {  # the module's name for each other setting
     "macro_share": (mixture, "MACRO_SHARE"),
     "mixture_prior": (mixture, "PRIOR"),
     "smallest_spread": (mixture, "SMALLEST_SPREAD"),
-    "fewest_calibrated": (calibration, "FEWEST_DOCUMENTS"),
+    "fewest_calibrated": (calibration, "MIN_DOCUMENTS"),
     "most_truncated": (short_documents, "MAX_TRUNCATED"),
     "tolerance": (residuals, "TOLERANCE"),
     "most_passes": (residuals, "MAX_PASSES"),

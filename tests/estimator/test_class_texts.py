@@ -18,7 +18,7 @@ from longtail.paper.sampling import draw_seed
 from longtail.store import open_model, write_model
 from longtail.text import TextVectorizer
 from longtail.training.mixture import MACRO_SHARE, N_PARTS, PRIOR, PairParts, fit_mixture
-from longtail.training.name_rows import LEAST_SIMILARITY, MAX_SIMILAR, count_names
+from longtail.training.name_rows import MAX_SIMILAR, MIN_SIMILARITY, count_names
 from longtail.training.sampling import hold_out
 from longtail.training.self_check import share_bonus
 from tests import oracle_names
@@ -321,7 +321,7 @@ def test_words_stand_for_words_that_look_like_them():
     documents = [" ".join([*WORDS, *alike]), "brown bear", "brown bear", "a fox", "a fox"]
     vocabulary = TextVectorizer().fit(documents).vocabulary_
     names = ["Bear, nights", "§", "foxlike bear bear", "brown bear; a fox!", "Undergroundish"]
-    expected = oracle_names.count_names(names, vocabulary.terms, MAX_SIMILAR, LEAST_SIMILARITY)
+    expected = oracle_names.count_names(names, vocabulary.terms, MAX_SIMILAR, MIN_SIMILARITY)
     rows = count_names(vocabulary, names, None)
     assert rows.shape == (len(names), len(vocabulary.terms))
     for row, counts in zip(rows.toarray().tolist(), expected, strict=True):

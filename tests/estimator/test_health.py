@@ -62,7 +62,7 @@ def test_teaching_shows_until_it_is_refined(problem):
 
 def test_with_documents_kept_refine_is_said_to_learn(problem, monkeypatch):
     X, y = problem
-    monkeypatch.setattr(relearning, "FEWEST_HELD_OUT", 1)
+    monkeypatch.setattr(relearning, "MIN_HELD_OUT", 1)
     model = LongTailClassifier(memory=3, random_state=0).fit(X, y)
     assert model.health().n_kept == 120
     assert not model.health().will_learn

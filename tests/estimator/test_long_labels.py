@@ -16,7 +16,7 @@ from longtail.store.journal import Journal
 
 N_CLASSES = 2_000
 LONG = "z" * MAX_LABEL  # beside 2,000 classes of fixed width it would take 80 MB
-MOST_BYTES = 40 << 20
+MAX_BYTES = 40 << 20
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +69,7 @@ def test_an_edit_with_a_long_label(path, edit):
         return 0
 
     n_bytes, n_characters = measure(run)
-    assert n_bytes < MOST_BYTES
+    assert n_bytes < MAX_BYTES
     assert n_characters < 1_000
     assert model.predict(["word3 other7"]).tolist() == before
     if edit in ("teach", "teach several", "rename", "describe"):
@@ -84,7 +84,7 @@ def test_a_journal_with_a_long_label(path):
         teacher.teach(["strange", "stranger"], ["new", LONG])
         teacher.rename_class("class 0007", "y" * MAX_LABEL)
     n_bytes, model = measure(lambda: load(path))
-    assert n_bytes < MOST_BYTES
+    assert n_bytes < MAX_BYTES
     assert model.predict(["stranger"]).tolist() == [LONG]
     with closing(Teacher(path)) as teacher:
         teacher.undo()
@@ -101,7 +101,7 @@ def test_labels_that_grow_take_no_more_than_a_long_one(path):
             model.partial_fit(["strange word3"], ["z" * length])
 
     n_bytes, _ = measure(teach)
-    assert n_bytes < MOST_BYTES
+    assert n_bytes < MAX_BYTES
     assert [len(label) for label in model.classes_.tolist()[-len(lengths) :]] == lengths
 
 
@@ -128,5 +128,5 @@ def test_longer_labels_are_refused(path):
 def test_chunks_of_labels_are_joined_as_objects_where_one_is_long():
     chunks = [np.array(["a"] * 10_000), np.array(["z" * 10_000])]
     n_bytes, joined = measure(lambda: join_labels(chunks))
-    assert n_bytes < MOST_BYTES
+    assert n_bytes < MAX_BYTES
     assert joined.tolist() == [*["a"] * 10_000, "z" * 10_000]

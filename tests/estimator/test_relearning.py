@@ -23,7 +23,7 @@ EVERYTHING = 1_000
 @pytest.fixture(autouse=True)
 def few_documents_are_enough(monkeypatch):
     """Tests have few documents, and keep fewer."""
-    monkeypatch.setattr(relearning, "FEWEST_HELD_OUT", 1)
+    monkeypatch.setattr(relearning, "MIN_HELD_OUT", 1)
     monkeypatch.setattr(relearning, "SHARE_KEPT", 0.0)
 
 
@@ -154,7 +154,7 @@ def test_a_fit_that_kept_no_term_weights_learns_none(problem, monkeypatch):
 
 def test_too_few_documents_leave_what_was_learned(problem, monkeypatch):
     X, y = problem
-    monkeypatch.setattr(relearning, "FEWEST_HELD_OUT", 1_000)
+    monkeypatch.setattr(relearning, "MIN_HELD_OUT", 1_000)
     model = LongTailClassifier(memory=EVERYTHING, random_state=0).fit(X, y)
     before = model._state.term_weights
     model.partial_fit(X, y).refine()

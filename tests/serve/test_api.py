@@ -21,7 +21,7 @@ import longtail
 from longtail import TextClassifier
 from longtail.serve.access import Caller
 from longtail.serve.app import create_app
-from longtail.serve.audit import MOST_REFUSALS, AuditTrail
+from longtail.serve.audit import MAX_REFUSALS, AuditTrail
 from longtail.serve.class_details import encode_id
 from longtail.serve.class_names import ClassNames
 from longtail.serve.metrics import Metrics
@@ -310,10 +310,10 @@ def test_refusals_do_not_fill_the_disk(tmp_path: Path, monkeypatch: Any) -> None
     trail.record_refusal(caller, "POST /v1/undo", "This needs a token")
     trail.close()
     entries = [json.loads(line) for line in (tmp_path / "trail").read_text().splitlines()]
-    assert len(entries) == MOST_REFUSALS + 3
+    assert len(entries) == MAX_REFUSALS + 3
     assert [entry["action"] for entry in entries[-3:]] == ["teach", "refusals", "POST /v1/undo"]
-    assert entries[-2]["outcome"].startswith(f"{1_000 - MOST_REFUSALS} more")
-    assert lost == ["too many"] * (1_000 - MOST_REFUSALS)
+    assert entries[-2]["outcome"].startswith(f"{1_000 - MAX_REFUSALS} more")
+    assert lost == ["too many"] * (1_000 - MAX_REFUSALS)
 
 
 def test_a_line_that_was_cut_short_spoils_no_other(tmp_path: Path, monkeypatch: Any) -> None:

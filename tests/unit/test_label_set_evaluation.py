@@ -12,7 +12,7 @@ import pytest
 from longtail import metrics
 from longtail.cli.findings import find
 from longtail.cli.report import ReportPage, html_report
-from longtail.metrics.evaluation import LEAST_PROBABILITY, evaluate
+from longtail.metrics.evaluation import MIN_PROBABILITY, evaluate
 from longtail.results import TopK
 
 LABELS = [f"c{i}" for i in range(6)]
@@ -74,7 +74,7 @@ def test_against_loops(evaluated):
         (p, LABELS[c] in t)
         for row, t in zip(probabilities, truth, strict=True)
         for c, p in enumerate(row)
-        if p > LEAST_PROBABILITY
+        if p > MIN_PROBABILITY
     ]
     values, correct = zip(*pairs, strict=True)
     certainty = result.certainty

@@ -23,7 +23,7 @@ from longtail.plotting import BLUE, GREY, ORANGE
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_MOST_CLASSES = 50_000  # in the table of classes: some 3 MB
+_MAX_CLASSES = 50_000  # in the table of classes: some 3 MB
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
 # A figure takes the colours of the page, which are others in the dark.
 _COLOURS = {"#000000": "currentColor", GREY: "var(--muted)", BLUE: "var(--blue)"}
@@ -155,7 +155,7 @@ def _html_classes(findings: Findings) -> str:
             *(None if share != share else share for share in (result.precision, result.recall)),
             result.f1,
         ]
-        for result in ranked[:_MOST_CLASSES]
+        for result in ranked[:_MAX_CLASSES]
     ]
     # An end tag or a comment inside would end the script that holds the data.
     data = json.dumps(rows, separators=(",", ":")).replace("<", "\\u003c")

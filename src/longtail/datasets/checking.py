@@ -18,9 +18,9 @@ import numpy as np
 
 _TOKENS = re.compile(r"\w+")
 _LETTERS = re.compile(r"[^\W\d_]{3,}")  # words of a label that a text would use
-_MOST_EXAMPLES = 10  # of each finding
+_MAX_EXAMPLES = 10  # of each finding
 _SEPARATORS = ";|,"  # that people put between labels; the first of equally frequent ones is taken
-_FEWEST_NAMED = 5  # documents of a class of which half have its name
+_MIN_NAMED = 5  # documents of a class of which half have its name
 
 
 @dataclass(frozen=True)
@@ -236,7 +236,7 @@ def _findings(seen: _Seen) -> Iterator[Finding]:
         "labels that differ by case or space only",
         n_alike,
         n_alike / len(seen.sizes),
-        [" / ".join(repr(label) for label in labels) for labels in alike[:_MOST_EXAMPLES]],
+        [" / ".join(repr(label) for label in labels) for labels in alike[:_MAX_EXAMPLES]],
         "They are classes of their own. Write them the same way, or merge them in the model.",
     )
     yield Finding(
@@ -258,13 +258,13 @@ def _findings(seen: _Seen) -> Iterator[Finding]:
     leaking = [
         f"{label}: {named:,} of {seen.sizes[label]:,}"
         for label, named in seen.named.most_common()
-        if seen.sizes[label] >= _FEWEST_NAMED and 2 * named >= seen.sizes[label]
+        if seen.sizes[label] >= _MIN_NAMED and 2 * named >= seen.sizes[label]
     ]
     yield Finding(
         "documents that contain the name of their class",
         n_named,
         n_named / n,
-        leaking[:_MOST_EXAMPLES],
+        leaking[:_MAX_EXAMPLES],
         "If new documents will not have it (a heading, a tag, a path), take it out of the text; "
         "listed are classes in which at least half of the documents have it.",
     )
@@ -273,7 +273,7 @@ def _findings(seen: _Seen) -> Iterator[Finding]:
         "classes of one document",
         len(alone),
         len(alone) / len(seen.sizes),
-        [str(label) for label in alone[:_MOST_EXAMPLES]],
+        [str(label) for label in alone[:_MAX_EXAMPLES]],
         "Every class has one document: is this column the label? Its values look like ids."
         if len(alone) == len(seen.sizes)
         else "They can be predicted. Fit holds none of their documents out: what it expects of "
@@ -309,5 +309,5 @@ def _hash(terms: Sequence[Any]) -> int:
 
 def _keep_example(examples: list[str], example: str) -> None:
     """Keep an example, if there are not enough yet."""
-    if len(examples) < _MOST_EXAMPLES:
+    if len(examples) < _MAX_EXAMPLES:
         examples.append(example)

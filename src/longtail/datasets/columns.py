@@ -17,7 +17,7 @@ from longtail.datasets.limits import FREE_EXPANSION, Limits
 from longtail.exceptions import DataFormatError
 
 _FREE_ROWS = 1_000_000  # whatever the size of the file: rows that repeat take no space
-_MOST_NAMES = 40  # columns that an error lists
+_MAX_NAMES = 40  # columns that an error lists
 
 # A value of a row: a string or, where a column may hold lists, a list of strings.
 Cell = str | list[str]
@@ -136,8 +136,8 @@ def join_columns(columns: Sequence[str], record: Mapping[str, Any]) -> str:
 
 def missing_column(name: str, names: Sequence[str]) -> str:
     """Say that a column is missing, and which there are."""
-    shown = ", ".join(repr(found) for found in names[:_MOST_NAMES])
-    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    shown = ", ".join(repr(found) for found in names[:_MAX_NAMES])
+    more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
     close = difflib.get_close_matches(name, names, 1)
     hint = f"; did you mean {close[0]!r}?" if close else ""
     return f"there is no column {name!r}; there are {shown or 'none'}{more}{hint}"

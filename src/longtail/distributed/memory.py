@@ -43,7 +43,7 @@ TEXT_CHARACTER_BYTES = 180  # of a class's text: the same, and twenty terms for 
 BLOCK_ENTRIES = 4_000_000  # 64 MB of counts
 BLOCK_CHARACTERS = 16_000_000
 SHARD_ENTRIES = 4_000_000  # of documents that a shard of classes gathers at least
-FEWEST_SHARDS, MOST_SHARDS = 4, 256
+MIN_SHARDS, MAX_SHARDS = 4, 256
 
 _BYTES = {"": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
 _BYTES |= {"kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "tib": 1 << 40}
@@ -92,7 +92,7 @@ class Plan:
         by any number. With one, a part must hold its documents even where every candidate of a
         document is a hard negative.
         """
-        n_shards = min(max(n_entries // SHARD_ENTRIES, FEWEST_SHARDS), MOST_SHARDS)
+        n_shards = min(max(n_entries // SHARD_ENTRIES, MIN_SHARDS), MAX_SHARDS)
         if self.limit is None:
             return n_shards
         document = ENTRY_BYTES * n_entries / n_documents + PAIR_BYTES * (1 + n_mined)

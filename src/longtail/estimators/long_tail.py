@@ -54,7 +54,7 @@ from longtail.taxonomy import Hierarchy, read_hierarchy
 from longtail.training import changing, outcomes
 from longtail.training.back_off import BackOff
 from longtail.training.calibration import (
-    FEWEST_DOCUMENTS,
+    MIN_DOCUMENTS,
     Calibrator,
     calibrate,
     calibrate_within,
@@ -900,7 +900,7 @@ class LongTailClassifier(CountClassifier):
         """Return the calibrator; warn where there was too little to fit one."""
         if self.calibrate and not state.calibrator.is_calibrated:
             warnings.warn(
-                f"probabilities are not calibrated: fewer than {FEWEST_DOCUMENTS} documents could "
+                f"probabilities are not calibrated: fewer than {MIN_DOCUMENTS} documents could "
                 "be held out (a class of one document has none to spare), or time_budget was too "
                 "short. They order predictions, but are no frequencies. Fit with more documents or "
                 "time, or without calibration.",

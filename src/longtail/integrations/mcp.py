@@ -13,9 +13,9 @@ from typing import Any, TypeVar
 
 from longtail.estimators.loading import load
 
-MOST_TEXTS = 100  # of one call
-MOST_CHARACTERS = 100_000  # of a text
-MOST_CLASSES = 100  # of one answer
+MAX_TEXTS = 100  # of one call
+MAX_CHARACTERS = 100_000  # of a text
+MAX_CLASSES = 100  # of one answer
 _INSTRUCTIONS = (
     "Classifies texts into {n_classes:,} classes. classify gives candidates with calibrated "
     "probabilities; none is the probability that no candidate is the class. search_classes finds "
@@ -77,7 +77,7 @@ class ModelTools:
         """
         model = self.model
         _check_texts(texts)
-        _check_range("k", k, MOST_CLASSES)
+        _check_range("k", k, MAX_CLASSES)
         limits = self._read_limits(model, within, branch)
         found = model.candidates(texts, k, **limits)
         sure = self._find_sure(model, texts, precision, limits)
@@ -90,7 +90,7 @@ class ModelTools:
     def search_classes(self, query: str, limit: int = 10) -> dict[str, Any]:
         """Find classes by a part of their label or name, and by what the query is about."""
         _check_texts([query])
-        _check_range("limit", limit, MOST_CLASSES)
+        _check_range("limit", limit, MAX_CLASSES)
         model = self.model
         wanted, names = query.casefold().strip(), model.class_texts_
         found: list[Any] = []
@@ -109,7 +109,7 @@ class ModelTools:
     def explain(self, text: str, label: str | None = None, top_terms: int = 10) -> dict[str, Any]:
         """Say which words of a text speak for a class; for the likeliest if none is named."""
         _check_texts([text])
-        _check_range("top_terms", top_terms, MOST_CLASSES)
+        _check_range("top_terms", top_terms, MAX_CLASSES)
         model = self.model
         classes = None if label is None else [_as_label(model, label)]
         [found] = model.explain([text], classes, top_terms)
@@ -163,11 +163,11 @@ class ModelTools:
 
 
 def _check_texts(texts: list[str]) -> None:
-    if len(texts) > MOST_TEXTS:
-        raise ValueError(f"there are {len(texts)} texts; one call takes {MOST_TEXTS} at most.")
+    if len(texts) > MAX_TEXTS:
+        raise ValueError(f"there are {len(texts)} texts; one call takes {MAX_TEXTS} at most.")
     for text in texts:
-        if len(text) > MOST_CHARACTERS:
-            raise ValueError(f"a text has {len(text):,} characters; {MOST_CHARACTERS:,} at most.")
+        if len(text) > MAX_CHARACTERS:
+            raise ValueError(f"a text has {len(text):,} characters; {MAX_CHARACTERS:,} at most.")
 
 
 def _check_range(name: str, value: int, most: int) -> None:

@@ -30,12 +30,12 @@ from longtail.sparse import Floats, Integers
 
 TOP = (1, 3, 5, 10, 20)  # depths of the ranking that are reported
 BAND_DEPTH = 5  # of the ranking, for the results of label sets by class frequency
-LEAST_PROBABILITY = 0.01  # below it a pair says nothing about calibration: nearly all are there
+MIN_PROBABILITY = 0.01  # below it a pair says nothing about calibration: nearly all are there
 PRECISIONS = (0.95, 0.98, 0.99)  # listed beside the one that was asked for
 
 _SET_CANDIDATES = 40  # ranked for label sets; a label beyond them has hardly a probability
 # Fifteen bins of seventy documents each: below, the error of a bin alone is about 0.06.
-_FEWEST_JUDGED = 1000
+_MIN_JUDGED = 1000
 _LARGEST_ERROR = 0.05  # of probabilities that can be used as such
 
 # Measures that `as_dict` gives of one kind of documents only.
@@ -503,7 +503,7 @@ def _judge(
     depth = outcome.scores.shape[1]
     values = np.where(outcome.ranking[:, :depth] == NO_CLASS, 0.0, outcome.scores)
     hits = ranked.hits[:, :depth]
-    judged = values > LEAST_PROBABILITY if multilabel else np.ones(values.shape, np.bool_)
+    judged = values > MIN_PROBABILITY if multilabel else np.ones(values.shape, np.bool_)
     answers = values > 0 if multilabel else outcome.has_answer[:, None]
     n_labels = len(outcome.true)
 
@@ -553,7 +553,7 @@ def _remarks(
     unknown: float,
 ) -> Iterator[str]:
     """Yield what must be known before the probabilities are used."""
-    if n_documents < _FEWEST_JUDGED:
+    if n_documents < _MIN_JUDGED:
         yield (
             f"{n_documents:,} documents are too few to judge probabilities: the calibration error "
             f"lies between {interval[0]:.3f} and {interval[1]:.3f}, and chance alone adds to it."

@@ -30,7 +30,7 @@ DENSE_SHARE = 1 / 16
 # Blocks of terms that are filled one after the other: each passes over all classes, but its
 # postings stay in the cache. At 29,268 classes of 229 terms, CPU seconds with 1, 2, 4, 8, 16 and 32
 # blocks: .41, .32, .25, .22, .24, .35.
-MOST_BLOCKS = 8
+MAX_BLOCKS = 8
 TERMS_PER_BLOCK = 32  # of a class in the mean, below which finding them costs what the cache saves
 ENTRIES_PER_BLOCK = 1 << 19  # 2 MB of postings, which a cache holds
 
@@ -153,7 +153,7 @@ def build_index(
         ),
         work,
         n_jobs,
-        min(MOST_BLOCKS, max(1, len(scorer.indices) // per_block)),
+        min(MAX_BLOCKS, max(1, len(scorer.indices) // per_block)),
     )
     return InvertedIndex(
         indptr=indptr,

@@ -22,7 +22,7 @@ from typing import Any
 from longtail.serve.access import Caller
 
 _LOGGER = logging.getLogger("longtail.serve.audit")
-MOST_REFUSALS = 20  # lines a minute; at 250 bytes they are 7 MB a day
+MAX_REFUSALS = 20  # lines a minute; at 250 bytes they are 7 MB a day
 
 
 class AuditTrail:
@@ -71,12 +71,12 @@ class AuditTrail:
         """Append a request that was refused, unless there were many in this minute."""
         minute = int(time.monotonic() // 60)
         if minute != self._minute:
-            n_lost, self._minute, self._n_refused = self._n_refused - MOST_REFUSALS, minute, 0
+            n_lost, self._minute, self._n_refused = self._n_refused - MAX_REFUSALS, minute, 0
             if n_lost > 0:
                 nobody = Caller("", "", False)
                 self.record(nobody, "refusals", f"{n_lost} more were refused and not recorded")
         self._n_refused += 1
-        if self._n_refused <= MOST_REFUSALS:
+        if self._n_refused <= MAX_REFUSALS:
             self.record(caller, action, reason)
         else:
             self._on_lost("too many")

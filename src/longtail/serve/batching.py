@@ -15,7 +15,7 @@ from typing import Generic, NamedTuple, TypeVar
 from longtail.serve.problems import Problem
 
 # One call takes some 60 µs a document: a document that arrives just after it began waits 15 ms.
-MOST_DOCUMENTS = 256
+MAX_DOCUMENTS = 256
 
 Result = TypeVar("Result")
 
@@ -70,8 +70,8 @@ class Batcher(Generic[Result]):
             )
         loop = asyncio.get_running_loop()
         waiting = [
-            _Waiting(texts[start : start + MOST_DOCUMENTS], loop.create_future())
-            for start in range(0, len(texts), MOST_DOCUMENTS)
+            _Waiting(texts[start : start + MAX_DOCUMENTS], loop.create_future())
+            for start in range(0, len(texts), MAX_DOCUMENTS)
         ]
         self._queue.extend(waiting)
         self.n_queued += len(texts)
@@ -114,7 +114,7 @@ class Batcher(Generic[Result]):
         """Take what fits into one call; whoever has given up is left out."""
         batch: list[_Waiting] = []
         n_documents = 0
-        while self._queue and n_documents + len(self._queue[0].texts) <= MOST_DOCUMENTS:
+        while self._queue and n_documents + len(self._queue[0].texts) <= MAX_DOCUMENTS:
             entry = self._queue.popleft()
             self.n_queued -= len(entry.texts)
             if not entry.future.done():

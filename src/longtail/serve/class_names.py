@@ -23,11 +23,11 @@ from longtail.sparse import Integers
 from longtail.text.tokenizer import normalise
 
 LONGEST_NAME = 1_000  # characters of a name or a query that are looked at
-MOST_ADDED = 500  # names beside the index before all are indexed anew
-_FEWEST_SHARED = 0.25  # of a query's grams; two letters swapped in a short word leave no more
+MAX_ADDED = 500  # names beside the index before all are indexed anew
+_MIN_SHARED = 0.25  # of a query's grams; two letters swapped in a short word leave no more
 _LETTERS = 64  # of a query that are compared, a bit each of a machine word
-_MOST_COMPARED = 4_096  # names, letter by letter; 1 ms
-_MOST_RANKED = 3  # times as many names as asked for
+_MAX_COMPARED = 4_096  # names, letter by letter; 1 ms
+_MAX_RANKED = 3  # times as many names as asked for
 _NEWLINE, _SPACE = 10, 32
 _BITS = 21  # of a code point; three make a gram
 
@@ -150,7 +150,7 @@ class ClassNames:
             unchanged = (set(main.labels) & set(labels)) - redescribed
             added = [label for label in labels if label not in unchanged]
             gone = np.array([label not in unchanged for label in main.labels], np.bool_)
-            if len(added) + np.count_nonzero(gone) <= MOST_ADDED:
+            if len(added) + np.count_nonzero(gone) <= MAX_ADDED:
                 return cls(classes, texts, main, _Segment.build(added, texts), gone)
         main, nothing = _Segment.build(classes.tolist(), texts), _Segment.build([], {})
         return cls(classes, texts, main, nothing, np.zeros(len(main.labels), np.bool_))
@@ -189,13 +189,13 @@ def _search_segment(
     if gone is not None:
         n_gone = int(np.count_nonzero(gone))
         shares[gone] = 0.0
-    near = np.flatnonzero(shares >= _FEWEST_SHARED)
-    near = near[np.lexsort((near, index.lengths[near], -shares[near]))[:_MOST_COMPARED]]
+    near = np.flatnonzero(shares >= _MIN_SHARED)
+    near = near[np.lexsort((near, index.lengths[near], -shares[near]))[:_MAX_COMPARED]]
     alike = shares[near] + compare(query, [index.names[i] for i in near.tolist()])
     most_alike = near[np.argsort(-alike, kind="stable")[:limit]]
     likeness = dict(zip(near.tolist(), alike.tolist(), strict=True))
     prefixed = index.find_prefix(query, limit + n_gone)
-    ranked = [*prefixed, *near[: _MOST_RANKED * limit].tolist(), *most_alike.tolist()]
+    ranked = [*prefixed, *near[: _MAX_RANKED * limit].tolist(), *most_alike.tolist()]
     for i in dict.fromkeys(ranked):
         if gone is not None and gone[i]:
             continue

@@ -8,7 +8,7 @@ from typing import Any
 from longtail._records import write_record
 from longtail.datasets.columns import join_columns
 from longtail.serve.problems import Problem
-from longtail.serve.schemas import MOST_CHARACTERS
+from longtail.serve.schemas import MAX_CHARACTERS
 from longtail.serve.served_model import Snapshot
 
 
@@ -51,8 +51,8 @@ def _as_text(snapshot: Snapshot, document: str | Mapping[str, Any], i: int) -> s
             f"document {i} must be a text, or an object with {expected}, strings or numbers.",
             document=i,
         ) from None
-    if len(text) > MOST_CHARACTERS:
+    if len(text) > MAX_CHARACTERS:
         raise Problem(
-            422, f"document {i} is longer than {MOST_CHARACTERS:,} characters.", document=i
+            422, f"document {i} is longer than {MAX_CHARACTERS:,} characters.", document=i
         )
     return text

@@ -17,7 +17,7 @@ from longtail.results import Threshold, TopK
 from longtail.serve.served_model import Snapshot
 from longtail.training.calibration import choose_set_sizes
 
-MOST_CANDIDATES = 100
+MAX_CANDIDATES = 100
 LONGEST_TEXT = 200  # characters of the text of a class in a list
 
 

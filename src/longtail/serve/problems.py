@@ -19,7 +19,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 MEDIA_TYPE = "application/problem+json"
-_MOST_ERRORS = 20  # of one request that are listed
+_MAX_ERRORS = 20  # of one request that are listed
 
 # What `type` is: about:blank#NAME, the name being the one to act upon.
 VERSION_MOVED = "version-moved"
@@ -137,7 +137,7 @@ def install(app: FastAPI) -> None:
 
 def describe_invalid(errors: Any) -> Problem:
     """Return what is wrong with a request; the values themselves are not sent back."""
-    listed = [_describe_error(error) for error in errors[:_MOST_ERRORS]]
+    listed = [_describe_error(error) for error in errors[:_MAX_ERRORS]]
     first = listed[0] if listed else {"where": "body", "what": "invalid"}
     return Problem(422, _printable(f"{first['where']}: {first['what']}."), errors=listed)
 

@@ -14,7 +14,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from longtail.serve.settings import Limits
 
-MOST_HEAD_BYTES = 64 << 10
+MAX_HEAD_BYTES = 64 << 10
 _BUSY = (
     b'{"type":"about:blank","title":"Service Unavailable","status":503,'
     b'"detail":"Too many connections are open; try again in a second."}'
@@ -54,7 +54,7 @@ def make_protocol(limits: Limits) -> type[HttpToolsProtocol]:
                 self._await_head()
             self._n_head_bytes += len(data)
             super().data_received(data)
-            if self._head_timer is not None and self._n_head_bytes > MOST_HEAD_BYTES:
+            if self._head_timer is not None and self._n_head_bytes > MAX_HEAD_BYTES:
                 self._end()
 
         def on_message_begin(self) -> None:
@@ -98,7 +98,7 @@ def make_protocol(limits: Limits) -> type[HttpToolsProtocol]:
 
         def _count_head(self, n_bytes: int) -> None:
             self._n_parsed += n_bytes
-            if self._n_parsed > MOST_HEAD_BYTES:
+            if self._n_parsed > MAX_HEAD_BYTES:
                 raise ValueError("the head is too large")  # which the parser answers with 400
 
         def _have_head(self) -> None:

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictInt, StrictStr
 
-MOST_DOCUMENTS = 1_024  # in one request that is not streamed
-MOST_CHARACTERS = 100_000  # of a document
+MAX_DOCUMENTS = 1_024  # in one request that is not streamed
+MAX_CHARACTERS = 100_000  # of a document
 LONGEST_LABEL = 1_000  # characters
 ANY_VERSION = "*"  # whatever the version is, as If-Match has it
 
@@ -22,12 +22,12 @@ def _check_label(label: str) -> str:
     return label
 
 
-Text = Annotated[str, Field(max_length=MOST_CHARACTERS)]
+Text = Annotated[str, Field(max_length=MAX_CHARACTERS)]
 Record = Annotated[
     dict[str, Any],
     Field(description="By column or field, as `/v1/model` names them, read as in the fit."),
 ]
-TaughtText = Annotated[str, Field(min_length=1, max_length=MOST_CHARACTERS)]
+TaughtText = Annotated[str, Field(min_length=1, max_length=MAX_CHARACTERS)]
 NewName = Annotated[
     StrictStr, Field(min_length=1, max_length=LONGEST_LABEL), AfterValidator(_check_label)
 ]
@@ -50,7 +50,7 @@ class _Request(BaseModel):
 class PredictRequest(_Request):
     """Texts to classify, or records with the columns of the fit."""
 
-    documents: Annotated[list[Text | Record], Field(min_length=1, max_length=MOST_DOCUMENTS)]
+    documents: Annotated[list[Text | Record], Field(min_length=1, max_length=MAX_DOCUMENTS)]
     k: Annotated[int, Field(ge=1, le=100, description="How many candidates of each.")] = 5
     precision: Annotated[
         float | None, Field(gt=0, lt=1, description="Abstain where this is not reached.")
@@ -221,7 +221,7 @@ class _Change(_Request):
 class TeachRequest(_Change):
     """Documents to add, or to forget: all of them or none."""
 
-    documents: Annotated[list[TaughtDocument], Field(min_length=1, max_length=MOST_DOCUMENTS)]
+    documents: Annotated[list[TaughtDocument], Field(min_length=1, max_length=MAX_DOCUMENTS)]
 
 
 class UndoRequest(_Change):

@@ -26,7 +26,7 @@ from longtail.model.entry import Changes, Entry
 from longtail.sparse import CountMatrix, check_sparse
 from longtail.text import Vocabulary
 
-_MOST_PADDING = 1 << 22  # bytes, of the labels of a journal in one array
+_MAX_PADDING = 1 << 22  # bytes, of the labels of a journal in one array
 # What a model says of unfit documents.
 UNFIT = (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError)
 
@@ -218,7 +218,7 @@ def _as_labels(model: Any, labels: list[str | int | float]) -> NDArray[Any]:
         raise ValueError("labels must be all strings or all numbers")
     kind = model.classes_.dtype
     if labels and isinstance(labels[0], str) and kind.kind == "U":
-        return align_labels(as_labels(labels, most_padding=_MOST_PADDING), model.classes_)
+        return align_labels(as_labels(labels, most_padding=_MAX_PADDING), model.classes_)
     given = np.array(labels, dtype=object if kind.kind == "O" else None)
     if given.dtype.kind in "iufb" and kind.kind in "iufb":
         cast = given.astype(kind)

@@ -26,8 +26,8 @@ from longtail.sparse import Floats, Integers
 from longtail.taxonomy.hierarchy import Hierarchy
 from longtail.taxonomy.sums import contain_ancestors, find_best_by_depth, rank_level
 from longtail.training.calibration import (
-    FEWEST_DOCUMENTS,
     LARGEST_LOG_ODDS,
+    MIN_DOCUMENTS,
     Calibrator,
     apply_map,
     calibrate_log_odds,
@@ -35,7 +35,7 @@ from longtail.training.calibration import (
     share_out,
 )
 from longtail.training.short_documents import doubt_short
-from longtail.training.thresholds import ASSUMED_ERRORS, LEAST_SHARE, MARGIN
+from longtail.training.thresholds import ASSUMED_ERRORS, MARGIN, MIN_SHARE
 
 LEVEL_CANDIDATES = 5  # nodes of a level whose probabilities held-out documents calibrate
 
@@ -123,7 +123,7 @@ class BackOff:
     @property
     def is_calibrated(self) -> bool:
         """Whether there are enough held-out documents; otherwise shares count as probabilities."""
-        return len(self._held_out[2]) >= FEWEST_DOCUMENTS
+        return len(self._held_out[2]) >= MIN_DOCUMENTS
 
     @cached_property
     def _staircase(self) -> tuple[Floats, NDArray[np.bool_], Integers]:
@@ -174,9 +174,7 @@ class BackOff:
         shares, n_answers, n_correct, depths = self._sweep
         reached = n_correct / (n_answers + ASSUMED_ERRORS)
         margin = MARGIN * np.sqrt(precision * (1.0 - precision) / np.maximum(n_answers, 1))
-        found = np.flatnonzero(
-            (reached >= precision + margin) & (shares >= LEAST_SHARE * precision)
-        )
+        found = np.flatnonzero((reached >= precision + margin) & (shares >= MIN_SHARE * precision))
         n_documents = len(self._held_out[2])
         if not len(found):
             return NodeThreshold(np.nan, np.nan, 0.0, 0.0, 0)

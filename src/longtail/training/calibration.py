@@ -27,7 +27,7 @@ from longtail.metrics.calibration import expected_calibration_error
 from longtail.sparse import Floats, Integers, index_dtype
 from longtail.training.short_documents import doubt_short, find_short_length, fit_slope
 
-FEWEST_DOCUMENTS = 50  # with fewer held-out documents the softmax stays as it is
+MIN_DOCUMENTS = 50  # with fewer held-out documents the softmax stays as it is
 # Candidates that may be labels together. On tib-subjects the log loss is .1319, with 3 of them
 # .1323, with 10 .1326.
 LIKELY_LABELS = 5
@@ -146,7 +146,7 @@ def fit_calibrator(
     -------
     Calibrator
     """
-    if len(scores) < FEWEST_DOCUMENTS:
+    if len(scores) < MIN_DOCUMENTS:
         return Calibrator.identity(marginal=marginal)
     log_odds = label_log_odds(scores) if marginal else candidate_log_odds(scores)
     order = np.argsort(-log_odds[:, 0], kind="stable")

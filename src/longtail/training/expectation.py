@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from longtail import metrics
 from longtail._constants import EXPECTED, FREQUENCY_BANDS
 from longtail._labels import LabelSets
-from longtail.metrics.evaluation import BAND_DEPTH, LEAST_PROBABILITY
+from longtail.metrics.evaluation import BAND_DEPTH, MIN_PROBABILITY
 from longtail.metrics.rankings import RankedSets
 from longtail.sparse import Floats, Integers
 from longtail.training.calibration import (
@@ -268,7 +268,7 @@ def _measure_sets(documents: _RankedDocuments, calibrator: Calibrator) -> _Measu
             measured["macro_f1"] = _extrapolate(sets.macro_f1, half, intervals["macro_f1"])
     if calibrator.is_calibrated:
         probabilities = _cross_validate_pairs(documents, ranked)
-        likely = probabilities > LEAST_PROBABILITY
+        likely = probabilities > MIN_PROBABILITY
         if likely.any():
             measured["label_calibration_error"] = _measure_calibration(
                 probabilities[likely], ranked.hits[likely]

@@ -24,7 +24,7 @@ PRECISION = 0.9  # of the threshold that decides what is an abstention
 SHARE_UNREFINED = 0.02
 SHARE_STALE = 0.2
 LARGEST_ERROR = 0.05
-FEWEST_OUTCOMES = 200  # an error of 0.05 is hardly told from chance by fewer
+MIN_OUTCOMES = 200  # an error of 0.05 is hardly told from chance by fewer
 
 
 def measure_health(state: LongTailState, config: FitConfig) -> Health:
@@ -82,13 +82,13 @@ def _advise(health: Health, several: bool) -> Iterator[tuple[str, str]]:
             f"call refine(X, y) with documents, or fit again: {why}",
             f"fit again, with the documents taught: {why}",
         )
-    if health.calibration_error > LARGEST_ERROR and health.n_outcomes >= FEWEST_OUTCOMES:
+    if health.calibration_error > LARGEST_ERROR and health.n_outcomes >= MIN_OUTCOMES:
         yield (
             "call recalibrate(X, y) with documents before they are taught",
             "fit again, with the documents taught: probabilities are off by "
             f"{health.calibration_error:.0%} on average",
         )
-    elif health.n_outcomes < FEWEST_OUTCOMES and not several:
+    elif health.n_outcomes < MIN_OUTCOMES and not several:
         yield (
             "probabilities rest on few outcomes: call recalibrate(X, y) before teaching",
             "fit again once there are more documents: probabilities rest on few outcomes",

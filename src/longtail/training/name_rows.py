@@ -28,7 +28,7 @@ from longtail.text.vocabulary import Vocabulary, are_shared_words
 
 CHAR_NGRAMS = (3, 5)  # characters
 MAX_SIMILAR = 20  # terms that a word stands for; with 10 one in 100 fewer are found
-LEAST_SIMILARITY = 0.3  # cosine; from 0.6 on, 7 in 100 fewer are found
+MIN_SIMILARITY = 0.3  # cosine; from 0.6 on, 7 in 100 fewer are found
 
 
 def count_names(vocabulary: Vocabulary, texts: list[str], n_jobs: int | None) -> csr_array[Any]:
@@ -104,6 +104,6 @@ def find_similar(
         min(MAX_SIMILAR, n_targets),
         n_jobs=n_jobs,
     )
-    rows, columns = np.nonzero(cosines >= LEAST_SIMILARITY)
+    rows, columns = np.nonzero(cosines >= MIN_SIMILARITY)
     entries = cosines[rows, columns] ** 2, (rows, term_ids[found[rows, columns]])
     return csr_array(entries, shape=(len(tokens), len(terms)))

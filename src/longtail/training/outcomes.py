@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from longtail.sparse import Floats, Integers
 from longtail.training.calibration import (
-    FEWEST_DOCUMENTS,
+    MIN_DOCUMENTS,
     Calibrator,
     calibrate,
     candidate_log_odds,
@@ -172,24 +172,24 @@ def recalibrate(
     -------
     Calibrator
         The probabilities of the others are multiplied by what they were off. The same as before
-        where there are fewer than `FEWEST_DOCUMENTS` outcomes. With the first outcomes of a model
+        where there are fewer than `MIN_DOCUMENTS` outcomes. With the first outcomes of a model
         that was not told what to expect, some of the held-out documents of the fit, all of known
         classes, make room for unknown ones: the share of these that the outcomes have.
     """
     if not len(scores):
         return calibrator
     if calibrator.n_outcomes == 0 and calibrator.unknown_share == 0.0 and n_unknown:
-        share = n_unknown / max(len(scores), FEWEST_DOCUMENTS)
+        share = n_unknown / max(len(scores), MIN_DOCUMENTS)
         n_held_out = len(calibrator.held_out_log_odds)
         calibrator = thin_outcomes(expect_unknown(calibrator, share), n_held_out)
     new = candidate_log_odds(scores)
     stay = _make_room(calibrator, max(OUTCOMES_KEPT - len(new), 0))
     log_odds = np.concatenate([calibrator.held_out_log_odds[stay], new[:, 0]])
     hits = np.concatenate([calibrator.held_out_correct[stay], correct[:, 0]])
-    if len(log_odds) < FEWEST_DOCUMENTS:
+    if len(log_odds) < MIN_DOCUMENTS:
         return calibrator
     calibrator = _count_outcomes(calibrator, len(new), n_unknown)
-    if lengths is not None and len(lengths) >= FEWEST_DOCUMENTS:
+    if lengths is not None and len(lengths) >= MIN_DOCUMENTS:
         # The map is now learned on these as well: what is usual among them is not short.
         short_length = min(calibrator.short_length, find_short_length(lengths))
         calibrator = replace(calibrator, short_length=short_length)

@@ -39,7 +39,7 @@ SHARE_STALE = 0.01
 # Documents that can be held out of those kept. With fewer, as on cve-stream 2016 and 2017 (taught
 # and refined 34.8 %, learned anew as well 32.2 %), how much residuals count is not learned well.
 # With 1,000 the start of 2018 to 2020 goes unused (38.6 instead of 39.2 %).
-FEWEST_HELD_OUT = 750
+MIN_HELD_OUT = 750
 # Share of documents of unknown classes from which on the size of a class does not decide how much
 # its features and residual count. Where classes keep coming, the documents to come are of newer and
 # smaller classes than those held out. On cve-stream until 2017, fitted on 1,435 and on 1,935
@@ -108,7 +108,7 @@ def needs_residuals(state: LongTailState, config: FitConfig) -> bool:
 
 
 def _keeps_enough(memory: DocumentMemory, config: FitConfig) -> bool:
-    return config.held_out_share * memory.n_documents >= FEWEST_HELD_OUT
+    return config.held_out_share * memory.n_documents >= MIN_HELD_OUT
 
 
 def refine(

@@ -18,7 +18,7 @@ from longtail.training.outcomes import expect_unknown
 
 # Of the precision asked for: the least probability of a kept prediction. Where most predictions are
 # nearly certain, the average alone would let anything pass.
-LEAST_SHARE = 0.5
+MIN_SHARE = 0.5
 # Wrong predictions that are counted beside the held-out ones. Of the first few, most certain first,
 # all may be correct by chance: on acl-lastauthor the first 16 are, and of new ones 81 in 100.
 ASSUMED_ERRORS = 1.0
@@ -88,7 +88,7 @@ def find_threshold(
         margin = MARGIN * np.sqrt(precision * (1.0 - precision) / np.arange(1, len(reached) + 1))
         # Where each prediction is that probable, so is their average.
         each_enough = (expected >= precision) & (reached >= precision)
-        lowest = LEAST_SHARE * precision
+        lowest = MIN_SHARE * precision
         enough = (reached >= precision + margin) | each_enough
         expected = probabilities
     enough &= lower >= precision - MAX_SHORTFALL

@@ -17,9 +17,9 @@ from starlette.responses import Response
 
 from longtail.serve.context import Service, answer, get_service
 from longtail.serve.documents import as_texts
-from longtail.serve.predictions import MOST_CANDIDATES
+from longtail.serve.predictions import MAX_CANDIDATES
 from longtail.serve.problems import RESPONSES, Problem
-from longtail.serve.schemas import MOST_CHARACTERS
+from longtail.serve.schemas import MAX_CHARACTERS
 from longtail.serve.served_model import Snapshot
 
 PROJECT = "longtail"
@@ -138,10 +138,10 @@ def _read_form(body: bytes, snapshot: Snapshot) -> tuple[str, int, float]:
         threshold = float(form.get("threshold") or 0.0)
     except (ValueError, KeyError):
         raise Problem(422, "Send a form with text, and perhaps limit and threshold.") from None
-    if len(text) > MOST_CHARACTERS or not 1 <= limit <= MOST_CANDIDATES:
+    if len(text) > MAX_CHARACTERS or not 1 <= limit <= MAX_CANDIDATES:
         raise Problem(
             422,
-            f"text may have {MOST_CHARACTERS:,} characters, limit be from 1 to {MOST_CANDIDATES}.",
+            f"text may have {MAX_CHARACTERS:,} characters, limit be from 1 to {MAX_CANDIDATES}.",
         )
     return text, limit, threshold
 

@@ -20,7 +20,7 @@ from longtail.serve.context import answer, get_service, make_change
 from longtail.serve.documents import as_texts
 from longtail.serve.problems import CHANGE_RESPONSES, Problem
 from longtail.serve.routes.teaching import read_documents
-from longtail.serve.schemas import ANY_VERSION, MOST_CHARACTERS, MOST_DOCUMENTS, TaughtDocument
+from longtail.serve.schemas import ANY_VERSION, MAX_CHARACTERS, MAX_DOCUMENTS, TaughtDocument
 from longtail.serve.served_model import Snapshot
 
 router = APIRouter(responses=CHANGE_RESPONSES, tags=["Label Studio"])
@@ -42,7 +42,7 @@ class Setup(_Open):
 class Tasks(_Open):
     """Tasks to predict, and the labelling configuration."""
 
-    tasks: Annotated[list[dict[str, Any]], Field(max_length=MOST_DOCUMENTS)]
+    tasks: Annotated[list[dict[str, Any]], Field(max_length=MAX_DOCUMENTS)]
     label_config: Annotated[str, Field(max_length=_LARGEST_CONFIGURATION)]
 
 
@@ -166,10 +166,10 @@ def _read_text(
         text = data.get(control.field)
     else:
         text = next((value for value in data.values() if isinstance(value, str)), None)
-    if not isinstance(text, str) or len(text) > MOST_CHARACTERS:
+    if not isinstance(text, str) or len(text) > MAX_CHARACTERS:
         raise Problem(
             422,
-            f"task {document} has no text of at most {MOST_CHARACTERS:,} characters.",
+            f"task {document} has no text of at most {MAX_CHARACTERS:,} characters.",
             document=document,
         )
     return text

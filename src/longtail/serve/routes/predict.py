@@ -23,7 +23,7 @@ from longtail.serve.predictions import Prediction, find_nodes, find_threshold
 from longtail.serve.predictions import predict as predictions_of
 from longtail.serve.problems import RESPONSES, Problem, describe_invalid, encode_json
 from longtail.serve.schemas import (
-    MOST_CHARACTERS,
+    MAX_CHARACTERS,
     ExplainRequest,
     ExplainResponse,
     PredictRequest,
@@ -34,7 +34,7 @@ from longtail.serve.schemas import (
 
 STREAM_BATCH = 128  # lines of a stream that are predicted together
 _STREAM_CHARACTERS = 1 << 19  # of the lines that wait for a batch, so that a stream takes few MB
-_LONGEST_LINE = 12 * MOST_CHARACTERS + 1_000  # bytes; a character takes at most 12 in JSON
+_LONGEST_LINE = 12 * MAX_CHARACTERS + 1_000  # bytes; a character takes at most 12 in JSON
 _TEXT = TypeAdapter(Text)
 
 router = APIRouter(responses=RESPONSES)
@@ -238,7 +238,7 @@ def _read_line(service: Service, line: bytes) -> str | Problem:
         expected = " and ".join(snapshot.text_columns)
         return Problem(
             422, f"A line must be a JSON string, or an object with {expected}, of at most "
-            f"{MOST_CHARACTERS:,} characters."
+            f"{MAX_CHARACTERS:,} characters."
         )  # fmt: skip
 
 

@@ -29,7 +29,7 @@ from longtail.serve.served_model import Snapshot
 from longtail.store.changes import Change
 
 _LONGEST_SHOWN = 300  # characters of a text in the list of changes
-_MOST_SHOWN = 5  # documents of a change in that list
+_MAX_SHOWN = 5  # documents of a change in that list
 
 router = APIRouter(responses=CHANGE_RESPONSES)
 
@@ -162,7 +162,7 @@ def _show_change(change: Change) -> dict[str, Any]:
     """Return a change with a few of its documents, shortened."""
     content: dict[str, Any] = {}
     for key, value in change.content.items():
-        some = value[:_MOST_SHOWN] if isinstance(value, list) and key != "changes" else value
+        some = value[:_MAX_SHOWN] if isinstance(value, list) and key != "changes" else value
         if key == "documents":
             some = [entry[:_LONGEST_SHOWN] for entry in some]
         content[key] = some
