@@ -147,6 +147,15 @@ def test_a_file_gives_the_same_model(model: TextClassifier, tmp_path: Path) -> N
     same_answers(model, pickle.loads(pickle.dumps(model)))
 
 
+def test_numbers_and_a_hierarchy_are_saved_together(tmp_path: Path) -> None:
+    parents = {label: label.split("/")[0] for label in set(LABELS)}
+    model = TextClassifier(fields=FIELDS, random_state=0).fit(RECORDS, LABELS, hierarchy=parents)
+    model.save(tmp_path / "m")
+    again = load(tmp_path / "m")
+    assert again.hierarchy_.nodes.tolist() == model.hierarchy_.nodes.tolist()
+    same_answers(model, again)
+
+
 def test_a_teacher_takes_records(model: TextClassifier, tmp_path: Path) -> None:
     path = tmp_path / "model.longtail"
     model.save(path)

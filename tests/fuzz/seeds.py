@@ -40,6 +40,9 @@ CALIBRATOR = {
     "unknown_log_odds": np.array([2.0, 0.5, -1.0]),
     "pair_probabilities": np.zeros(0),
     "pair_correct": np.zeros(0, np.bool_),
+    "ranked_classes": np.zeros((0, 1), np.int32),
+    "ranked_shares": np.zeros((0, 1), np.float32),
+    "ranked_truth": np.zeros(0, np.int32),
 }
 
 

@@ -165,8 +165,8 @@ LONG_TAIL = (
     ArraySpec("calibrator/ranked_truth", "i4 i8", "n_ranked", "their classes; -1 likewise", -1,
               ids="n_classes", optional=True),
     ArraySpec("hierarchy/indptr", "i8", "n_nodes + 1", "where the parents of each node begin",
-              offsets="n_edges", optional=True),
-    ArraySpec("hierarchy/parents", "i8", "n_edges", "parents of each node", ids="n_nodes",
+              offsets="n_parents", optional=True),
+    ArraySpec("hierarchy/parents", "i8", "n_parents", "parents of each node", ids="n_nodes",
               order="rising", rows="hierarchy/indptr", optional=True),
     ArraySpec(
         "names/indices", "i4", "n_names", "terms of each class's name", ids="n_terms",

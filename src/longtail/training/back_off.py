@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from longtail._caching import cached_property
-from longtail._elementary import log
+from longtail._elementary import exp, log
 from longtail._kernels.types import Tree
 from longtail.results import NodeThreshold
 from longtail.sparse import Floats, Integers
@@ -302,6 +302,7 @@ class BackOff:
 
 def share_log_odds(shares: Floats) -> Floats:
     """Return the log odds of shares, finite."""
-    inside = np.clip(shares, np.exp(-LARGEST_LOG_ODDS), 1.0)
-    odds = np.maximum(1.0 - inside, np.exp(-LARGEST_LOG_ODDS))
+    least = exp(np.array([-LARGEST_LOG_ODDS]))[0]
+    inside = np.clip(shares, least, 1.0)
+    odds = np.maximum(1.0 - inside, least)
     return np.asarray(log(inside) - log(odds))
