@@ -24,7 +24,7 @@ def test_every_step_has_its_row(folder, capsys, monkeypatch):
     monkeypatch.chdir(folder)
     teaching.main([str(folder), "--changes", "9", "--model", str(folder / "kept.longtail")])
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 10
+    assert len(lines) == 14
     counts = {line[:36].strip(): int(line[36:].split()[0]) for line in lines[1:]}
     assert counts == {
         "open the file alone": 5,
@@ -33,8 +33,12 @@ def test_every_step_has_its_row(folder, capsys, monkeypatch):
         "undo the last": 5,
         "forget one": 1,
         "teach 12 together": 1,
-        "open with 21 changes": 5,  # 9 and 5 taught, 5 undone, 1 forgotten, 1 of several
+        "undo any one": 9,
+        "open with 30 changes": 5,  # 9 and 5 taught, 5 undone, 1 forgotten, 1 of several, 9 undone
         "rename a class": 1,
+        "merge a class": 1,
+        "predict one text then": 1,
+        "refine": 1,
         "compact": 1,
     }
     assert (folder / "kept.longtail").exists()

@@ -94,8 +94,10 @@ def measure_teaching(
     for i in range(N_TAUGHT, n_changes):
         teacher.teach([texts[i]], [labels[i]])
     taught = [c.number for c in teacher.changes() if c.in_effect and c.action == "teach"]
-    for i in range(N_UNDONE):
-        change_number = taught[(2 * i + 1) * len(taught) // (2 * N_UNDONE)]
+    taught = taught[1:]  # what the first one taught is forgotten
+    n_undone = min(N_UNDONE, len(taught))
+    for i in range(n_undone):
+        change_number = taught[(2 * i + 1) * len(taught) // (2 * n_undone)]
         clock.time(
             "undo any one",
             lambda change_number=change_number: teacher.undo(numbers=[change_number]),
