@@ -42,6 +42,7 @@ async function show(label, isMoved = true) {
   shown = label;
   try {
     const answer = await request("GET", `/v1/classes/${classId(label)}`);
+    if (shown !== label) return; // another class was asked for meanwhile
     const largest = answer.terms[0]?.weight || 1;
     const title = el("h2", { tabindex: "-1" }, nameOf(answer));
     details.replaceChildren(
@@ -55,6 +56,7 @@ async function show(label, isMoved = true) {
       state.model?.may_teach ? editor(answer) : el("p", { class: "quiet" }, "Changing it needs a token."));
     if (isMoved) { title.focus(); title.scrollIntoView({ block: "nearest" }); }
   } catch (error) {
+    if (shown !== label) return;
     shown = null;
     details.replaceChildren();
     if (isMoved) warn(error.message); // else someone has renamed or removed it
