@@ -353,14 +353,6 @@ def look_up(classes: NDArray[Any], labels: NDArray[Any]) -> Integers:
     return np.where(classes[positions] == labels, positions, -1)
 
 
-def shift_ids(class_ids: Integers, positions: Integers) -> Integers:
-    """Return class ids after classes were inserted before those at some positions, ascending.
-
-    -1, which is no class, stays.
-    """
-    return class_ids + np.searchsorted(positions, class_ids, side="right")
-
-
 def check_enough_classes(classes: NDArray[Any]) -> None:
     """Refuse labels of fewer than two classes."""
     if len(classes) < 2:

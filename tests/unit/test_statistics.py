@@ -8,7 +8,6 @@ import scipy.sparse as sp
 
 from longtail.sparse import CountMatrix, index_dtype
 from longtail.statistics.classes import ClassStatistics
-from longtail.statistics.editing import drop_empty_classes, scatter_classes
 from tests.conftest import check_statistics, make_problem
 
 
@@ -112,18 +111,6 @@ def test_counts_must_be_summable():
 def test_class_ids_are_checked(y, message):
     with pytest.raises(ValueError, match=message):
         ClassStatistics.from_counts(np.eye(2), y, 2)
-
-
-def test_classes_can_be_placed_and_dropped(problem):
-    statistics = build(problem)
-    positions = np.array([3, 0, 1, 9, 5, 2, 4])
-    placed = scatter_classes(statistics, positions, 10)
-    check_statistics(placed)
-    direct = ClassStatistics.from_counts(problem.X, positions[problem.y], 10)
-    assert placed == direct
-    assert drop_empty_classes(placed).n_classes == 7
-    apart = scatter_classes(statistics, np.arange(7) * 2, 14)
-    assert drop_empty_classes(apart) == statistics
 
 
 def test_new_terms_take_their_present_frequency():

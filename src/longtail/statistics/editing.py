@@ -19,27 +19,8 @@ from longtail.sparse import (
     append_constant,
     gather_rows,
     index_dtype,
-    offsets_from_lengths,
-    splice_rows,
 )
 from longtail.statistics.classes import ClassStatistics, combine, with_count_bits
-
-
-def scatter_classes(
-    statistics: ClassStatistics, positions: Integers, n_classes: int
-) -> ClassStatistics:
-    """Move class c to row `positions[c]` of `n_classes`; rows in between have no documents."""
-    sources = np.full(n_classes, -1)
-    sources[positions] = np.arange(len(positions))
-    return statistics.gather(sources)
-
-
-def splice_classes(
-    first: ClassStatistics, second: ClassStatistics, *sources: Integers
-) -> ClassStatistics:
-    """Return classes of either statistics; the document frequencies are those of the second."""
-    bits = max(first.count_bits, second.count_bits)
-    return splice_rows([with_count_bits(first, bits), with_count_bits(second, bits)], *sources)
 
 
 def remove_class(statistics: ClassStatistics, class_id: int) -> ClassStatistics:
@@ -149,26 +130,3 @@ def grow_terms(statistics: ClassStatistics, n_terms: int) -> ClassStatistics:
         document_frequencies=append_constant(statistics.document_frequencies, n_new),
         known={"class_frequencies": append_constant(statistics.class_frequencies, n_new)},
     )
-
-
-def drop_empty_classes(
-    statistics: ClassStatistics, named: NDArray[np.bool_] | None = None
-) -> ClassStatistics:
-    """Leave out the classes without documents, unless they are named; the order stays."""
-    keep = statistics.class_sizes > 0
-    if named is not None:
-        keep |= named
-    sizes = np.diff(statistics.indptr)[keep]
-    return replace(
-        statistics, indptr=offsets_from_lengths(sizes), class_sizes=statistics.class_sizes[keep]
-    )
-
-
-def find_classes_with(statistics: ClassStatistics, terms: Integers) -> Integers:
-    """Return the classes that have one of some terms, ascending."""
-    if not len(terms):
-        return np.zeros(0, np.int64)
-    is_one = np.zeros(max(int(statistics.indices.max(initial=0)), int(terms.max())) + 1, np.bool_)
-    is_one[terms] = True
-    entries = np.flatnonzero(is_one[statistics.indices])
-    return np.unique(np.searchsorted(statistics.indptr, entries, side="right") - 1)

@@ -56,8 +56,7 @@ def refine_from_memory(state: LongTailState, config: FitConfig) -> LongTailState
 
     Otherwise bring up to date what is shared.
 
-    A function of the state alone, so that a journal can be replayed: neither the seed nor the time
-    budget of the configuration counts.
+    A function of the state alone: neither the seed nor the time budget of the configuration counts.
     """
     state = _disregard_sizes(merge_learned(state))
     if needs_learning(state, config):
