@@ -49,6 +49,7 @@ def check_scorers(task: Task, held_out: Sequence[int], learned: Shared) -> tuple
     used, labels = rest_of(task, held_out), task.problem.labels
     checked = held_out[: task.settings.most_checked]
     own = [labels[i] for i in checked]
+    new = [task.as_new(i, used) for i in checked]
     ones = [1.0] * task.problem.n_terms
     selves = [
         Shared(ones, CENTROID_WEIGHTS),
@@ -57,15 +58,18 @@ def check_scorers(task: Task, held_out: Sequence[int], learned: Shared) -> tuple
         learned,
     ]
 
-    def measure_scorer(scored: Scored, budget: int | None = None) -> Figures:
-        found = [find(scored, scored.weighted[i], task.n_candidates, budget) for i in checked]
+    def measure_scorer(scored: Scored, shared: Shared, budget: int | None = None) -> Figures:
+        weighted = [weigh(task.problem, x, shared.term_weights) for x in new]
+        found = [find(scored, x, task.n_candidates, budget) for x in weighted]
         return measure(own, found, scored.classes.sizes)
 
     scorers = [score_classes(task.problem, used, shared) for shared in selves]
-    figures = [measure_scorer(scored) for scored in scorers]
+    figures = [measure_scorer(*pair) for pair in zip(scorers, selves, strict=True)]
     kept = choose_scorer(figures)
     named = add_names(task, scorers[kept])  # candidates are found by names as well
-    *recalls, whole = [measure_scorer(named, budget).recall for budget in (*BUDGETS, None)]
+    *recalls, whole = [
+        measure_scorer(named, selves[kept], budget).recall for budget in (*BUDGETS, None)
+    ]
     return selves[kept], SelfCheck(
         scorer_figures=figures,
         recalls=[*recalls, whole],
@@ -88,7 +92,8 @@ def check_residuals(
     residuals = learn_residuals(task, scored, mined)
     separators = learn_separators(task, scored, mined)
     own = [task.problem.labels[i] for i in held_out]
-    named, names = add_names(task, scored), task.known_names
+    named, names = add_names(task, scored), task.known_names(scored.used)
+    new = [task.as_new(i, scored.used) for i in held_out]
     candidates, parts = [], []
 
     def split_all(document: Document) -> tuple[list[int], list[Part]]:
@@ -97,8 +102,8 @@ def check_residuals(
         found = find(named, x, task.n_candidates, check.budget)
         return found, [split(named, residuals, separators, names, x, inputs, c) for c in found]
 
-    for i in held_out:
-        found, own_parts = split_all(task.problem.documents[i])
+    for document in new:
+        found, own_parts = split_all(document)
         candidates.append(found)
         parts.append(own_parts)
     correct = [[c in labels for c in row] for labels, row in zip(own, candidates, strict=True)]
@@ -118,7 +123,7 @@ def check_residuals(
     kept = choose_residuals(figures, task.settings)
     mixture, ranked = mixtures[kept], rankings[kept]
     alone = names.without_documents(scored.classes.sizes) if names else []
-    n_empty = scored.classes.sizes.count(0) - len(alone)
+    n_empty = 0 if names is None else sum(task.names.named) - sum(names.named)
     if alone:
         f1s = [first_f1(own, classes_of(rank(mixture.raise_bonus(more)))) for more in BONUSES]
         mixture = mixture.raise_bonus(choose_bonus(f1s, task.settings))
@@ -132,12 +137,12 @@ def check_residuals(
         task.has_several,
     )
     truncated = []
-    for place, document in truncate_documents(task, held_out):
+    for place, document in truncate_documents(task, new):
         ranking = rank_parts(mixture, *split_all(document))
         truncated.append(
             (len(document), [score for _, score in ranking], ranking[0][0] in own[place])
         )
-    lengths = [len(task.problem.documents[i]) for i in held_out]
+    lengths = [len(document) for document in new]
     mixture = mixture.raise_bonus(shared_bonus)
     checked = replace(check, residual_figures=figures, residuals=kept, mixture=mixture)
     return checked, learn_shortness(calibrator, lengths, truncated), (residuals, separators)
@@ -149,15 +154,14 @@ def rank_parts(mixture: Mixture, found: Sequence[int], parts: Sequence[Part]) ->
     return sorted(scored, key=lambda pair: (-pair[1], pair[0]))
 
 
-def truncate_documents(task: Task, held_out: Sequence[int]) -> list[tuple[int, Document]]:
+def truncate_documents(task: Task, held_out: Sequence[Document]) -> list[tuple[int, Document]]:
     """The first held-out documents with the terms of lowest draw: a half, a quarter and so on.
 
     Each with its place among the held-out ones, which decides the draws with the place of the term.
     """
     truncated = []
     for share in (1 / 2, 1 / 4, 1 / 8, 1 / 16):
-        for place, i in enumerate(held_out[: task.settings.most_truncated]):
-            document = task.problem.documents[i]
+        for place, document in enumerate(held_out[: task.settings.most_truncated]):
             terms = sorted(document)
             draws = {t: uniform(task.seed, place, k) for k, t in enumerate(terms)}
             left = sorted(terms, key=draws.__getitem__)[: math.ceil(share * len(terms))]

@@ -88,7 +88,8 @@ def fit(
     names = weigh_names(problem, texts) if texts else None
     task = Task(problem, seed, candidates, C, settings, steps or Steps(), names)
     n_held_out = min(int(settings.held_out_share * len(labels)), settings.most_held_out)
-    held_out = hold_out(labels, n_held_out, seed, texts)
+    may_be_empty = range(problem.n_classes) if task.has_several else texts
+    held_out = hold_out(labels, n_held_out, seed, may_be_empty)
     sample = draw_labels(labels, settings.n_sampled, seed, without=held_out)
     shared = learn_shared(task, sample)
     check, calibrator, learned = SelfCheck(), Calibrator(), None

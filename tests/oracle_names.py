@@ -34,6 +34,15 @@ class Names:
             [self.named[c] and c in kept for c in classes],
         )
 
+    def of_terms(self, kept: Collection[int]) -> Names:
+        """The same names; terms that are not kept count nothing."""
+        rows = []
+        for row in self.rows:
+            left = {t: v if t in kept else 0.0 for t, v in row.items()}
+            length = math.sqrt(max(math.fsum(v * v for v in left.values()), 1e-12))
+            rows.append({t: single(v / length) for t, v in left.items()})
+        return Names(rows, self.named)
+
     def match(self, x: Document, c: int) -> float:
         """What a weighted document has in common with a name."""
         return math.fsum(v * self.rows[c].get(t, 0.0) for t, v in x.items())

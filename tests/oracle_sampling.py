@@ -31,14 +31,14 @@ def uniform(seed: int, document: int, draw: int = 0) -> float:
 
 
 def hold_out(
-    labels: Sequence[Sequence[int]], n: int, seed: int, named: Collection[int] = ()
+    labels: Sequence[Sequence[int]], n: int, seed: int, may_be_empty: Collection[int] = ()
 ) -> list[int]:
     """The n documents of lowest draw; the document of highest draw of each class always stays.
 
-    Unless the class is named: then it may lose all.
+    Unless the class may lose all.
     """
     draws = {i: uniform(seed, i) for i in range(len(labels))}
-    classes = {c for own in labels for c in own if c not in named}
+    classes = {c for own in labels for c in own if c not in may_be_empty}
     stay = {max((i for i in draws if c in labels[i]), key=draws.__getitem__) for c in classes}
     return sorted((i for i in draws if i not in stay), key=draws.__getitem__)[:n]
 

@@ -69,6 +69,7 @@ class Settings:
     separator_passes: int = 10
     smallest_separator: float = 0.03
     most_lacking: float = 0.05
+    fewest_emptied: int = 20
 
 
 @dataclass(frozen=True)
@@ -94,12 +95,38 @@ class Task:
     steps: Steps = field(default_factory=Steps)
     names: Names | None = None
 
-    @property
-    def known_names(self) -> Names | None:
-        """Those of classes that have a document, the only ones that a held-out one may have."""
+    def known_names(self, used: Collection[int]) -> Names | None:
+        """Those that count where the other documents are held out.
+
+        All, where these have several labels and have emptied enough classes that have a name.
+        """
         if self.names is None:
             return None
-        return self.names.of_classes({c for own in self.problem.labels for c in own})
+        labels, names = self.problem.labels, self.names
+        if self.has_several:
+            names = names.of_terms(self.known_terms(used))
+        have_documents = {c for own in labels for c in own}
+        left = {c for i in used for c in labels[i]}
+        emptied = [c for c in have_documents - left if self.names.named[c]]
+        if self.has_several and len(emptied) >= self.settings.fewest_emptied:
+            return names
+        return names.of_classes(have_documents)
+
+    def known_terms(self, used: Collection[int]) -> set[int]:
+        """Those of the used documents that have a label."""
+        documents, labels = self.problem.documents, self.problem.labels
+        return {t for i in used if labels[i] for t in documents[i]}
+
+    def as_new(self, i: int, used: Collection[int]) -> Document:
+        """A document that is not used, as a new one is read.
+
+        Where documents have several labels: without terms that no labelled document used has.
+        """
+        document = self.problem.documents[i]
+        if not self.has_several:
+            return document
+        known = self.known_terms(used)
+        return {t: n for t, n in document.items() if t in known}
 
     @property
     def has_several(self) -> bool:
@@ -170,7 +197,7 @@ def weigh_for_residuals(problem: Problem, document: Document, shared: Shared) ->
 
 def add_names(task: Task, scored: Scored) -> Scored:
     """The scorer of documents and names, before the weights of names are learned."""
-    names = task.known_names
+    names = task.known_names(scored.used)
     if names is None:
         return scored
     of_names = names.as_scorer(scored.classes.sizes, FIRST_NAME_WEIGHTS)

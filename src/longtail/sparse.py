@@ -188,6 +188,14 @@ class CountMatrix(RowTable):
         n_before = np.append(0, np.cumsum(terms[self.indices]))
         return n_before[self.indptr[1:]] > n_before[self.indptr[:-1]]
 
+    def select_terms(self, keep: NDArray[np.bool_]) -> CountMatrix:
+        """Return the same documents without the terms that are not kept."""
+        kept = keep[self.indices]
+        n_before = np.append(0, np.cumsum(kept))
+        return CountMatrix(
+            n_before[self.indptr], self.indices[kept], self.data[kept], self.n_terms
+        )
+
     def to_csr(self) -> sp.csr_array[Any]:
         """Return the counts as scipy has them, without copying."""
         shape = self.n_documents, self.n_terms

@@ -25,6 +25,7 @@ from longtail.training import (
     mixture,
     pipeline,
     residuals,
+    sampling,
     self_check,
     separators,
     short_documents,
@@ -57,6 +58,7 @@ IN_CONFIG = {  # the field of FitConfig for each setting
     "residual_cost": "residual_cost",
 }
 WHERE = {  # the module's name for each other setting
+    "fewest_emptied": (sampling, "MIN_EMPTIED"),
     "most_lost_recall": (self_check, "MAX_LOST_RECALL"),
     "most_lost_f1": (self_check, "MAX_LOST_F1"),
     "fewest_mixed": (mixture, "MIN_MIXED"),
@@ -304,6 +306,9 @@ CASES = {
     "names of many label sets": lambda: with_names(
         of_label_sets(2, n_classes=30), "held out whole", "learned weights", empty=(3, 8)
     ),
+    "names of label sets that empty classes": lambda: with_names(
+        of_label_sets(2, n_classes=30), "held out whole", empty=(3, 8), fewest_emptied=1
+    ),
     "names and texts": lambda: of_texts(4, "learned weights", "held out whole", "late bonus"),
     "seed 2": lambda: plain(2, "none"),
     "seed 4": lambda: plain(4, "mixture"),
@@ -418,7 +423,8 @@ def test_draws(fitted):
     labels, seed = as_sets(case.label_sets), draw_seed(case.seed)
     labels = labels.with_classes(fitted.ours.classes_)
     named = np.isin(labels.classes, list(case.names)) if case.names else None
-    held_out = hold_out(labels, len(theirs.held_out), seed, named)
+    may_be_empty = np.ones(len(labels.classes), np.bool_) if labels.has_several else named
+    held_out = hold_out(labels, len(theirs.held_out), seed, may_be_empty)
     assert held_out.tolist() == theirs.held_out
     sample = draw_labels(labels, case.settings.n_sampled, seed, without=held_out)
     places = sample - labels.indptr[labels.document_ids[sample]]

@@ -13,7 +13,7 @@ weights are learned on held-out documents, some of them of classes without any o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -76,13 +76,15 @@ class ClassNames(RowTable):
         Terms that no document has had count nothing.
         """
         idf = np.where(corpus.document_frequencies > 0, corpus.idf, 0.0)
-        weights = rows.data * idf[rows.indices]
-        owners = np.repeat(np.arange(rows.n_documents), np.diff(rows.indptr))
-        squares = np.bincount(owners, weights**2, minlength=rows.n_documents)
-        weights /= np.sqrt(np.maximum(squares, SMALLEST_SQUARE))[owners]
+        weights = _scale_to_length_one(rows.indptr, rows.data * idf[rows.indices])
         named = np.ones(rows.n_documents, np.bool_)
         indices = rows.indices.astype(np.int32, copy=False)
-        return cls(rows.indptr, indices, weights.astype(np.float32), named)
+        return cls(rows.indptr, indices, weights, named)
+
+    def select_terms(self, keep: NDArray[np.bool_]) -> ClassNames:
+        """Return the same names; terms that are not kept count nothing."""
+        kept = self.weights.astype(np.float64) * keep[self.indices]
+        return replace(self, weights=_scale_to_length_one(self.indptr, kept))
 
     def select_classes(self, keep: NDArray[np.bool_]) -> ClassNames:
         """Return the same classes; those that are not kept lose their names."""
@@ -113,6 +115,14 @@ class ClassNames(RowTable):
         """Return what is left of the bonus of each class once candidates are found."""
         left = max(float(name_weights[2]) - SEARCH_BONUS, 0.0)
         return np.where(self.named & (class_sizes == 0), left, 0.0)
+
+
+def _scale_to_length_one(indptr: Integers, weights: Floats) -> NDArray[np.float32]:
+    """Bring each row to length 1."""
+    owners = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+    squares = np.bincount(owners, weights**2, minlength=len(indptr) - 1)
+    scaled = weights / np.sqrt(np.maximum(squares, SMALLEST_SQUARE))[owners]
+    return np.asarray(scaled, np.float32)
 
 
 def add_names(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -101,6 +101,17 @@ def subtract_statistics(
 ) -> ClassStatistics:
     """Return the statistics without the documents of `apart`."""
     return statistics - apart
+
+
+def drop_unknown_terms(
+    documents: Documents, statistics: ClassStatistics, n_jobs: int | None
+) -> Documents:
+    """Return documents without the terms that no other document has, as new ones are read.
+
+    A class that is known by its text alone would be found by such a term.
+    """
+    known = statistics.corpus.document_frequencies > 0
+    return replace(documents, counts=documents.counts.select_terms(known))
 
 
 def describe_corpus(statistics: ClassStatistics, n_jobs: int | None) -> Corpus:

@@ -14,19 +14,12 @@ they gain is owed to that, so the lower bound goes down by it. On five sets (7,5
 seeds each) the intervals of bands held the accuracy on 10,000 other documents in 86 of 88 cases;
 intervals by what is left alone did so in about 70.
 
-Of label sets, new documents may have a label of a class that the model does not have, beside others
-that it has. They are harder, and none is held out, as no class gives its last document: on 10,000
-documents of tib-subjects the mean F1 of new documents is 33 % where all labels are known, as of
-those held out, and 19 % of the known labels of the others. Documents with a label of a class that
-has one document left, which does not help to find it, stand for them: the class is taken out. How
-many there are follows from the share of classes of one document (Good-Turing). The value is of the
-known labels of all; the interval also holds what is measured where all labels are known, and what
-`evaluate` measures with the unknown ones, which are never found.
+Of label sets any document is held out, also the last of a class. So some of their labels are of
+classes that the model lacks, as some of those of new documents will be. They are labels that are
+never found.
 """
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,7 +41,6 @@ from longtail.training.calibration import (
 # Macro F1 depends on how many documents there are: of a class with one document it is 0 or 1. The
 # interval goes on as far as twice the documents move it, this often: eight times the held-out ones.
 _DOUBLINGS = 3
-MAX_UNKNOWN = 0.5  # share of unknown labels: beyond it hardly any document stands for the others
 _DECIMALS = 6  # far below any interval, and above what the order of a sum may change
 _Measured = dict[str, tuple[float, float, float]]
 
@@ -94,35 +86,16 @@ def expect_measures(
         return found
     sizes_of_all = left_sizes + labels.class_sizes
     if calibrator.marginal:
-        held_out = _RankedDocuments.of(labels, class_ids, scores, lengths)
-        known, all_labels = _add_unknown(held_out, left_sizes, sizes_of_all)
-        samples, depth = [known, held_out], BAND_DEPTH
-        measured = _measure_sets(known, calibrator)
-        for sample in (held_out, all_labels):
-            _widen(measured, _measure_sets(sample, calibrator))
+        depth, measured = BAND_DEPTH, _measure_sets(labels, class_ids, scores, lengths, calibrator)
     else:
-        samples, depth = [_RankedDocuments.of(labels, class_ids, scores, lengths)], 1
-        measured = _measure_labels(labels, class_ids, calibrator)
-    for sample in samples:
-        true = sample.labels
-        hits = sample.class_ids[true.document_ids, :depth] == true.class_ids[:, None]
-        sizes, others = left_sizes[true.class_ids], sizes_of_all[true.class_ids] - 1
-        bands: _Measured = {}
-        for gain, band in zip(gains.tolist(), FREQUENCY_BANDS, strict=True):
-            bands |= _measure_band(hits.any(axis=1), sizes, others, band, gain)
-        _widen(measured, bands)
-        measured = bands | measured
+        depth, measured = 1, _measure_labels(labels, class_ids, calibrator)
+    hits = class_ids[labels.document_ids, :depth] == labels.class_ids[:, None]
+    sizes, others = left_sizes[labels.class_ids], sizes_of_all[labels.class_ids] - 1
+    for gain, band in zip(gains.tolist(), FREQUENCY_BANDS, strict=True):
+        measured |= _measure_band(hits.any(axis=1), sizes, others, band, gain)
     for name, row in measured.items():
         found[EXPECTED.index(name)] = np.round(row, _DECIMALS)
     return found
-
-
-def _widen(measured: _Measured, others: _Measured) -> None:
-    """Make intervals hold those of other documents."""
-    for name, (_, low, high) in others.items():
-        if name in measured:
-            value, lowest, highest = measured[name]
-            measured[name] = (value, min(low, lowest), max(high, highest))
 
 
 def _measure_labels(labels: LabelSets, class_ids: Integers, calibrator: Calibrator) -> _Measured:
@@ -185,70 +158,15 @@ def _measure_calibration(
     return error, max(0.0, error - spread), min(1.0, error + spread)
 
 
-@dataclass(frozen=True, eq=False)
-class _RankedDocuments:
-    """Documents with label sets: `ids` are those of the held-out documents that they come from."""
-
-    ids: Integers
-    labels: LabelSets
-    class_ids: Integers
-    scores: Floats
-    lengths: Integers
-
-    @classmethod
-    def of(
-        cls, labels: LabelSets, class_ids: Integers, scores: Floats, lengths: Integers
-    ) -> _RankedDocuments:
-        """Return the held-out documents themselves."""
-        return cls(np.arange(len(class_ids)), labels, class_ids, scores, lengths)
-
-
-def _add_unknown(
-    held_out: _RankedDocuments, left_sizes: Integers, sizes_of_all: Integers
-) -> tuple[_RankedDocuments, _RankedDocuments]:
-    """Add documents that have a label which the model does not have.
-
-    Returns the documents with their known labels, without those that have none, and all documents
-    with all labels; an unknown one is a class of its own.
-    """
-    labels, n_classes = held_out.labels, len(left_sizes)
-    sizes = left_sizes[labels.class_ids]
-    n_single = np.count_nonzero((sizes_of_all > 0) & (sizes_of_all <= 1))
-    unknown = min(n_single / sizes_of_all.sum(), MAX_UNKNOWN)
-    rare = np.flatnonzero((sizes > 0) & (sizes <= 1))
-    found = held_out.class_ids[labels.document_ids[rare]] == labels.class_ids[rare, None]
-    stand_ins = rare[~found.any(axis=1)]
-    # With texts of classes, documents of classes that have no other are held out.
-    if not len(stand_ins) or (sizes == 0).any():
-        return held_out, held_out
-    # A document has no unknown label with probability (1 - unknown) to the number of its labels.
-    n_drawn = round(labels.n_documents * ((1.0 - unknown) ** -labels.sizes.mean() - 1.0))
-    drawn = np.sort(np.random.default_rng(0).choice(stand_ins, n_drawn))
-    ids = np.concatenate([held_out.ids, labels.document_ids[drawn]])
-    drawn_labels = labels.gather(ids)
-    taken_out = np.concatenate([np.full(labels.n_documents, -1), labels.class_ids[drawn]])
-    gone = drawn_labels.class_ids == taken_out[drawn_labels.document_ids]
-    ranked = held_out.class_ids[ids], held_out.scores[ids], held_out.lengths[ids]
-    n_known = np.bincount(drawn_labels.document_ids[~gone], minlength=len(ids))
-    # The share of unknown labels, spread evenly over the documents that have any.
-    n_unknown = max(n_drawn, round(np.count_nonzero(~gone) * unknown / (1.0 - unknown)))
-    classes = np.arange(n_classes + n_unknown)
-    more = labels.n_documents + np.arange(n_unknown) % max(n_drawn, 1)
-    documents = np.concatenate([drawn_labels.document_ids[~gone], more])
-    class_ids = np.concatenate([drawn_labels.class_ids[~gone], classes[n_classes:]])
-    order = np.lexsort((class_ids, documents))
-    indptr = np.concatenate([[0], np.cumsum(np.bincount(documents, minlength=len(ids)))])
-    all_labels = _RankedDocuments(ids, LabelSets(indptr, class_ids[order], classes), *ranked)
-    kept = np.flatnonzero((n_known > 0) | (drawn_labels.sizes == 0))
-    known_indptr = np.concatenate([[0], np.cumsum(n_known[kept])])
-    known = LabelSets(known_indptr, drawn_labels.class_ids[~gone], classes)
-    return _RankedDocuments(ids[kept], known, *(rows[kept] for rows in ranked)), all_labels
-
-
-def _measure_sets(documents: _RankedDocuments, calibrator: Calibrator) -> _Measured:
+def _measure_sets(
+    labels: LabelSets,
+    class_ids: Integers,
+    scores: Floats,
+    lengths: Integers,
+    calibrator: Calibrator,
+) -> _Measured:
     """Measure the label sets that the model would predict, and their ranking."""
-    labels, class_ids, scores = documents.labels, documents.class_ids, documents.scores
-    sizes = choose_set_sizes(calibrate(scores, calibrator, documents.lengths))
+    sizes = choose_set_sizes(calibrate(scores, calibrator, lengths))
     kept = np.arange(class_ids.shape[1]) < sizes[:, None]
     indptr = np.concatenate([[0], np.cumsum(sizes)])
     predicted = LabelSets(indptr, class_ids[kept], labels.classes)
@@ -267,7 +185,7 @@ def _measure_sets(documents: _RankedDocuments, calibrator: Calibrator) -> _Measu
         if not np.isnan(half):
             measured["macro_f1"] = _extrapolate(sets.macro_f1, half, intervals["macro_f1"])
     if calibrator.is_calibrated:
-        probabilities = _cross_validate_pairs(documents, ranked)
+        probabilities = _cross_validate_pairs(scores, ranked.hits, lengths)
         likely = probabilities > MIN_PROBABILITY
         if likely.any():
             measured["label_calibration_error"] = _measure_calibration(
@@ -276,18 +194,15 @@ def _measure_sets(documents: _RankedDocuments, calibrator: Calibrator) -> _Measu
     return measured
 
 
-def _cross_validate_pairs(documents: _RankedDocuments, ranked: RankedSets) -> Floats:
-    """Return the marginals of each half by maps that the other half of the held-out has learned."""
-    ids, scores = documents.ids, documents.scores
-    first = np.unique(ids, return_index=True)[1]
-    is_held_out = np.zeros(len(ids), np.bool_)
-    is_held_out[first] = True
+def _cross_validate_pairs(
+    scores: Floats, correct: NDArray[np.bool_], lengths: Integers
+) -> Floats:
+    """Return the marginals of each half by maps that the other half has learned."""
     probabilities = np.empty_like(scores)
     for fold in (0, 1):
-        inside = ids % 2 == fold
-        other = is_held_out & ~inside
-        learned = fit_calibrator(scores[other], ranked.hits[other], marginal=True)
-        probabilities[inside] = calibrate(scores[inside], learned, documents.lengths[inside])
+        inside = np.arange(len(scores)) % 2 == fold
+        learned = fit_calibrator(scores[~inside], correct[~inside], marginal=True)
+        probabilities[inside] = calibrate(scores[inside], learned, lengths[inside])
     return probabilities
 
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from longtail._constants import RESIDUALS
 from longtail._validation import cap_candidates
@@ -109,12 +110,18 @@ def add_first_texts(
     return add_names(scorer, class_texts, statistics.class_sizes, FIRST_NAME_WEIGHTS)
 
 
-def texts_with_documents(class_texts: ClassNames, draws: Draws) -> ClassNames:
-    """Leave out the texts of classes without documents.
-
-    They can never be correct here, and would make classes held out whole seem seldom right.
-    """
-    return class_texts.select_classes(draws.has_documents)
+def select_texts(
+    class_texts: ClassNames,
+    draws: Draws,
+    statistics: ClassStatistics,
+    config: FitConfig,
+    n_jobs: int | None,
+) -> ClassNames:
+    """Leave out the texts that do not count for held-out documents, and terms not known without."""
+    selected = class_texts.select_classes(draws.texts_count)
+    if not config.multilabel:
+        return selected
+    return selected.select_terms(statistics.corpus.document_frequencies > 0)
 
 
 def find_checked(
@@ -221,6 +228,7 @@ class HeldOutTest:
     learned: LearnedRows
     shared: SharedWeights
     class_texts: ClassNames | None
+    texts_count: NDArray[np.bool_]
     config: FitConfig
 
     @property
@@ -241,6 +249,7 @@ def calibrate_held_out(
     learned: LearnedRows,
     shared: SharedWeights,
     class_texts: ClassNames | None,
+    draws: Draws,
     check: SelfCheck,
     config: FitConfig,
     n_jobs: int | None,
@@ -252,7 +261,9 @@ def calibrate_held_out(
     residual would count against them.
     """
     config = replace(config, n_jobs=n_jobs)
-    test = HeldOutTest(held_out, scored, scorer, learned, shared, class_texts, config)
+    test = HeldOutTest(
+        held_out, scored, scorer, learned, shared, class_texts, draws.texts_count, config
+    )
     truncated = truncate_documents(held_out.counts, config.seed)
     return _choose_mixture(
         test,
@@ -312,12 +323,11 @@ def _split_scores(test: HeldOutTest, counts: CountMatrix, candidates: Integers) 
 
 
 def _count_empty(test: HeldOutTest) -> tuple[int, int]:
-    """Return how many classes were held out whole, and how many have no document at all."""
+    """Return how many classes are known by their text alone, and how many texts do not count."""
     if test.class_texts is None:
         return 0, 0
-    is_empty = test.class_sizes == 0
-    n_held_out = int(np.count_nonzero(is_empty & test.class_texts.named))
-    return n_held_out, int(np.count_nonzero(is_empty)) - n_held_out
+    is_empty = test.class_texts.named & (test.class_sizes == 0)
+    return int(np.count_nonzero(is_empty)), int(np.count_nonzero(~test.texts_count))
 
 
 def _choose_mixture(
@@ -330,8 +340,7 @@ def _choose_mixture(
     """Keep the mixture of scorer and residuals that fares best, and calibrate its scores."""
     config, candidates, labels = test.config, whole.candidates, test.documents.labels
     lengths = np.diff(test.documents.counts.indptr)
-    correct = labels.contain(candidates)
-    given = whole.parts, correct, candidates
+    given = whole.parts, labels.contain(candidates), candidates
     learned = fit_mixture(*given, by_size=config.by_size)
     mixtures = (
         Mixture.without_residuals(),

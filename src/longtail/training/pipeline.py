@@ -68,6 +68,7 @@ from longtail.training.documents import (
     add_statistics,
     describe_corpus,
     draw_blocks,
+    drop_unknown_terms,
     gather_held_out,
     subtract_statistics,
     sum_block,
@@ -81,7 +82,7 @@ from longtail.training.held_out import (
     find_candidates,
     find_checked,
     make_variant,
-    texts_with_documents,
+    select_texts,
 )
 from longtail.training.long_tail import LongTailState, build_state
 from longtail.training.runner import InMemory, Result, Runner
@@ -248,6 +249,10 @@ def learn(
         held_out = run.one("self-check", gather_held_out, blocks=blocks, draws=drawn)
         apart = run.one("self-check", sum_block, documents=held_out, sublinear=True)
         rest = run.one("self-check", subtract_statistics, statistics=statistics, apart=apart)
+        if config.multilabel:
+            held_out = run.one(
+                "self-check", drop_unknown_terms, documents=held_out, statistics=rest
+            )
         # Sums are exact: what was subtracted can be added again. So statistics, scorer and index
         # are in memory once.
         statistics = statistics if run.keeps_results else None
@@ -394,7 +399,14 @@ def _check_and_calibrate(
         index = _index_classes(fit, statistics, scorer)
     search_scorer, search_index, texts = scorer, index, fit.class_texts
     if texts is not None:  # candidates are found by class texts as well
-        texts = run.view(texts_with_documents, class_texts=texts, draws=fit.draws)
+        texts = run.one(
+            "class texts",
+            select_texts,
+            class_texts=texts,
+            draws=fit.draws,
+            statistics=statistics,
+            config=config,
+        )
         search_scorer = run.one(
             "scorer", add_first_texts, scorer=scorer, class_texts=texts, statistics=statistics
         )
@@ -436,6 +448,7 @@ def _check_and_calibrate(
             learned=run.view(join_rows, parts=learned),
             shared=shared,
             class_texts=texts,
+            draws=fit.draws,
             check=check,
             config=config,
         )

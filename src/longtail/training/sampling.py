@@ -19,6 +19,10 @@ from longtail.paper.sampling import draw_pairs as draw_pairs  # a public path
 from longtail.sparse import Floats, Integers
 from longtail.training.config import FitConfig, candidate_factor
 
+# Classes that held-out documents have emptied: with fewer, what a class without documents is worth
+# beside others of its kind is not learned.
+MIN_EMPTIED = 20
+
 
 @dataclass(frozen=True, eq=False)
 class Draws:
@@ -34,8 +38,8 @@ class Draws:
         Document and label of each of these pairs.
     weights, costs : ndarrays of shape (n_sampled,), float64, or None
         Theirs, as in `LabelSets`.
-    has_documents : ndarray of shape (n_classes,), bool
-        Which classes have any document.
+    texts_count : ndarray of shape (n_classes,), bool
+        Which classes' texts count for held-out documents.
     n_documents, n_labels : int
         Documents and (document, label) pairs to learn from.
     candidate_factor : int
@@ -46,7 +50,7 @@ class Draws:
     sample: Integers
     document_ids: Integers
     class_ids: Integers
-    has_documents: NDArray[np.bool_]
+    texts_count: NDArray[np.bool_]
     n_documents: int
     n_labels: int
     candidate_factor: int
@@ -59,24 +63,41 @@ def draw_documents(
 ) -> Draws:
     """Draw the documents to hold out, and the pairs that the shared weights are learned on.
 
-    Classes that `have_text` may lose their last document.
+    Classes that `have_text` may lose their last document. With several labels any class may: a new
+    document may have a label that the model does not have, beside others that it has.
     """
-    n_documents, n_labels = labels.n_documents, len(labels.class_ids)
+    n_documents, n_labels, sizes = labels.n_documents, len(labels.class_ids), labels.class_sizes
+    may_be_empty = np.ones(len(sizes), np.bool_) if labels.has_several else have_text
     n_held_out = min(int(config.held_out_share * n_documents), config.max_held_out)
-    held_out = hold_out(labels, n_held_out * config.calibrate, config.seed, have_text)
+    held_out = hold_out(labels, n_held_out * config.calibrate, config.seed, may_be_empty)
     sample = draw_labels(labels, config.n_sampled, config.seed, without=held_out)
     return Draws(
         held_out,
         sample,
         labels.document_ids[sample],
         labels.class_ids[sample],
-        labels.class_sizes > 0,
+        (sizes > 0) | _learns_from_empty(labels, held_out, have_text),
         n_documents,
         n_labels,
         candidate_factor(labels.has_several, n_labels, n_documents),
         None if labels.weights is None else labels.weights[sample],
         None if labels.costs is None else labels.costs[sample],
     )
+
+
+def _learns_from_empty(
+    labels: LabelSets, held_out: Integers, have_text: NDArray[np.bool_] | None
+) -> bool:
+    """Return whether held-out documents show how seldom classes without documents are labels.
+
+    To documents with several labels, which are drawn uniformly, a class that they have emptied is
+    no other than one that never had a document. With one label the texts of these are left out.
+    """
+    if have_text is None or not labels.has_several:
+        return False
+    sizes = labels.class_sizes
+    emptied = (sizes > 0) & (sizes == labels.gather(held_out).class_sizes) & have_text
+    return np.count_nonzero(emptied) >= MIN_EMPTIED
 
 
 def draw_uniform_negatives(
@@ -94,18 +115,18 @@ def draw_uniform_negatives(
 
 
 def hold_out(
-    labels: LabelSets, most: int, seed: int, have_text: NDArray[np.bool_] | None = None
+    labels: LabelSets, most: int, seed: int, may_be_empty: NDArray[np.bool_] | None = None
 ) -> Integers:
     """Draw at most `most` documents to keep aside, uniformly; no class loses its last document.
 
-    Classes that `have_text` may lose it: they stand for those that are known by text alone.
+    But those that `may_be_empty`.
     """
     keys = random_keys(np.arange(labels.n_documents + 1), seed)
     documents, class_ids = labels.document_ids, labels.class_ids
     order = np.lexsort((keys[documents], class_ids))
     last_of_class = order[np.flatnonzero(np.diff(class_ids[order], append=len(labels.classes)))]
-    if have_text is not None:
-        last_of_class = last_of_class[~have_text[class_ids[last_of_class]]]
+    if may_be_empty is not None:
+        last_of_class = last_of_class[~may_be_empty[class_ids[last_of_class]]]
     keys[documents[last_of_class]] = np.inf
     return lowest_keys(keys, most)
 
