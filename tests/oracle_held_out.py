@@ -120,7 +120,7 @@ def check_residuals(
 
     rankings = [rank(mixture) for mixture in mixtures]
     figures = [measure_ranking(ranked) for ranked in rankings]
-    kept = choose_residuals(figures, task.settings)
+    kept = choose_residuals(figures, task.settings, task.has_several)
     mixture, ranked = mixtures[kept], rankings[kept]
     alone = names.without_documents(scored.classes.sizes) if names else []
     n_empty = 0 if names is None else sum(task.names.named) - sum(names.named)

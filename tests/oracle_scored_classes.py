@@ -62,6 +62,7 @@ class Settings:
     smallest_weight: float = 0.01
     most_drawn: int = 10_000
     separator_lead: float = 1.0  # standard errors by which separators must be ahead
+    separator_lag: float = 1.0  # with several labels: by which they may be behind
     negatives_per_label: int = 5
     fewest_negatives: int = 20
     fewest_negatives_of_several: int = 100

@@ -125,15 +125,20 @@ def share_bonus(n_held_out: int, n_empty: int) -> float:
     return -math.log(max(1.0, n_empty / n_held_out))
 
 
-def choose_residuals(figures: Sequence[Figures], settings: Settings) -> int:
+def choose_residuals(
+    figures: Sequence[Figures], settings: Settings, has_several: bool = False
+) -> int:
     """The highest sum of accuracy and macro F1 without separators; the first where they tie.
 
-    With separators, if that sum is higher still and the hits lead by more than one standard error.
+    With separators, if that sum is higher still and the hits lead by more than one standard error;
+    with several labels, if the hits are behind by no more than that.
     """
     *simpler, separated = figures
     sums = [entry.accuracy + entry.macro_f1 for entry in figures]
     kept = max(range(len(simpler)), key=sums.__getitem__)
     gains = [a - b for a, b in zip(separated.hits, figures[kept].hits, strict=True)]
     lead, error = math.fsum(gains), math.sqrt(math.fsum(d * d for d in gains))
+    if has_several:
+        return len(simpler) if lead >= -settings.separator_lag * error else kept
     is_ahead = sums[-1] > sums[kept] and lead > settings.separator_lead * error
     return len(simpler) if is_ahead else kept

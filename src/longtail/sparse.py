@@ -192,9 +192,7 @@ class CountMatrix(RowTable):
         """Return the same documents without the terms that are not kept."""
         kept = keep[self.indices]
         n_before = np.append(0, np.cumsum(kept))
-        return CountMatrix(
-            n_before[self.indptr], self.indices[kept], self.data[kept], self.n_terms
-        )
+        return CountMatrix(n_before[self.indptr], self.indices[kept], self.data[kept], self.n_terms)
 
     def to_csr(self) -> sp.csr_array[Any]:
         """Return the counts as scipy has them, without copying."""

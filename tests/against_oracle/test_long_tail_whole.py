@@ -59,6 +59,7 @@ IN_CONFIG = {  # the field of FitConfig for each setting
 }
 WHERE = {  # the module's name for each other setting
     "fewest_emptied": (sampling, "MIN_EMPTIED"),
+    "separator_lag": (self_check, "SEPARATOR_LAG"),
     "most_lost_recall": (self_check, "MAX_LOST_RECALL"),
     "most_lost_f1": (self_check, "MAX_LOST_F1"),
     "fewest_mixed": (mixture, "MIN_MIXED"),
@@ -177,7 +178,11 @@ def of_many_classes(seed, n_uniform, *shows):
 def with_separators(case):
     """So few documents are held out that a lead is never beyond chance: the sum decides alone."""
     shows = case.shows | {"mixture with separators"}
-    return replace(case, settings=replace(case.settings, separator_lead=-100.0), shows=shows)
+    return replace(
+        case,
+        settings=replace(case.settings, separator_lead=-100.0, separator_lag=100.0),
+        shows=shows,
+    )
 
 
 def with_few_random_negatives(case):
@@ -186,6 +191,7 @@ def with_few_random_negatives(case):
         case.settings,
         most_drawn=20,
         separator_lead=-100.0,
+        separator_lag=100.0,
         negatives_per_label=1,
         fewest_negatives=3,
         fewest_negatives_of_several=4,
@@ -277,7 +283,7 @@ def of_texts(seed, *shows):
 
 
 CASES = {
-    "label sets 1": lambda: of_label_sets(1, "as learned"),
+    "label sets 1": lambda: of_label_sets(1, "as learned", separator_lag=-100.0),
     "label sets 2": lambda: with_separators(of_label_sets(2, first_candidates=4, n_uniform=2)),
     "label sets, few random negatives": lambda: with_few_random_negatives(
         of_label_sets(2, first_candidates=4, n_uniform=2)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from longtail._labels import LabelSets, as_sets
 from longtail.scoring.features import Contributions
 from longtail.sparse import CountMatrix
+from longtail.training.config import FitConfig
 from longtail.training.listwise import fit_feature_weights, fit_term_weights, listwise_objective
-from longtail.training.sampling import draw_labels, hold_out
+from longtail.training.sampling import draw_documents, draw_labels, hold_out
 from tests import oracle_score as oracle
 from tests.conftest import single_labels
 
@@ -253,6 +257,29 @@ def test_no_class_loses_its_last_document(most):
         assert np.array_equal(aside, hold_out(LABELS, most, seed))
         seen |= set(aside.tolist())
     assert seen == (set(NOT_ALONE.tolist()) if most else set())  # which one stays is random
+
+
+def test_any_document_with_label_sets_is_held_out():
+    labels = as_sets([[0], [1], [2], [3, 4], [5]] * 2 + [[6], [7]])
+    config = FitConfig(held_out_share=0.5)
+    emptied = set()
+    for seed in range(30):
+        draws = draw_documents(labels, None, replace(config, seed=seed))
+        left = labels.gather(np.setdiff1d(np.arange(12), draws.held_out))
+        emptied |= set(np.flatnonzero(left.class_sizes == 0).tolist())
+        assert draws.texts_count.all()
+    assert emptied == set(range(8))
+
+
+@pytest.mark.parametrize("n_classes", [30, 200])
+def test_texts_of_classes_without_documents_count_where_others_were_emptied(n_classes):
+    with_text = np.arange(n_classes + 3) < n_classes + 2
+    labels = as_sets([[c, (c + 1) % 5] for c in range(n_classes)])
+    labels = replace(labels, classes=np.arange(n_classes + 3))
+    draws = draw_documents(labels, with_text, FitConfig(held_out_share=0.3))
+    assert draws.texts_count[-3:].tolist() == [n_classes == 200] * 3
+    single = LabelSets.single(np.arange(n_classes), labels.classes)
+    assert not draw_documents(single, with_text, FitConfig()).texts_count[-3:].any()
 
 
 def test_nothing_to_draw():

@@ -76,6 +76,16 @@ def test_separators_must_be_ahead_by_more_than_noise(accuracy, correct, kept):
     assert choose_residuals([nothing, nothing, mixture, separated]) == kept
 
 
+@pytest.mark.parametrize(("correct", "kept"), [([0, 1, 1, 1, 1], 3), ([0, 0, 0, 1, 1], 2)])
+def test_with_several_labels_separators_must_be_behind_by_more_than_noise(correct, kept):
+    mixture = figures(0.6, correct=[1] * 5 + [0] * 5)
+    separated = figures(0.5, correct=[*correct, 0, 0, 0, 0, 0])
+    nothing = figures(0.1, correct=np.zeros(10))
+    given = [nothing, nothing, mixture, separated]
+    assert choose_residuals(given, multilabel=True) == kept
+    assert choose_residuals(given) == 2
+
+
 # ---- inside a fit
 
 

@@ -194,9 +194,7 @@ def _measure_sets(
     return measured
 
 
-def _cross_validate_pairs(
-    scores: Floats, correct: NDArray[np.bool_], lengths: Integers
-) -> Floats:
+def _cross_validate_pairs(scores: Floats, correct: NDArray[np.bool_], lengths: Integers) -> Floats:
     """Return the marginals of each half by maps that the other half has learned."""
     probabilities = np.empty_like(scores)
     for fold in (0, 1):

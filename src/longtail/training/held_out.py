@@ -354,7 +354,9 @@ def _choose_mixture(
 
     ranked = [whole.rank(mixture) for mixture in mixtures]
     figures = [measure(classes) for classes, _ in ranked]
-    kept = choose_residuals(figures) if config.self_check else RESIDUALS.index("as learned")
+    kept = RESIDUALS.index("as learned")
+    if config.self_check:
+        kept = choose_residuals(figures, multilabel=config.multilabel)
     mixture, (classes, scores) = mixtures[kept], ranked[kept]
     n_held_out, n_empty = _count_empty(test)
     if n_held_out:
