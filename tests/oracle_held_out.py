@@ -124,7 +124,7 @@ def check_residuals(
     mixture, ranked = mixtures[kept], rankings[kept]
     alone = names.without_documents(scored.classes.sizes) if names else []
     n_empty = 0 if names is None else sum(task.names.named) - sum(names.named)
-    if alone:
+    if alone and not (task.has_several and n_empty == 0):
         f1s = [first_f1(own, classes_of(rank(mixture.raise_bonus(more)))) for more in BONUSES]
         mixture = mixture.raise_bonus(choose_bonus(f1s, task.settings))
         ranked = rank(mixture)

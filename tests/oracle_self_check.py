@@ -139,6 +139,6 @@ def choose_residuals(
     gains = [a - b for a, b in zip(separated.hits, figures[kept].hits, strict=True)]
     lead, error = math.fsum(gains), math.sqrt(math.fsum(d * d for d in gains))
     if has_several:
-        return len(simpler) if lead >= -settings.separator_lag * error else kept
+        return len(simpler) if error and lead >= -settings.separator_lag * error else kept
     is_ahead = sums[-1] > sums[kept] and lead > settings.separator_lead * error
     return len(simpler) if is_ahead else kept

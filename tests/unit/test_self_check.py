@@ -84,6 +84,7 @@ def test_with_several_labels_separators_must_be_behind_by_more_than_noise(correc
     given = [nothing, nothing, mixture, separated]
     assert choose_residuals(given, multilabel=True) == kept
     assert choose_residuals(given) == 2
+    assert choose_residuals([mixture] * 4, multilabel=True) == 0
 
 
 # ---- inside a fit

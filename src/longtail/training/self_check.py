@@ -253,7 +253,7 @@ def choose_residuals(figures: Sequence[Figures], *, multilabel: bool = False) ->
     gains = figures[SEPARATED].correct - figures[kept].correct
     error = float(np.sqrt(np.sum(gains**2)))
     if multilabel:
-        return SEPARATED if float(gains.sum()) >= -SEPARATOR_LAG * error else kept
+        return SEPARATED if error and gains.sum() >= -SEPARATOR_LAG * error else kept
     leads = float(gains.sum()) > SEPARATOR_LEAD * error
     return SEPARATED if leads and sums[SEPARATED] > sums[kept] else kept
 
