@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from longtail._labels import LabelSets, as_sets
-from longtail.scoring.features import Contributions
+from longtail.model.features import Contributions
 from longtail.sparse import CountMatrix
 from longtail.training.config import FitConfig
 from longtail.training.listwise import fit_feature_weights, fit_term_weights, listwise_objective

@@ -6,8 +6,8 @@ from typing import Any
 
 from longtail._columns import as_labels, show_label
 from longtail._validation import look_up
+from longtail.model.state import LongTailState
 from longtail.taxonomy import read_hierarchy
-from longtail.training.long_tail import LongTailState
 
 
 def set_hierarchy(state: LongTailState, given: Any) -> LongTailState:
