@@ -124,9 +124,10 @@ def check_residuals(
     mixture, ranked = mixtures[kept], rankings[kept]
     alone = names.without_documents(scored.classes.sizes) if names else []
     n_empty = 0 if names is None else sum(task.names.named) - sum(names.named)
-    if alone and not (task.has_several and n_empty == 0):
+    if alone:
+        all_compete = task.has_several and n_empty == 0
         f1s = [first_f1(own, classes_of(rank(mixture.raise_bonus(more)))) for more in BONUSES]
-        mixture = mixture.raise_bonus(choose_bonus(f1s, task.settings))
+        mixture = mixture.raise_bonus(choose_bonus(f1s, task.settings, all_compete))
         ranked = rank(mixture)
         figures[kept] = measure_ranking(ranked)
     shared_bonus = share_bonus(len(alone), n_empty) if alone else 0.0

@@ -48,6 +48,7 @@ class Settings:
     most_checked: int = 2_000
     most_lost_recall: float = 0.01
     most_lost_f1: float = 0.01
+    most_lost_f1_of_all: float = 0.002  # where all such classes compete
     fewest_mixed: int = 200
     fewest_bent: int = 1_000
     macro_share: float = 0.15

@@ -114,9 +114,10 @@ def first_f1(labels: Sequence[Sequence[int]], found: Sequence[Sequence[int]]) ->
     return math.fsum(scores) / len(scores)
 
 
-def choose_bonus(figures: Sequence[float], settings: Settings) -> float:
+def choose_bonus(figures: Sequence[float], settings: Settings, all_compete: bool = False) -> float:
     """The highest bonus that loses at most a share of the best F1."""
-    least = (1.0 - settings.most_lost_f1) * max(figures)
+    lost = settings.most_lost_f1_of_all if all_compete else settings.most_lost_f1
+    least = (1.0 - lost) * max(figures)
     return max(b for b, figure in zip(BONUSES, figures, strict=True) if figure >= least)
 
 

@@ -62,6 +62,7 @@ WHERE = {  # the module's name for each other setting
     "separator_lag": (self_check, "SEPARATOR_LAG"),
     "most_lost_recall": (self_check, "MAX_LOST_RECALL"),
     "most_lost_f1": (self_check, "MAX_LOST_F1"),
+    "most_lost_f1_of_all": (self_check, "MAX_LOST_F1_OF_ALL"),
     "fewest_mixed": (mixture, "MIN_MIXED"),
     "fewest_bent": (mixture, "MIN_BENT"),
     "macro_share": (mixture, "MACRO_SHARE"),

@@ -359,10 +359,12 @@ def _choose_mixture(
         kept = choose_residuals(figures, multilabel=config.multilabel)
     mixture, (classes, scores) = mixtures[kept], ranked[kept]
     n_held_out, n_empty = _count_empty(test)
-    # Where all texts count, the bonus that is learned is the one of highest likelihood.
-    if n_held_out and not (config.multilabel and n_empty == 0):
+    if n_held_out:
+        all_compete = config.multilabel and n_empty == 0
         raised = [mixture.raise_bonus(more) for more in BONUSES]
-        bonus = choose_bonus([first_f1(labels, whole.rank(m)[0]) for m in raised])
+        bonus = choose_bonus(
+            [first_f1(labels, whole.rank(m)[0]) for m in raised], all_compete=all_compete
+        )
         mixture = mixture.raise_bonus(bonus)
         classes, scores = whole.rank(mixture)
         figures[kept] = measure(classes)
