@@ -97,7 +97,7 @@ def _learns_from_empty(
         return False
     sizes = labels.class_sizes
     emptied = (sizes > 0) & (sizes == labels.gather(held_out).class_sizes) & have_text
-    return np.count_nonzero(emptied) >= MIN_EMPTIED
+    return int(np.count_nonzero(emptied)) >= MIN_EMPTIED
 
 
 def draw_uniform_negatives(
