@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from longtail.model import overlay as overlays
+from longtail.model import parents
 from longtail.model.entry import Changes
 from longtail.model.overlay import Overlay, Rows
 from longtail.retrieval.index import build_index
@@ -46,7 +47,8 @@ def take_in(state: LongTailState, changes: Changes, n_jobs: int | None = None) -
         lambda after, ids, sums: _make_rows(state, after, ids, sums, n_jobs),
     )
     memory = None if state.memory is None else state.memory.take_in(changes)
-    return _keep(state, replace(_recalibrate(state, changes), overlay=overlay, memory=memory))
+    after = replace(_recalibrate(state, changes), overlay=overlay, memory=memory)
+    return _edit_parents(state, after, changes)
 
 
 def _make_rows(
@@ -108,6 +110,19 @@ def _recalibrate(state: LongTailState, changes: Changes) -> LongTailState:
     return replace(state, calibrator=calibrator, calibrations=after)
 
 
+def _edit_parents(before: LongTailState, after: LongTailState, changes: Changes) -> LongTailState:
+    """Return a state after changes with the parents that live entries give."""
+    actions = {entry.action for entry in (*changes.plus, *changes.minus)}
+    if actions.isdisjoint({*parents.ACTIONS, "rename"}):
+        return _keep(before, after)
+    gone = {entry.number for entry in changes.minus}
+    edits = {number: edit for number, edit in before.parent_edits.items() if number not in gone}
+    edits |= {e.number: e.learned for e in changes.plus if e.action in parents.ACTIONS}
+    edited = _keep(before, replace(after, parent_edits=edits), kept=_OF_BASE)
+    _ = edited.current_hierarchy  # refuses cycles
+    return edited
+
+
 def grow_terms(state: LongTailState, n_terms: int) -> LongTailState:
     """Add terms that no document has had yet."""
     n_new = n_terms - len(state.term_weights)
@@ -125,10 +140,13 @@ def grow_terms(state: LongTailState, n_terms: int) -> LongTailState:
 
 
 def _keep(
-    before: LongTailState, after: LongTailState, shares: Floats | None = None
+    before: LongTailState,
+    after: LongTailState,
+    shares: Floats | None = None,
+    kept: tuple[str, ...] = (*_OF_BASE, "current_hierarchy"),
 ) -> LongTailState:
     """Let a state of the same base use what was derived from it."""
-    known = {name: vars(before)[name] for name in _OF_BASE if name in vars(before)}
+    known = {name: vars(before)[name] for name in kept if name in vars(before)}
     return replace(after, known=known if shares is None else known | {"shares": shares})
 
 
@@ -196,6 +214,7 @@ def merge_learned(state: LongTailState) -> LongTailState:
         calibrator=state.calibrator.move_classes(state.find_today()),
         calibrations=None,
         hierarchy=state.current_hierarchy,
+        parent_edits={},
         overlay=None,
     )
 
