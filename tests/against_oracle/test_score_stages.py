@@ -13,18 +13,18 @@ from sklearn.linear_model import LogisticRegression
 from longtail._kernels import residuals as refinement_kernels
 from longtail._kernels.types import Block, ListRows
 from longtail._labels import LabelSets
-from longtail.retrieval.index import build_index
-from longtail.retrieval.search import search
-from longtail.scoring.features import leave_one_out_scores, score_features, term_contributions
-from longtail.scoring.linear import LinearScorer, build_scorer, score_pairs
-from longtail.scoring.weighting import (
+from longtail.model.features import leave_one_out_scores, score_features, term_contributions
+from longtail.model.scorer import LinearScorer, build_scorer, score_pairs
+from longtail.model.statistics import ClassStatistics
+from longtail.model.weighting import (
     Profile,
     WeightedDocuments,
     estimate_collection_model,
     weight_documents,
 )
+from longtail.retrieval.index import build_index
+from longtail.retrieval.search import search
 from longtail.sparse import CountMatrix
-from longtail.statistics.classes import ClassStatistics
 from longtail.training import residuals as refinement
 from longtail.training.listwise import fit_term_weights, listwise_objective
 from tests import oracle_score as oracle

@@ -9,7 +9,7 @@ import pytest
 from sklearn.svm import LinearSVC
 
 from longtail._labels import as_sets
-from longtail.scoring.weighting import WeightedDocuments, weight_documents
+from longtail.model.weighting import WeightedDocuments, weight_documents
 from longtail.sparse import CountMatrix
 from longtail.training import separators
 from longtail.training.negatives import MinedPairs

@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from longtail import DoubleSamplingClassifier
+from longtail.model.statistics import CENTROID_BITS, ClassStatistics
 from longtail.paper.double_sampling import derive_state
 from longtail.paper.features import (
     FEATURE_NAMES,
@@ -24,7 +25,6 @@ from longtail.paper.sampling import PairSample, draw_pairs, draw_seed
 from longtail.retrieval.index import build_index
 from longtail.retrieval.search import search
 from longtail.sparse import CountMatrix
-from longtail.statistics.classes import CENTROID_BITS, ClassStatistics
 from tests import oracle
 from tests.conftest import make_problem
 

@@ -26,7 +26,7 @@ from longtail.distributed import (
 from longtail.distributed.memory import parse_bytes
 from longtail.distributed.results import Contents, write_result
 from longtail.distributed.runner import Stored, open_result
-from longtail.scoring.linear import ClassResiduals
+from longtail.model.scorer import ClassResiduals
 from longtail.text import TextVectorizer
 from longtail.training import pipeline
 from longtail.training.class_rows import LearnedRows, join_rows, mix_rows

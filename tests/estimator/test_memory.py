@@ -9,8 +9,8 @@ import pytest
 from scipy.sparse import csr_array
 
 from longtail import LongTailClassifier
+from longtail.model.statistics import ClassStatistics
 from longtail.sparse import LARGEST_NARROW_COUNT, CountMatrix
-from longtail.statistics.classes import ClassStatistics
 
 
 def make_documents(n_documents, n_classes, n_terms=4000, length=60, seed=0):

@@ -11,10 +11,10 @@ import longtail
 from longtail import DoubleSamplingClassifier, LongTailClassifier, TextClassifier
 from longtail._labels import LabelSets
 from longtail.distributed import fit_partitions
-from longtail.scoring.features import score_features
-from longtail.scoring.weighting import Profile, estimate_collection_model, weight_documents
+from longtail.model.features import score_features
+from longtail.model.statistics import ClassStatistics
+from longtail.model.weighting import Profile, estimate_collection_model, weight_documents
 from longtail.sparse import CountMatrix
-from longtail.statistics.classes import ClassStatistics
 from longtail.store.container import open_model, write_model
 from tests.conftest import check_statistics, make_problem
 

@@ -10,7 +10,7 @@ from longtail import DoubleSamplingClassifier, LongTailClassifier, TextClassifie
 from longtail._validation import cap_candidates
 from longtail.estimators.subsets import read_subsets
 from longtail.exceptions import NoKnownTermWarning, UncalibratedWarning
-from longtail.scoring.linear import score_pairs_with_residuals
+from longtail.model.scorer import score_pairs_with_residuals
 from longtail.sparse import CountMatrix
 from tests.conftest import examples
 from tests.estimator.test_recent import draw_documents, edit, make_documents

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from longtail import DoubleSamplingClassifier, LongTailClassifier, TextClassifier
-from longtail.scoring import linear
+from longtail.model import scorer
 from longtail.training import mixture
 from tests.conftest import make_problem
 
@@ -38,15 +38,15 @@ def exercise() -> dict[str, list[object]]:
         (partial(TextClassifier, fields=FIELDS), records),
     ]
     mixture.MIN_MIXED = 5  # of the few documents that are held out
-    linear.MIN_SPREAD_PAIRS = 0
+    scorer.MIN_SPREAD_PAIRS = 0
     results: dict[str, list[object]] = {}
     for number, (estimator, X) in enumerate(cases):
         classifier = estimator(random_state=0).fit(X, problem.y)
         results[f"{number} fit"] = predict(classifier, X)
         for pairs_per_class in (0.0, np.inf):  # class by class, pair by pair
-            linear.PAIRS_PER_CLASS = pairs_per_class
+            scorer.PAIRS_PER_CLASS = pairs_per_class
             results[f"{number} scored at {pairs_per_class}"] = predict(classifier, X)
-        linear.PAIRS_PER_CLASS = 1 / 8
+        scorer.PAIRS_PER_CLASS = 1 / 8
         classifier.explain(X[:2])
         classifier.partial_fit(X[:3], [7, 7, 1])  # in the delta segment, a new class among them
         results[f"{number} taught"] = predict(classifier, X)

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from longtail import LongTailClassifier, ModelFileError, Teacher, load
-from longtail.statistics.classes import ClassStatistics
+from longtail.model.statistics import ClassStatistics
 from longtail.store import write_model
 from longtail.store.changes import mark_undone
 from longtail.store.container import read_checksum

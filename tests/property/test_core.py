@@ -14,13 +14,13 @@ import longtail
 from longtail import DoubleSamplingClassifier
 from longtail._labels import LabelSets
 from longtail.exceptions import NoKnownTermWarning
+from longtail.model.statistics import ClassStatistics
 from longtail.paper.features import centroid_scorer, pair_features, weight_for_cosine
 from longtail.paper.pairwise import pair_differences
 from longtail.paper.sampling import draw_pairs
 from longtail.retrieval.index import build_index
 from longtail.retrieval.search import search
 from longtail.sparse import CountMatrix
-from longtail.statistics.classes import ClassStatistics
 from tests.conftest import check_statistics, examples
 
 

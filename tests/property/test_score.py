@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from longtail.model.features import leave_one_out_scores, score_features, term_contributions
+from longtail.model.scorer import build_scorer, score_pairs
+from longtail.model.statistics import ClassStatistics
+from longtail.model.weighting import Profile, estimate_collection_model, weight_documents
 from longtail.retrieval.index import build_index
 from longtail.retrieval.search import search
-from longtail.scoring.features import leave_one_out_scores, score_features, term_contributions
-from longtail.scoring.linear import build_scorer, score_pairs
-from longtail.scoring.weighting import Profile, estimate_collection_model, weight_documents
 from longtail.sparse import CountMatrix
-from longtail.statistics.classes import ClassStatistics
 from tests.conftest import examples, fit_residuals, mined_rows, single_labels
 
 WEIGHTS = np.array([3.0, 0.7, 0.2, -0.4, 1.5, 0.9])

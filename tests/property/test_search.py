@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 from longtail._kernels import search as kernels
 from longtail._kernels.jit import kernel
+from longtail.model import scorer as scoring
+from longtail.model.scorer import ClassResiduals, LinearScorer, score_pairs
+from longtail.model.weighting import WeightedDocuments
 from longtail.retrieval import search as candidates
 from longtail.retrieval.index import build_index
 from longtail.retrieval.pruning import QueryPruning
 from longtail.retrieval.search import Segment, search, search_segments
-from longtail.scoring import linear as scoring
-from longtail.scoring.linear import ClassResiduals, LinearScorer, score_pairs
-from longtail.scoring.weighting import WeightedDocuments
 from longtail.sparse import CountMatrix
 from tests.conftest import examples, single_labels
 

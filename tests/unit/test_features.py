@@ -5,8 +5,8 @@ from math import log
 import numpy as np
 import pytest
 
+from longtail.model.statistics import ClassStatistics
 from longtail.paper.features import FEATURE_NAMES, FEATURES, pair_features, term_scores
-from longtail.statistics.classes import ClassStatistics
 from tests.conftest import make_problem
 
 

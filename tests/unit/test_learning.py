@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from sklearn.svm import LinearSVC
 
 from longtail._parallel import SMALL_WORK
+from longtail.model.statistics import ClassStatistics
 from longtail.paper import pairwise as learning
 from longtail.paper.features import pair_features
 from longtail.paper.pairwise import (
@@ -17,7 +18,6 @@ from longtail.paper.pairwise import (
 )
 from longtail.paper.sampling import draw_pairs
 from longtail.sparse import CountMatrix
-from longtail.statistics.classes import ClassStatistics
 from tests import oracle
 from tests.conftest import examples, make_problem
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from longtail.scoring.features import Contributions
+from longtail.model.features import Contributions
 from longtail.sparse import CountMatrix
 from longtail.training.listwise import fit_feature_weights, fit_term_weights, listwise_objective
 from longtail.training.sampling import draw_labels, hold_out

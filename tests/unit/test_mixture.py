@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from longtail import LongTailClassifier
-from longtail.scoring.features import SIZE, weigh_by_size
-from longtail.scoring.linear import ClassResiduals
+from longtail.model.features import SIZE, weigh_by_size
+from longtail.model.scorer import ClassResiduals
 from longtail.training.mixture import (
     MIN_BENT,
     MIN_MIXED,

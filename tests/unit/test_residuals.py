@@ -8,9 +8,9 @@ from numba import njit
 
 from longtail._kernels import residuals as kernels
 from longtail._kernels.types import Block, ListRows
-from longtail.scoring.features import group_by_class
-from longtail.scoring.linear import ClassResiduals, score_pairs
-from longtail.scoring.weighting import weight_documents
+from longtail.model.features import group_by_class
+from longtail.model.scorer import ClassResiduals, score_pairs
+from longtail.model.weighting import weight_documents
 from longtail.sparse import CountMatrix
 from longtail.training import residuals as refinement
 from tests import oracle_score as oracle

@@ -6,18 +6,18 @@ import numpy as np
 import pytest
 
 from longtail._kernels import features as kernels
-from longtail.scoring import linear as scoring
-from longtail.scoring.features import (
+from longtail.model import scorer as scoring
+from longtail.model.features import (
     SCORE_FEATURE_NAMES,
     SCORE_FEATURES,
     leave_one_out_scores,
     score_features,
     term_contributions,
 )
-from longtail.scoring.linear import build_scorer, score_pairs
-from longtail.scoring.weighting import Profile, estimate_collection_model, weight_documents
+from longtail.model.scorer import build_scorer, score_pairs
+from longtail.model.statistics import ClassStatistics
+from longtail.model.weighting import Profile, estimate_collection_model, weight_documents
 from longtail.sparse import CountMatrix
-from longtail.statistics.classes import ClassStatistics
 
 COVERAGE = np.eye(6)[SCORE_FEATURE_NAMES.index("coverage")]
 WEIGHTS = np.array([3.0, 0.7, 0.2, -0.4, 1.5, 0.9])

@@ -5,11 +5,11 @@ import pytest
 
 from longtail._labels import read_label_sets
 from longtail._validation import cap_candidates
+from longtail.model.statistics import ClassStatistics
 from longtail.paper.features import centroid_scorer, weight_for_cosine
 from longtail.retrieval.index import IndexShards, build_index
 from longtail.retrieval.search import search
 from longtail.sparse import CountMatrix
-from longtail.statistics.classes import ClassStatistics
 
 
 def search_counts(X, y, n_classes, documents, q, **options):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from longtail.model.statistics import ClassStatistics
 from longtail.sparse import CountMatrix, index_dtype
-from longtail.statistics.classes import ClassStatistics
 from tests.conftest import check_statistics, make_problem
 
 

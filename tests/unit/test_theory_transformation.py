@@ -5,9 +5,9 @@ import pytest
 import scipy.sparse as sp
 
 from longtail import metrics
+from longtail.model.statistics import ClassStatistics
 from longtail.paper import theory
 from longtail.paper.features import pair_features
-from longtail.statistics.classes import ClassStatistics
 
 # Figure 1 of the paper: (document, first class, second class, label), all counted from 1.
 FIGURE_1 = [

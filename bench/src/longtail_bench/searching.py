@@ -14,14 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from longtail._parallel import parallel_for
+from longtail.model.scorer import LinearScorer, score_pairs
+from longtail.model.state import LongTailState
+from longtail.model.weighting import WeightedDocuments, weight_documents
 from longtail.paper.features import weight_for_cosine
 from longtail.retrieval.index import InvertedIndex
 from longtail.retrieval.pruning import QueryPruning
 from longtail.retrieval.search import make_queries, rank_topk, search, search_batches
-from longtail.scoring.linear import LinearScorer, score_pairs
-from longtail.scoring.weighting import WeightedDocuments, weight_documents
 from longtail.sparse import CountMatrix, Floats, Integers, offsets_from_lengths
-from longtail.training.long_tail import LongTailState
 from longtail_bench._kernels.brute_force import Postings, search_all
 from longtail_bench._kernels.types import Ranked
 from longtail_bench.stages import Cost, time_call

@@ -138,13 +138,13 @@ def _search_many_classes(X: Any, y: Any) -> None:
     """Search an index whose postings have class ids of 32 bits; classes repeat each other."""
     import numpy as np
 
+    from longtail.model.scorer import LinearScorer
+    from longtail.model.statistics import ClassStatistics
+    from longtail.model.weighting import weight_documents
     from longtail.paper.features import centroid_scorer, weight_for_cosine
     from longtail.retrieval.index import build_index
     from longtail.retrieval.search import search
-    from longtail.scoring.linear import LinearScorer
-    from longtail.scoring.weighting import weight_documents
     from longtail.sparse import CountMatrix, gather_rows
-    from longtail.statistics import ClassStatistics
 
     counts = CountMatrix.from_matrix(X)
     statistics = ClassStatistics.from_counts(counts, y, N_CLASSES)

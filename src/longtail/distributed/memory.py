@@ -18,7 +18,7 @@ from longtail._words import count
 from longtail.distributed.blocks import Block
 from longtail.distributed.partitions import Partition
 from longtail.exceptions import MemoryLimitError
-from longtail.statistics.classes import ClassStatistics
+from longtail.model.statistics import ClassStatistics
 from longtail.text import Vocabulary
 from longtail.text.vocabulary import are_words
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from longtail.distributed.blocks import Block
 from longtail.distributed.runner import OnDisk, Stored
+from longtail.model.statistics import ClassStatistics
 from longtail.paper.double_sampling import (
     DoubleSamplingConfig,
     DoubleSamplingState,
@@ -19,7 +20,6 @@ from longtail.paper.double_sampling import (
 )
 from longtail.paper.pairwise import PairwiseScorer, adversary_differences, fit_pairwise_scorer
 from longtail.paper.sampling import PairSample
-from longtail.statistics.classes import ClassStatistics
 from longtail.training.documents import Documents, gather_documents
 
 

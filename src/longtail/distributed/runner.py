@@ -18,7 +18,7 @@ from longtail.distributed.memory import Plan
 from longtail.distributed.results import Contents, read_part, read_result
 from longtail.distributed.stages import FAN_IN, Stages
 from longtail.distributed.tasks import Run
-from longtail.statistics.classes import ClassStatistics
+from longtail.model.statistics import ClassStatistics
 
 _RESULT = "result"
 

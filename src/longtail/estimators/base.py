@@ -48,14 +48,14 @@ from longtail._validation import (
 )
 from longtail.estimators.subsets import read_subsets
 from longtail.exceptions import NoKnownTermWarning, level_outside
-from longtail.explanation import ScoreParts, name_parts
 from longtail.model.edits import Edit, Forget, Merge, Remove, Rename, Teach
 from longtail.model.entry import Changes
+from longtail.model.explanation import ScoreParts, name_parts
 from longtail.model.overlay import Overlay
+from longtail.model.statistics import ClassStatistics
 from longtail.results import Explanation, TopK
 from longtail.retrieval.subsets import ClassSubsets
 from longtail.sparse import CountMatrix, Floats, Integers, check_sparse
-from longtail.statistics.classes import ClassStatistics
 from longtail.store.journal import saving
 from longtail.store.state_io import SavedModel, save_state
 

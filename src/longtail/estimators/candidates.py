@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from longtail.candidates import Candidate, Candidates
-from longtail.explanation import ScoreParts
+from longtail.model.explanation import ScoreParts
+from longtail.model.state import LongTailState
 from longtail.results import TopK
 from longtail.sparse import CountMatrix, Floats, Integers
 from longtail.taxonomy import Hierarchy
-from longtail.training.long_tail import LongTailState
 
 N_EVIDENCE = 5  # terms of the document that are named for each candidate
 N_EXAMPLES = 2  # documents of each class

@@ -41,15 +41,16 @@ from longtail.estimators.class_texts import (
 from longtail.estimators.hierarchies import TakesHierarchy
 from longtail.estimators.subsets import read_subsets
 from longtail.exceptions import UncalibratedWarning, level_outside
-from longtail.explanation import ScoreParts, split_linear_scores
 from longtail.model.edits import Describe, Recalibrate, Refine
 from longtail.model.entry import Changes
+from longtail.model.explanation import ScoreParts, split_linear_scores
+from longtail.model.features import SCORE_FEATURE_NAMES
+from longtail.model.state import LongTailState
+from longtail.model.statistics import ClassStatistics
 from longtail.paper.sampling import draw_seed
 from longtail.results import Health, NodeAnswers, Predicted, Threshold, TopK
 from longtail.retrieval.subsets import ClassSubsets
-from longtail.scoring.features import SCORE_FEATURE_NAMES
 from longtail.sparse import CountMatrix, Floats, Integers, are_integral
-from longtail.statistics.classes import ClassStatistics
 from longtail.taxonomy import Hierarchy, read_hierarchy
 from longtail.training import changing, outcomes
 from longtail.training.back_off import BackOff
@@ -64,7 +65,6 @@ from longtail.training.calibration import (
 )
 from longtail.training.config import FitConfig
 from longtail.training.health import measure_health
-from longtail.training.long_tail import LongTailState
 from longtail.training.memory import DocumentMemory
 from longtail.training.pipeline import fit_long_tail
 from longtail.training.ranking import rank_documents

@@ -22,10 +22,17 @@ from longtail._caching import cached_property
 from longtail._columns import align_labels, as_labels, show_label
 from longtail._validation import check_same_kind, look_up
 from longtail.model.entry import Changes, Documents, Entry
+from longtail.model.names import ClassNames
+from longtail.model.scorer import ClassResiduals, LinearScorer, add_scorers
+from longtail.model.statistics import (
+    ClassStatistics,
+    check_total,
+    empty_classes_have_no_terms,
+    with_count_bits,
+)
+from longtail.model.statistics_editing import subtract_any, sum_compactly, without_frequencies
 from longtail.retrieval.index import InvertedIndex, build_index
 from longtail.retrieval.search import Segment
-from longtail.scoring.linear import ClassResiduals, LinearScorer, add_scorers
-from longtail.scoring.names import ClassNames
 from longtail.sparse import (
     CountMatrix,
     Floats,
@@ -36,9 +43,6 @@ from longtail.sparse import (
     count_terms,
     splice_rows,
 )
-from longtail.statistics.checks import check_total, empty_classes_have_no_terms
-from longtail.statistics.classes import ClassStatistics, with_count_bits
-from longtail.statistics.editing import subtract_any, sum_compactly, without_frequencies
 
 Flags = NDArray[np.bool_]
 Value = TypeVar("Value")

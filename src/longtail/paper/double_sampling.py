@@ -17,8 +17,12 @@ from longtail._caching import cached_property
 from longtail._labels import LabelSets
 from longtail._progress import OnStage
 from longtail.model import overlay as overlays
+from longtail.model.corpus import Corpus
 from longtail.model.entry import Changes
 from longtail.model.overlay import Base, Overlay, Rows
+from longtail.model.scorer import LinearScorer, score_pairs
+from longtail.model.statistics import ClassStatistics
+from longtail.model.statistics_editing import grow_terms
 from longtail.paper.features import (
     CENTROID_DISTANCE,
     centroid_scorer,
@@ -30,11 +34,7 @@ from longtail.paper.sampling import PairSample, draw_pairs
 from longtail.retrieval.index import InvertedIndex, build_index
 from longtail.retrieval.search import rank_topk, search
 from longtail.retrieval.subsets import ClassSubsets
-from longtail.scoring.linear import LinearScorer, score_pairs
 from longtail.sparse import CountMatrix, Floats, Integers
-from longtail.statistics.classes import ClassStatistics
-from longtail.statistics.corpus import Corpus
-from longtail.statistics.editing import grow_terms
 
 MAX_DRAWS = 1000  # with one document and π = 0.01, the chance that all draws are empty is e^-10
 

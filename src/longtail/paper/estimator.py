@@ -13,8 +13,9 @@ from longtail._validation import (
     check_positive,
 )
 from longtail.estimators.base import CountClassifier
-from longtail.explanation import ScoreParts
 from longtail.model.entry import Changes
+from longtail.model.explanation import ScoreParts
+from longtail.model.statistics import ClassStatistics
 from longtail.paper.double_sampling import (
     DoubleSamplingConfig,
     DoubleSamplingState,
@@ -27,7 +28,6 @@ from longtail.paper.sampling import PairSample
 from longtail.paper.score_parts import split_paper_scores
 from longtail.retrieval.subsets import ClassSubsets
 from longtail.sparse import CountMatrix, Floats, Integers
-from longtail.statistics.classes import ClassStatistics
 
 
 class DoubleSamplingClassifier(CountClassifier):

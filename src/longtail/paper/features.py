@@ -15,12 +15,12 @@ from longtail._kernels import paper as kernels
 from longtail._kernels import weighting as weighting_kernels
 from longtail._kernels.types import Block, PaperClasses
 from longtail._parallel import parallel_for, uniform_work
-from longtail.scoring.features import Feature
-from longtail.scoring.linear import LinearScorer
-from longtail.scoring.weighting import WeightedDocuments
+from longtail.model.corpus import Corpus
+from longtail.model.features import Feature
+from longtail.model.scorer import LinearScorer
+from longtail.model.statistics import ClassStatistics
+from longtail.model.weighting import WeightedDocuments
 from longtail.sparse import CountMatrix, Floats
-from longtail.statistics.classes import ClassStatistics
-from longtail.statistics.corpus import Corpus
 
 
 def centroid_scorer(statistics: ClassStatistics, corpus: Corpus) -> LinearScorer:

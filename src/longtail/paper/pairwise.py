@@ -18,11 +18,11 @@ from longtail._kernels.types import Block, Differences, DifferenceScratch, LossS
 from longtail._newton import Objective, minimise
 from longtail._parallel import parallel_for
 from longtail._validation import check_positive
+from longtail.model.features import group_by_class
+from longtail.model.statistics import ClassStatistics
 from longtail.paper.features import FEATURES, as_paper_classes
 from longtail.paper.sampling import PairSample
-from longtail.scoring.features import group_by_class
 from longtail.sparse import CountMatrix, Floats, Integers
-from longtail.statistics.classes import ClassStatistics
 
 PAIR_CHUNK = 1 << 14  # pairs summed up by themselves; fixed, so that sums are the same bits
 

@@ -17,8 +17,8 @@ from longtail._kernels import sampling as kernels
 from longtail._kernels.types import Block
 from longtail._parallel import parallel_for, uniform_work
 from longtail._validation import cap_adversaries, check_examples_per_class
+from longtail.model.statistics import check_class_ids
 from longtail.sparse import Floats, Integers, index_dtype
-from longtail.statistics.checks import check_class_ids
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from longtail.explanation import ScoreParts, find_common_terms
+from longtail.model.explanation import ScoreParts, find_common_terms
 from longtail.paper.double_sampling import DoubleSamplingState
 from longtail.paper.features import CENTROID_DISTANCE, pair_features, weight_for_cosine
 from longtail.sparse import CountMatrix, Integers

@@ -16,7 +16,7 @@ from longtail._caching import cached_property
 from longtail._kernels import quantization as kernels
 from longtail._kernels.types import Block, Index, Postings, Quantization
 from longtail._parallel import parallel_for
-from longtail.scoring.linear import LinearScorer
+from longtail.model.scorer import LinearScorer
 from longtail.sparse import (
     Floats,
     Integers,

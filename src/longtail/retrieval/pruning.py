@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from longtail._constants import WHOLE_QUERY
 from longtail._kernels import weighting as kernels
 from longtail._parallel import parallel_for, uniform_work
-from longtail.scoring.weighting import WeightedDocuments
+from longtail.model.statistics import ClassStatistics
+from longtail.model.weighting import WeightedDocuments
 from longtail.sparse import Integers, append_constant, index_dtype
-from longtail.statistics.classes import ClassStatistics
 
 
 @dataclass(frozen=True)

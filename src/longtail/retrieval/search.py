@@ -32,11 +32,11 @@ from longtail._kernels.types import (
 )
 from longtail._labels import LabelSets
 from longtail._parallel import parallel_for, uniform_work
+from longtail.model.scorer import LinearScorer, score_pairs, score_pairs_with_residuals
+from longtail.model.weighting import WeightedDocuments
 from longtail.retrieval.index import AnyIndex, IndexShards, InvertedIndex
 from longtail.retrieval.pruning import QueryPruning
 from longtail.retrieval.subsets import ClassSubsets
-from longtail.scoring.linear import LinearScorer, score_pairs, score_pairs_with_residuals
-from longtail.scoring.weighting import WeightedDocuments
 from longtail.sparse import Floats, Integers, gather_rows, index_dtype
 
 BATCH_DOCUMENTS = 32_768  # enough for a class to have many of them when the shortlists are scored

@@ -1,1 +1,1 @@
-"""Scoring: document weights, the six features, the linear scorer; Table 1 of the paper."""
+"""A public path to the features of the paper's Table 1, which are in `longtail.paper`."""

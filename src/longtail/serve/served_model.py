@@ -20,16 +20,16 @@ from longtail._records import Fields
 from longtail._validation import cap_candidates
 from longtail.estimators.text import TextClassifier
 from longtail.exceptions import ModelFileError
+from longtail.model.state import LongTailState
+from longtail.model.statistics import ClassStatistics
 from longtail.results import Health, Threshold
 from longtail.serve.class_names import ClassNames
 from longtail.serve.problems import Problem
 from longtail.sparse import Integers
-from longtail.statistics.classes import ClassStatistics
 from longtail.store.changes import Change
 from longtail.teaching.versions import Follower, VersionedTeacher, fingerprint, read_history
 from longtail.training.changing import gather_statistics, merged_class_sizes
 from longtail.training.health import PRECISION
-from longtail.training.long_tail import LongTailState
 
 _LOGGER = logging.getLogger("longtail.serve")
 _WARM_UP = ("warm up: a first text compiles or loads every kernel",)

@@ -18,9 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from longtail._validation import check_same_kind
+from longtail.model.names import add_names
+from longtail.model.state import LongTailState
 from longtail.paper.double_sampling import DoubleSamplingState
 from longtail.retrieval.index import build_index
-from longtail.scoring.names import add_names
 from longtail.store.checks import Sizes
 from longtail.store.container import open_model, write_model
 from longtail.store.contents import Contents, check_all, part_specs, value_specs
@@ -38,7 +39,6 @@ from longtail.store.specs import ArraySpec, LabelSpecs, Schema, ValueSpec
 from longtail.store.strict_json import FaultError
 from longtail.store.texts import pack_texts, unpack_texts
 from longtail.taxonomy.hierarchy import Hierarchy
-from longtail.training.long_tail import LongTailState
 
 _STATES: dict[str, type] = {
     "LongTailClassifier": LongTailState,

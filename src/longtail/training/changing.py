@@ -12,18 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from longtail.model import overlay as overlays
-from longtail.model import parents
+from longtail.model import parents, statistics_editing
 from longtail.model.entry import Changes
+from longtail.model.names import ClassNames
 from longtail.model.overlay import Overlay, Rows
+from longtail.model.scorer import LinearScorer, build_scorer
+from longtail.model.state import LongTailState
+from longtail.model.statistics import ClassStatistics
+from longtail.model.weighting import Profile, estimate_collection_model
 from longtail.retrieval.index import build_index
 from longtail.retrieval.pruning import QueryPruning
-from longtail.scoring.linear import LinearScorer, build_scorer
-from longtail.scoring.names import ClassNames
-from longtail.scoring.weighting import Profile, estimate_collection_model
 from longtail.sparse import Floats, Integers, append_constant, splice_rows, stack_rows
-from longtail.statistics import editing as statistics_editing
-from longtail.statistics.classes import ClassStatistics
-from longtail.training.long_tail import LongTailState
 from longtail.training.outcomes import Calibrations
 
 # What follows from the base alone, and stays whatever is changed.

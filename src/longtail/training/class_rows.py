@@ -18,11 +18,13 @@ from numpy.typing import NDArray
 
 from longtail._labels import LabelSets
 from longtail._validation import cap_candidates
+from longtail.model.corpus import Corpus
+from longtail.model.features import leave_one_out_scores
+from longtail.model.scorer import ClassResiduals, score_pairs
+from longtail.model.statistics import ClassStatistics
+from longtail.model.weighting import WeightedDocuments, weight_for_residuals
 from longtail.retrieval.index import AnyIndex
 from longtail.retrieval.pruning import QueryPruning
-from longtail.scoring.features import leave_one_out_scores
-from longtail.scoring.linear import ClassResiduals, score_pairs
-from longtail.scoring.weighting import WeightedDocuments, weight_for_residuals
 from longtail.sparse import (
     CountMatrix,
     Floats,
@@ -32,8 +34,6 @@ from longtail.sparse import (
     offsets_from_lengths,
     stack_rows,
 )
-from longtail.statistics.classes import ClassStatistics
-from longtail.statistics.corpus import Corpus
 from longtail.training.config import FitConfig
 from longtail.training.documents import Documents
 from longtail.training.mixture import Mixture

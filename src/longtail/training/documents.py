@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from longtail._labels import LabelSets
+from longtail.model.corpus import Corpus
+from longtail.model.statistics import ClassStatistics
 from longtail.sparse import CountMatrix, Integers, offsets_from_lengths, stack_rows
-from longtail.statistics.classes import ClassStatistics
-from longtail.statistics.corpus import Corpus
 from longtail.training.config import FitConfig
 from longtail.training.sampling import Draws, draw_documents
 

@@ -10,11 +10,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from longtail.model.state import LongTailState
 from longtail.results import Health
 from longtail.training.calibration import estimate_calibration_error
 from longtail.training.changing import merge_learned
 from longtail.training.config import FitConfig
-from longtail.training.long_tail import LongTailState
 from longtail.training.relearning import needs_learning, needs_residuals
 from longtail.training.thresholds import find_threshold
 

@@ -13,20 +13,20 @@ import numpy as np
 
 from longtail._constants import RESIDUALS
 from longtail._validation import cap_candidates
-from longtail.retrieval.index import AnyIndex
-from longtail.retrieval.pruning import QueryPruning
-from longtail.retrieval.search import rank_topk, search
-from longtail.scoring.features import (
+from longtail.model.corpus import Corpus
+from longtail.model.features import (
     CENTROID_FEATURE_WEIGHTS,
     DEFAULT_FEATURE_WEIGHTS,
     score_features,
 )
-from longtail.scoring.linear import LinearScorer, score_pairs
-from longtail.scoring.names import FIRST_NAME_WEIGHTS, ClassNames, add_names
-from longtail.scoring.weighting import weight_documents, weight_for_residuals
+from longtail.model.names import FIRST_NAME_WEIGHTS, ClassNames, add_names
+from longtail.model.scorer import LinearScorer, score_pairs
+from longtail.model.statistics import ClassStatistics
+from longtail.model.weighting import weight_documents, weight_for_residuals
+from longtail.retrieval.index import AnyIndex
+from longtail.retrieval.pruning import QueryPruning
+from longtail.retrieval.search import rank_topk, search
 from longtail.sparse import CountMatrix, Floats, Integers
-from longtail.statistics.classes import ClassStatistics
-from longtail.statistics.corpus import Corpus
 from longtail.training.calibration import (
     Calibrator,
     fit_calibrator,

@@ -22,8 +22,8 @@ from longtail._kernels.features import SMALLEST_SIZE
 from longtail._kernels.listwise import sum_mixture_losses
 from longtail._kernels.types import Coordinates, Lists, SoftmaxSums
 from longtail._newton import NotDefiniteError, Objective, minimise
-from longtail.scoring.features import N_BY_SIZE, SCORE_FEATURE_NAMES, SIZE, weigh_by_size
-from longtail.scoring.linear import ClassResiduals, add_residuals
+from longtail.model.features import N_BY_SIZE, SCORE_FEATURE_NAMES, SIZE, weigh_by_size
+from longtail.model.scorer import ClassResiduals, add_residuals
 from longtail.sparse import Floats, Integers
 from longtail.training.listwise import new_scratch
 

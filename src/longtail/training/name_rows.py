@@ -17,10 +17,10 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from longtail._elementary import log
+from longtail.model.scorer import LinearScorer
+from longtail.model.weighting import weight_documents
 from longtail.retrieval.index import build_index
 from longtail.retrieval.search import search
-from longtail.scoring.linear import LinearScorer
-from longtail.scoring.weighting import weight_documents
 from longtail.sparse import CountMatrix
 from longtail.text.builder import TermSelection, VocabularyBuilder
 from longtail.text.options import TokenizerOptions

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from longtail._caching import cached_property
 from longtail._labels import LabelSets
 from longtail._progress import advance
+from longtail.model.scorer import LinearScorer
+from longtail.model.weighting import WeightedDocuments
 from longtail.retrieval.index import AnyIndex
 from longtail.retrieval.pruning import QueryPruning
 from longtail.retrieval.search import search
-from longtail.scoring.linear import LinearScorer
-from longtail.scoring.weighting import WeightedDocuments
 from longtail.sparse import Floats, Integers, gather_rows, index_dtype
 
 MINING_BLOCK = 8_192  # documents; the scores of their negatives are not kept

@@ -49,10 +49,11 @@ from numpy.typing import NDArray
 from longtail._labels import LabelSets
 from longtail._progress import OnStage
 from longtail._validation import cap_candidates, look_up
-from longtail.scoring.names import ClassNames
+from longtail.model.corpus import Corpus
+from longtail.model.names import ClassNames
+from longtail.model.state import LongTailState, build_state
+from longtail.model.statistics import ClassStatistics
 from longtail.sparse import CountMatrix, Integers, offsets_from_lengths
-from longtail.statistics.classes import ClassStatistics
-from longtail.statistics.corpus import Corpus
 from longtail.training.calibration import Calibrator
 from longtail.training.class_rows import (
     join_rows,
@@ -83,7 +84,6 @@ from longtail.training.held_out import (
     make_variant,
     texts_with_documents,
 )
-from longtail.training.long_tail import LongTailState, build_state
 from longtail.training.runner import InMemory, Result, Runner
 from longtail.training.sampling import Draws
 from longtail.training.scored_classes import (

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from longtail._validation import cap_candidates
+from longtail.model.state import LongTailState
 from longtail.retrieval.search import search_segments
 from longtail.retrieval.subsets import ClassSubsets
 from longtail.sparse import CountMatrix, Floats, Integers
-from longtail.training.long_tail import LongTailState
 
 
 def rank_documents(

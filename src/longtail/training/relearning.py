@@ -13,12 +13,12 @@ import numpy as np
 
 from longtail._labels import LabelSets
 from longtail._validation import cap_candidates
+from longtail.model.state import LongTailState
 from longtail.sparse import CountMatrix
 from longtail.training.changing import merge_learned, refresh_corpus
 from longtail.training.class_rows import learn_rows
 from longtail.training.config import FitConfig
 from longtail.training.documents import sum_documents
-from longtail.training.long_tail import LongTailState
 from longtail.training.memory import DocumentMemory
 from longtail.training.mixture import Mixture
 from longtail.training.negatives import mine_pairs

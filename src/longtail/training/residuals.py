@@ -26,9 +26,9 @@ from longtail._kernels.types import (
 )
 from longtail._parallel import parallel_for, release_memory, uniform_work
 from longtail._progress import advance
-from longtail.scoring.features import group_by_class
-from longtail.scoring.linear import ClassResiduals
-from longtail.scoring.weighting import WeightedDocuments
+from longtail.model.features import group_by_class
+from longtail.model.scorer import ClassResiduals
+from longtail.model.weighting import WeightedDocuments
 from longtail.sparse import Floats, Integers, offsets_from_lengths
 from longtail.training.negatives import MinedPairs
 

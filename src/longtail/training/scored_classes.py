@@ -11,13 +11,13 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from longtail.model.corpus import Corpus
+from longtail.model.scorer import LinearScorer, build_scorer
+from longtail.model.statistics import ClassStatistics
+from longtail.model.weighting import Profile
 from longtail.retrieval.index import AnyIndex, IndexShards, InvertedIndex, build_index
 from longtail.retrieval.pruning import QueryPruning
-from longtail.scoring.linear import LinearScorer, build_scorer
-from longtail.scoring.weighting import Profile
 from longtail.sparse import Floats
-from longtail.statistics.classes import ClassStatistics
-from longtail.statistics.corpus import Corpus
 from longtail.training.shared_weights import SharedWeights
 
 

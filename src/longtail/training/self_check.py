@@ -40,7 +40,7 @@ from longtail._constants import (
 from longtail._elementary import log
 from longtail._kernels.sizes import N_BENDS
 from longtail._labels import LabelSets
-from longtail.scoring.names import FIRST_NAME_WEIGHTS
+from longtail.model.names import FIRST_NAME_WEIGHTS
 from longtail.sparse import Floats, Integers
 from longtail.training.expectation import nothing_expected
 from longtail.training.mixture import AS_LEARNED, N_FEATURES, N_PARTS, Mixture

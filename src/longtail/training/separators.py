@@ -22,8 +22,8 @@ from longtail._kernels.types import (
     ResidualRows,
     SeparatorScratch,
 )
-from longtail.scoring.linear import ClassResiduals
-from longtail.scoring.weighting import WeightedDocuments
+from longtail.model.scorer import ClassResiduals
+from longtail.model.weighting import WeightedDocuments
 from longtail.sparse import Integers, offsets_from_lengths
 from longtail.training.negatives import MinedPairs
 from longtail.training.residuals import collect_rows, group_examples

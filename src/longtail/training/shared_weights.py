@@ -15,8 +15,8 @@ import numpy as np
 from longtail._elementary import log
 from longtail._kernels.types import Contributions
 from longtail._labels import LabelSets
-from longtail.retrieval.index import build_index
-from longtail.scoring.features import (
+from longtail.model.corpus import Corpus
+from longtail.model.features import (
     DEFAULT_FEATURE_WEIGHTS,
     FEATURE_WEIGHT_BOUNDS,
     FIRST_FEATURE_WEIGHTS,
@@ -25,16 +25,16 @@ from longtail.scoring.features import (
     score_features,
     term_contributions,
 )
-from longtail.scoring.linear import build_scorer, score_pairs
-from longtail.scoring.weighting import (
+from longtail.model.scorer import build_scorer, score_pairs
+from longtail.model.statistics import ClassStatistics
+from longtail.model.weighting import (
     Profile,
     WeightedDocuments,
     estimate_collection_model,
     weight_documents,
 )
+from longtail.retrieval.index import build_index
 from longtail.sparse import CountMatrix, Floats, Integers, count_terms
-from longtail.statistics.classes import ClassStatistics
-from longtail.statistics.corpus import Corpus
 from longtail.training.config import FitConfig
 from longtail.training.documents import Documents, gather_documents
 from longtail.training.listwise import fit_feature_weights, fit_term_weights

@@ -11,12 +11,12 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from longtail._validation import cap_candidates
+from longtail.model.statistics import ClassStatistics
 from longtail.paper.features import centroid_scorer, weight_for_cosine
 from longtail.results import TopK
 from longtail.retrieval.index import build_index
 from longtail.retrieval.search import search
 from longtail.sparse import CountMatrix
-from longtail.statistics.classes import ClassStatistics
 
 
 class NearestCentroid(ClassifierMixin, BaseEstimator):

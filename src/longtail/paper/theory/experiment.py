@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from longtail.model.statistics import ClassStatistics
 from longtail.paper.features import FEATURE_NAMES, pair_features
 from longtail.paper.pairwise import fit_pairwise_scorer, pair_differences, pair_with_all
 from longtail.paper.sampling import PairSample, draw_pairs, retention_probabilities
@@ -28,7 +29,6 @@ from longtail.paper.theory.constants import sampling_constants
 from longtail.paper.theory.rates import ConsistencyResult, ConsistencyRun
 from longtail.paper.theory.synthetic import SyntheticProblem, make_problem
 from longtail.sparse import Floats
-from longtail.statistics.classes import ClassStatistics
 
 Progress = Callable[[int, int, str], None]
 

@@ -15,11 +15,10 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from longtail._validation import check_integer
+from longtail.model.statistics import ClassStatistics, check_class_ids
 from longtail.paper.features import pair_features
 from longtail.paper.pairwise import pair_labels, pair_with_all
 from longtail.sparse import Floats, Integers
-from longtail.statistics.checks import check_class_ids
-from longtail.statistics.classes import ClassStatistics
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from longtail._kernels import sorting
 from longtail._kernels.sizes import N_BENDS
 from longtail._kernels.types import Block, Contributions, Pairs, Queries
 from longtail._parallel import parallel_for
-from longtail.scoring.weighting import (
+from longtail.model.weighting import (
     Profile,
     WeightedDocuments,
 )

@@ -13,16 +13,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from longtail.model.corpus import Corpus
+from longtail.model.features import SIZE, score_features, weigh_by_size
+from longtail.model.scorer import LinearScorer
+from longtail.model.state import LongTailState
+from longtail.model.statistics import ClassStatistics
+from longtail.model.statistics_editing import with_frequencies
+from longtail.model.weighting import Profile, WeightedDocuments
 from longtail.results import Explanation
-from longtail.scoring.features import SIZE, score_features, weigh_by_size
-from longtail.scoring.linear import LinearScorer
-from longtail.scoring.weighting import Profile, WeightedDocuments
 from longtail.sparse import Floats, Integers
-from longtail.statistics.classes import ClassStatistics
-from longtail.statistics.corpus import Corpus
-from longtail.statistics.editing import with_frequencies
 from longtail.training.changing import merged_class_sizes
-from longtail.training.long_tail import LongTailState
 
 NAME = "name"  # the last feature of an explanation where classes have names: what its name adds
 

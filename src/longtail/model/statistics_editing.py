@@ -1,6 +1,6 @@
-"""Editing class statistics: classes moved, gathered, merged or left out; terms added.
+"""What changes need of class statistics: sums of a few documents, differences, new terms.
 
-In: `ClassStatistics` and what to do with their rows. Out: new `ClassStatistics`, exact sums again.
+In: `ClassStatistics`, or documents. Out: new `ClassStatistics`, exact sums again.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from longtail._labels import LabelSets
+from longtail.model.statistics import ClassStatistics, combine, with_count_bits
 from longtail.sparse import (
     CountMatrix,
     Floats,
@@ -20,25 +21,6 @@ from longtail.sparse import (
     gather_rows,
     index_dtype,
 )
-from longtail.statistics.classes import ClassStatistics, combine, with_count_bits
-
-
-def remove_class(statistics: ClassStatistics, class_id: int) -> ClassStatistics:
-    """Leave a class out; how many of its documents had a term is not known.
-
-    So the document frequencies stay, but never exceed the number of documents left.
-    """
-    rest = statistics.gather(np.delete(np.arange(statistics.n_classes), class_id))
-    return with_frequencies(rest, np.minimum(statistics.document_frequencies, rest.n_documents))
-
-
-def merge_classes(statistics: ClassStatistics, source: int, into: int) -> ClassStatistics:
-    """Add one class's sums to another's and leave the first out; exact."""
-    others = statistics.gather(np.delete(np.arange(statistics.n_classes), source))
-    sources = np.full(statistics.n_classes - 1, -1)
-    sources[into - (source < into)] = source
-    moved = statistics.gather(sources)
-    return others + with_frequencies(moved, np.zeros_like(statistics.document_frequencies))
 
 
 def subtract_any(a: ClassStatistics, b: ClassStatistics) -> ClassStatistics:

@@ -1,7 +1,7 @@
 """`LongTailState`: what a fit of the flagship learns, and what follows from it.
 
 In: the learned parts. Out: the state from which prediction, explanation and editing work. The order
-in which the parts are learned is in `pipeline`.
+in which the parts are learned is in `training.pipeline`.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from numpy.typing import NDArray
 
 from longtail._caching import Known, cached_property, keep_known
 from longtail._labels import LabelForm
+from longtail.model.corpus import Corpus
+from longtail.model.names import ClassNames, add_names
 from longtail.model.overlay import Base, Overlay
 from longtail.model.parents import Parents, find_hierarchy
-from longtail.retrieval.index import InvertedIndex, build_index
-from longtail.retrieval.pruning import QueryPruning
-from longtail.retrieval.search import Segment
-from longtail.scoring.linear import ClassResiduals, LinearScorer, add_scorers, build_scorer
-from longtail.scoring.names import ClassNames, add_names
-from longtail.scoring.weighting import (
+from longtail.model.scorer import ClassResiduals, LinearScorer, add_scorers, build_scorer
+from longtail.model.statistics import ClassStatistics
+from longtail.model.weighting import (
     Profile,
     WeightedDocuments,
     weight_documents,
 )
+from longtail.retrieval.index import InvertedIndex, build_index
+from longtail.retrieval.pruning import QueryPruning
+from longtail.retrieval.search import Segment
 from longtail.sparse import CountMatrix, Floats, Integers
-from longtail.statistics.classes import ClassStatistics
-from longtail.statistics.corpus import Corpus
 from longtail.taxonomy.hierarchy import Hierarchy
 from longtail.training.back_off import BackOff
 from longtail.training.calibration import Calibrator

@@ -12,9 +12,9 @@ from longtail._caching import Known, cached_property, keep_known
 from longtail._kernels import weighting as kernels
 from longtail._kernels.types import Block, ClassProfile, Documents, Vectors
 from longtail._parallel import parallel_for
+from longtail.model.corpus import Corpus
+from longtail.model.statistics import CENTROID_BITS, ClassStatistics
 from longtail.sparse import CountMatrix, Floats, Integers, gather_rows
-from longtail.statistics.classes import CENTROID_BITS, ClassStatistics
-from longtail.statistics.corpus import Corpus
 
 QUANTUM = 2.0**-CENTROID_BITS  # of the centroid sums
 

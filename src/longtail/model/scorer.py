@@ -24,10 +24,10 @@ from longtail._kernels import scoring as kernels
 from longtail._kernels.features import collapse_features
 from longtail._kernels.types import Block, PairScores, Rescoring, Scorer
 from longtail._parallel import parallel_for, uniform_work
-from longtail.scoring.features import (
+from longtail.model.features import (
     group_by_class,
 )
-from longtail.scoring.weighting import (
+from longtail.model.weighting import (
     Profile,
     WeightedDocuments,
 )

@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 
 from longtail._elementary import log
 from longtail._kernels.features import SMALLEST_SIZE
-from longtail.scoring.linear import LinearScorer, add_scorers
+from longtail.model.corpus import Corpus
+from longtail.model.scorer import LinearScorer, add_scorers
 from longtail.sparse import CountMatrix, Floats, Integers, RowTable
-from longtail.statistics.corpus import Corpus
 
 # Before anything is learned; but for the bonus, about what they are on tib-subjects. A query is
 # pruned to a few terms when candidates are sought, a bonus is not: beyond this one classes without
