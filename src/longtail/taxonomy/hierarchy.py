@@ -190,10 +190,14 @@ class Hierarchy:
         labels: list[Any] = self.nodes[self.parents[slice(*self.indptr[node : node + 2])]].tolist()
         return labels
 
+    def child_ids(self, node: int) -> Integers:
+        """Return the ids of the children of a node."""
+        indptr, children = self.children
+        return children[indptr[node] : indptr[node + 1]]
+
     def children_of(self, label: Any) -> list[Any]:
         """Return the labels of the children of a node."""
-        node, (indptr, children) = self.find_one(label), self.children
-        labels: list[Any] = self.nodes[children[slice(*indptr[node : node + 2])]].tolist()
+        labels: list[Any] = self.nodes[self.child_ids(self.find_one(label))].tolist()
         return labels
 
     def path(self, label: Any) -> tuple[Any, ...]:
