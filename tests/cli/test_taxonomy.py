@@ -145,7 +145,7 @@ def test_parents_are_changed_and_undone(files):
     assert longtail.load(path).hierarchy_.path("mammal/bear") == ("grey things", "mammal/bear")
     assert "is a root" in run("move", path, "mammal/bear", "--by", "ann").stdout
     listed = json.loads(run("info", path, "--changes", "--json").stdout)
-    summaries = [change["summary"] for change in listed["changes"]]
+    summaries = [change["summary"] for change in listed["log"]]
     assert summaries == [
         "4 nodes", "mammal/bear is below grey things", "mammal/bear is a root",
     ]  # fmt: skip
