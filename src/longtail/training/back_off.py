@@ -37,6 +37,7 @@ from longtail.training.calibration import (
 from longtail.training.short_documents import doubt_short
 from longtail.training.thresholds import ASSUMED_ERRORS, MARGIN, MIN_SHARE
 
+MAX_THRESHOLDS = 100  # that are kept; any client of a service may ask for any precision
 LEVEL_CANDIDATES = 5  # nodes of a level whose probabilities held-out documents calibrate
 
 
@@ -77,20 +78,21 @@ class BackOff:
         found[missing] = self.hierarchy.n_nodes + np.arange(len(missing))
         return found
 
-    def label(self, node: int) -> Any:
-        """Return the label of a node."""
-        if node < self.hierarchy.n_nodes:
-            return self.hierarchy.nodes[node]
-        return self.classes[np.flatnonzero(self.nodes == node)[0]]
+    @cached_property
+    def _labels(self) -> NDArray[Any]:
+        """The labels of the nodes, and of the classes that are none."""
+        outside = self.classes[self.nodes >= self.hierarchy.n_nodes]
+        return (
+            np.concatenate([self.hierarchy.nodes, outside])
+            if len(outside)
+            else self.hierarchy.nodes
+        )
 
     def labels(self, nodes: Integers, missing: Any) -> NDArray[Any]:
         """Return the labels of nodes, `missing` where there is none."""
-        distinct, positions = np.unique(nodes, return_inverse=True)
-        found = [missing if node < 0 else self.label(node) for node in distinct.tolist()]
-        kinds = {self.hierarchy.nodes.dtype.kind, self.classes.dtype.kind}
-        dtype = object if kinds & {"O", "U"} else self.hierarchy.nodes.dtype
-        labels = np.array(found, dtype)[positions].reshape(nodes.shape)
-        return labels.astype(str) if kinds == {"U"} else labels
+        labels = self._labels[nodes]
+        labels[nodes < 0] = missing
+        return np.asarray(labels)
 
     @cached_property
     def tree(self) -> Tree:
@@ -169,6 +171,18 @@ class BackOff:
 
         As for flat predictions, a node must have at least half the share asked for.
         """
+        found = self._thresholds.get(precision)
+        if found is None:
+            if len(self._thresholds) >= MAX_THRESHOLDS:
+                self._thresholds.clear()
+            found = self._thresholds[precision] = self._find_threshold(precision)
+        return found
+
+    @cached_property
+    def _thresholds(self) -> dict[float, NodeThreshold]:
+        return {}
+
+    def _find_threshold(self, precision: float) -> NodeThreshold:
         if not self.is_calibrated:
             return NodeThreshold(precision, np.nan, np.nan, np.nan, 0)
         shares, n_answers, n_correct, depths = self._sweep

@@ -30,7 +30,7 @@ export async function siblings(entry, candidates, onPick) {
     if (offset + BESIDE < answer.total) list.append(el("li", { class: "more" }, button(`${number(answer.total - offset - BESIDE)} more`, () => more(offset + BESIDE).catch((error) => warn(error.message)))));
   };
   await more(0);
-  return list.childElementCount ? el("div", { id: "siblings" }, el("p", { class: "quiet" }, "Or one beside it, below ", el("bdi", {}, visible(parent)), ", which is taught at once:"), list) : "";
+  return list.childElementCount ? el("div", { id: "siblings" }, el("p", { class: "quiet" }, "One beside it, below ", el("bdi", {}, visible(parent)), ", which is taught at once:"), list) : "";
 }
 
 /** Return the tree; `onShow` is told which class was chosen. */
