@@ -772,9 +772,15 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
             state, counts, self.candidates, n_classes, self.n_jobs, subsets, also_whole=True
         )
         k = class_ids.shape[1] // 2
-        whole_within = subsets.contain(class_ids[:, k:])
+        whole = class_ids[:, k:]
+        within = subsets.contain(whole)
         probabilities = calibrate_within(
-            scores[:, :k], scores[:, k:], whole_within, calibrator, lengths
+            scores[:, :k],
+            scores[:, k:],
+            within,
+            subsets.share_of_rest(whole, within),
+            calibrator,
+            lengths,
         )
         return class_ids[:, :k], probabilities
 
