@@ -130,37 +130,39 @@ def find_hierarchy(
     """
     if not edits and not any(of_class.labels for of_class in overlay.edits.values()):
         return first
-    last = max((number for number, edit in edits.items() if edit.is_whole), default=0)
-    start = edits.get(last) or (first and Parents.of_base(first, base, overlay))
+    last = max((n for n, edit in edits.items() if edit.is_whole), default=0)
+    start = edits.get(last)
+    if start is None and first is not None:
+        start = Parents.of_base(first, base, overlay)
     if start is None or not len(start.labels):
         return None
-    moves = [edits[number] for number in sorted(edits) if number > last]
+    moves = [edits[n] for n in sorted(edits) if n > last]
     try:
         return _join([start, *moves], base, overlay)
     except ValueError as error:
         raise CycleError(str(error)) from None
 
 
-def _join(parts: list[Parents], base: Base, overlay: Overlay) -> Hierarchy:
+def _join(given: list[Parents], base: Base, overlay: Overlay) -> Hierarchy:
     """Return a whole hierarchy with moves after it, as nodes are called today."""
-    labels = join_labels([part.labels_today(base, overlay) for part in parts])
+    labels = join_labels([parents.labels_today(base, overlay) for parents in given])
     check_same_kind(labels, overlay.all_classes)
     # Nearly sorted already: the index makes numpy sort stably, which takes advantage of it.
     nodes, _, ids = np.unique(labels, return_index=True, return_inverse=True)
-    begins = np.cumsum([0, *(len(part.labels) for part in parts)]).tolist()
+    begins = np.cumsum([0, *(len(parents.labels) for parents in given)]).tolist()
     moved = {
-        int(ids[begin]): ids[begin + part.parents]
-        for part, begin in zip(parts[1:], begins[1:], strict=False)
+        int(ids[begin]): ids[begin + parents.parents]
+        for parents, begin in zip(given[1:], begins[1:], strict=False)
     }
-    start = parts[0]
-    children, parents = ids[start.children], ids[start.parents]
+    start = given[0]
+    children, above = ids[start.children], ids[start.parents]
     stays = ~np.isin(children, list(moved))
     children = np.concatenate(
-        [children[stays], *(np.full(len(above), node) for node, above in moved.items())]
+        [children[stays], *(np.full(len(others), node) for node, others in moved.items())]
     )
-    parents = np.concatenate([parents[stays], *moved.values()])
-    differ = children != parents  # two nodes that are called the same now may have been a pair
-    return Hierarchy.of_ids(nodes, children[differ], parents[differ])
+    above = np.concatenate([above[stays], *moved.values()])
+    differ = children != above  # two nodes that are called the same now may have been a pair
+    return Hierarchy.of_ids(nodes, children[differ], above[differ])
 
 
 def check_moved(hierarchy: Hierarchy | None, labels: NDArray[Any], classes: NDArray[Any]) -> None:

@@ -85,7 +85,7 @@ class ClassSubsets:
     def contain(self, classes: NDArray[Any]) -> NDArray[np.bool_]:
         """Return which class ids of each document's row are in its subset; -1 never is."""
         if len(self.are_allowed) == 1:  # one for all: without a search for each class
-            return np.append(self.mask(0), False)[classes]
+            return np.asarray(np.append(self.mask(0), False)[classes])
         owners = np.repeat(np.arange(len(self.are_allowed)), np.diff(self.indptr))
         keys = np.append(owners * np.int64(self.n_classes) + self.class_ids, -1)
         wanted = self.subset_ids[:, None] * np.int64(self.n_classes) + classes

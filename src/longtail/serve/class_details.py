@@ -107,7 +107,7 @@ def describe(snapshot: Snapshot, label: Any, row: int) -> dict[str, Any]:
         "id": encode_id(label),
         "label": label,
         "text": snapshot.texts.get(label),
-        **_place(snapshot, label),
+        **_find_parents(snapshot, label),
         "size": snapshot.count_documents(row),
         "terms": [
             {"term": term, "weight": weight}
@@ -117,12 +117,12 @@ def describe(snapshot: Snapshot, label: Any, row: int) -> dict[str, Any]:
     }
 
 
-def _place(snapshot: Snapshot, label: Any) -> dict[str, Any]:
+def _find_parents(snapshot: Snapshot, label: Any) -> dict[str, Any]:
     """Return the path of a class and its parents, where it has its place in a hierarchy."""
-    path = find_path(snapshot, label)
-    if not path:
+    path, hierarchy = find_path(snapshot, label), snapshot.model.hierarchy_
+    if hierarchy is None or not path:
         return {}
-    parents = snapshot.model.hierarchy_.parents_of(label)
+    parents = hierarchy.parents_of(label)
     return {"path": path, "parents": [{"id": encode_id(p), "label": p} for p in parents]}
 
 

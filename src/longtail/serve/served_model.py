@@ -94,7 +94,7 @@ class Snapshot:
         if hierarchy is None:
             return self.classes
         outside = self.classes[hierarchy.find(self.classes) < 0]
-        return np.sort(np.concatenate([hierarchy.nodes[hierarchy.roots], outside]))
+        return np.asarray(np.sort(np.concatenate([hierarchy.nodes[hierarchy.roots], outside])))
 
     @cached_property
     def class_sizes(self) -> Integers:

@@ -207,8 +207,9 @@ class Teacher:
         Return the number of the change.
         """
         self._check_takes_parents()
-        shown = {"label": plain_label(label), "parents": [*map(plain_label, as_list(parents))]}
-        return self._record(_with_edit(Move(**shown), shown), by)
+        edit = Move(plain_label(label), [plain_label(parent) for parent in as_list(parents)])
+        shown = {"label": edit.label, "parents": edit.parents}
+        return self._record(_with_edit(edit, shown), by)
 
     def _check_takes_parents(self) -> None:
         if not hasattr(self.model, "set_hierarchy"):

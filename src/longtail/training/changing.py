@@ -115,7 +115,7 @@ def _edit_parents(before: LongTailState, after: LongTailState, changes: Changes)
     if actions.isdisjoint({*parents.ACTIONS, "rename"}):
         return _keep(before, after)
     gone = {entry.number for entry in changes.minus}
-    edits = {number: edit for number, edit in before.parent_edits.items() if number not in gone}
+    edits = {n: edit for n, edit in before.parent_edits.items() if n not in gone}
     edits |= {e.number: e.learned for e in changes.plus if e.action in parents.ACTIONS}
     edited = _keep(before, replace(after, parent_edits=edits), kept=_OF_BASE)
     _ = edited.current_hierarchy  # refuses cycles
