@@ -79,6 +79,11 @@ class BackOff:
         return found
 
     @cached_property
+    def _nodes_of_ids(self) -> Integers:
+        """The node of each class, and -1 at the end for the id -1 of no class."""
+        return np.append(self.nodes, -1)
+
+    @cached_property
     def _labels(self) -> NDArray[Any]:
         """The labels of the nodes, and of the classes that are none."""
         outside = self.classes[self.nodes >= self.hierarchy.n_nodes]
@@ -105,7 +110,7 @@ class BackOff:
             np.append(depths, np.ones(n_more, np.int64)),
         )
 
-    @property
+    @cached_property
     def n_levels(self) -> int:
         """Number of depths, the top included."""
         return int(self.tree.depths.max()) + 1
@@ -116,7 +121,7 @@ class BackOff:
 
         Documents whose class the model no longer has are left out.
         """
-        nodes = np.append(self.nodes, -1)[np.append(self.ranked_ids, -1)]  # -1 stays -1
+        nodes = self._nodes_of_ids[np.append(self.ranked_ids, -1)]  # -1 stays -1
         truth = nodes[self.calibrator.ranked_truth]
         known = np.flatnonzero(truth >= 0)
         candidates = nodes[self.calibrator.ranked_classes[known]]
@@ -230,7 +235,7 @@ class BackOff:
     def _share(self, class_ids: Integers, probabilities: Floats) -> tuple[Integers, Floats]:
         """Return the nodes of candidates, and what each has of the probability of all of them."""
         shares = share_out(probabilities)
-        return np.append(self.nodes, -1)[class_ids], shares
+        return self._nodes_of_ids[class_ids], shares
 
     def rank_level(
         self,
@@ -255,7 +260,7 @@ class BackOff:
         self, class_ids: Integers, scores: Floats, level: int, k: int
     ) -> tuple[Integers, Floats]:
         """Return the k nodes at a depth with the best candidates, and the scores of these."""
-        candidates = np.append(self.nodes, -1)[class_ids]
+        candidates = self._nodes_of_ids[class_ids]
         above = {node: self._at_level(node, level) for node in np.unique(candidates).tolist()}
         nodes = np.full((len(candidates), k), -1)
         best = np.full(nodes.shape, -np.inf)

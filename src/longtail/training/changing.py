@@ -117,7 +117,7 @@ def _edit_parents(before: LongTailState, after: LongTailState, changes: Changes)
     gone = {entry.number for entry in changes.minus}
     edits = {n: edit for n, edit in before.parent_edits.items() if n not in gone}
     edits |= {e.number: e.learned for e in changes.plus if e.action in parents.ACTIONS}
-    edited = _keep(before, replace(after, parent_edits=edits), kept=_OF_BASE)
+    edited = _keep(before, replace(after, parent_edits=edits), same_parents=False)
     _ = edited.current_hierarchy  # refuses cycles
     return edited
 
@@ -142,10 +142,15 @@ def _keep(
     before: LongTailState,
     after: LongTailState,
     shares: Floats | None = None,
-    kept: tuple[str, ...] = (*_OF_BASE, "current_hierarchy"),
+    *,
+    same_parents: bool = True,
 ) -> LongTailState:
     """Let a state of the same base use what was derived from it."""
-    known = {name: vars(before)[name] for name in kept if name in vars(before)}
+    names = (*_OF_BASE, "current_hierarchy") if same_parents else _OF_BASE
+    of_same = same_parents and after.calibrator is before.calibrator
+    if of_same and after.all_classes is before.all_classes:
+        names = (*names, "back_off")
+    known = {name: vars(before)[name] for name in names if name in vars(before)}
     return replace(after, known=known if shares is None else known | {"shares": shares})
 
 
