@@ -140,3 +140,18 @@ def test_nodes_are_moved_and_moved_back(teaching):
         "/v1/hierarchy", json={"version": "*", "remove": True, "path_separator": "/"}
     )
     assert both.status_code == 422
+
+
+@pytest.mark.filterwarnings("ignore::longtail.exceptions.HierarchyWarning")
+def test_a_hostile_hierarchy_is_refused_and_a_broad_one_listed(teaching):
+    cycle = {"version": "*", "pairs": [["bear", "x"], ["x", "y"], ["y", "bear"]]}
+    answer = teaching.put("/v1/hierarchy", json=cycle)
+    assert (answer.status_code, "cycle, of 3 nodes" in answer.text) == (422, True)
+    deep = [["bear", "n0"], *([f"n{i}", f"n{i + 1}"] for i in range(1_500))]
+    answer = teaching.put("/v1/hierarchy", json={"version": "*", "pairs": deep})
+    assert (answer.status_code, "chain of 1,502 nodes" in answer.text) == (422, True)
+    broad = [["bear", "all"], *([f"a/{i:05d}/../b", "all"] for i in range(20_000))]
+    assert teaching.put("/v1/hierarchy", json={"version": "*", "pairs": broad}).status_code == 200
+    found = list_nodes(teaching, "all", offset=19_999, limit=500)
+    assert (found["total"], len(found["nodes"])) == (20_001, 2)
+    assert found["nodes"][0]["label"] == "a/19999/../b"
