@@ -313,8 +313,9 @@ def calibrate_within(
     classes that a label is compared with are those of the whole ranking.
 
     With the best of both rankings as one, twice as many as the calibrator knows, the probability of
-    1,000 of 10,000 classes was 11.4 % on average where 7.7 % of the documents had one of them
-    (wordnet-hypernym, held-out training documents); so it is 7 %.
+    1,000 of 10,000 classes was 11.4 % on average where 7.7 % of the documents had one of them; by
+    the ranking of all, without a part of the rest, 5.7 % (wordnet-hypernym, training documents that
+    were held out; log loss of all outcomes .235 and .200).
 
     Parameters
     ----------
