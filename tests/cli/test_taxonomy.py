@@ -1,6 +1,7 @@
 """Hierarchies and subsets on the command line."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -131,3 +132,30 @@ def test_a_vocabulary(files):
     loaded = longtail.load(folder / "skos")
     assert loaded.hierarchy_.path("bird/owl") == ("bird", "bird/owl")
     assert loaded.class_texts_["bird/owl"] == "Name 2"
+
+
+def test_parents_are_changed_and_undone(files):
+    folder, _, _, model, _ = files
+    path = folder / "changed"
+    shutil.copy(model, path)
+    table = folder / "other.tsv"
+    table.write_text("mammal/fox\tred things\nbird/owl\tgrey things\n")
+    assert "a hierarchy of 4 nodes" in run("hierarchy", path, table).stdout
+    assert "below grey things" in run("move", path, "mammal/bear", "grey things").stdout
+    assert longtail.load(path).hierarchy_.path("mammal/bear") == ("grey things", "mammal/bear")
+    assert "is a root" in run("move", path, "mammal/bear", "--by", "ann").stdout
+    listed = json.loads(run("info", path, "--changes", "--json").stdout)
+    summaries = [change["summary"] for change in listed["log"]]
+    assert summaries == [
+        "4 nodes", "mammal/bear is below grey things", "mammal/bear is a root",
+    ]  # fmt: skip
+    run("undo", path, 2)
+    run("hierarchy", path, "--none")
+    assert longtail.load(path).hierarchy_ is None
+    assert "hierarchy: " in run("undo", path).stdout
+    run("hierarchy", path, "--path-separator", "/")
+    run("compact", path)
+    assert longtail.load(path).hierarchy_.path("bird/owl") == ("bird", "bird/owl")
+    assert "give one of FILE" in fails("hierarchy", path, table, "--none")
+    assert "cycle" in fails("move", path, "bird", "bird/owl")
+    assert "neither a class nor a node" in fails("move", path, "eel", "bird")

@@ -240,3 +240,24 @@ def test_texts():
     model.move_class("bird", "animal")
     assert model.hierarchy_.path("bird") == ("animal", "bird")
     assert model.predict(["a fox"], back_off=0.99).tolist() in (["animal/fox"], [""])
+
+
+def test_what_is_kept_over_a_change_is_that_of_a_model_put_together_anew(model, new):
+    changed = copy_of(model)
+    changed.predict_nodes(new[0], 0.8)
+    steps = (
+        lambda: changed.partial_fit(new[0][:1], ["c01"]),
+        lambda: changed.partial_fit(new[0][:1], ["c99"]),
+        lambda: changed.merge_classes("c05", "c04"),
+        lambda: changed.recalibrate(new[0][:300], new[1][:300]),
+        lambda: changed.rename_class("c07", "c98"),
+    )
+    for step in steps:
+        before = changed.state_.back_off
+        step()
+        anew = copy_of(changed)
+        anew._state = replace(anew.state_, known={})
+        one, other = changed.predict_nodes(new[0], 0.8), anew.predict_nodes(new[0], 0.8)
+        assert np.array_equal(one.labels, other.labels)
+        assert np.array_equal(one.probabilities, other.probabilities)
+        assert (changed.state_.back_off is before) == (step is steps[0])

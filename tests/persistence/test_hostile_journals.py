@@ -62,13 +62,15 @@ def draw_change(choose, model):
     text = choose.choice([*TEXTS, *MORE_TEXTS])
     action = choose.choice(
         ["teach", "teach", "forget", "recalibrate", "rename", "merge", "remove", "describe",
-         "refine", "undo"]
+         "hierarchy", "move", "refine", "undo"]
     )  # fmt: skip
     facts = {
         "rename": lambda: {"old": label(), "new": label()},
         "merge": lambda: {"source": label(), "into": label()},
         "remove": lambda: {"label": label()},
         "describe": lambda: {"label": label(), "text": text, "is_new": choose.random() < 0.5},
+        "hierarchy": lambda: {"n_nodes": 3, "nodes": [label() for _ in range(3)]},
+        "move": lambda: {"label": label(), "parents": [label(), label()]},
         "refine": lambda: {"file": "ab" * 32, "live": choose.choice([[], [1], [1, 2]])},
         "undo": lambda: {"changes": [choose.choice([1, 2, 0, -1, 2**60])]},
     }.get(action, dict)()
@@ -87,7 +89,16 @@ def draw_change(choose, model):
         ids = choose.sample([0, 1, 2], 2 if action == "merge" else 1)
         if choose.random() < 0.2:
             ids = [choose.choice(OFFSETS) for _ in range(choose.choice([0, 1, 2]))]
+        if action in ("hierarchy", "move"):
+            ids = [choose.choice([-1, 0, 1, 2]) for _ in range(3)]
+            pairs = ([0, 0], [1, 2]) if action == "move" else ([0, 1], [2, 2])
+            if choose.random() < 0.3:
+                pairs = [[choose.choice(OFFSETS) for _ in range(2)] for _ in range(2)]
         numbers = {"classes": np.array(ids, np.int64).tobytes()}
+        if action in ("hierarchy", "move"):
+            with np.errstate(over="ignore"):
+                children, above = (np.array(values, np.int64) for values in pairs)
+            numbers |= {"sizes": children.tobytes(), "terms": above.astype(np.int32).tobytes()}
     if choose.random() < 0.05:
         facts["more"] = 1
     elif facts and choose.random() < 0.05:

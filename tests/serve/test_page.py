@@ -12,9 +12,10 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
-from longtail import TextClassifier
+from longtail import TextClassifier, load
+from longtail.exceptions import HierarchyWarning
 from tests.estimator.test_records import FIELDS, LABELS, RECORDS
-from tests.serve.conftest import Running
+from tests.serve.conftest import CLASSES, FURRY, Running
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 AXE = Path(__file__).parent / "axe" / "axe.min.js"
@@ -72,6 +73,27 @@ def records_service(
 def records_page(browser: Any, records_service: Running) -> Iterator[Callable[..., Any]]:
     """Return a function that opens the page of records."""
     yield from _open_pages(browser, records_service)
+
+
+@pytest.fixture(scope="module")
+def tree_service(
+    fitted_file: Path, start: Callable[..., Running], tmp_path_factory: pytest.TempPathFactory
+) -> Running:
+    """A service of a model with a hierarchy of 100,000 nodes."""
+    path = tmp_path_factory.mktemp("page") / "tree.longtail"
+    parents = {animal: "mammal" if animal in FURRY else "bird" for animal in CLASSES}
+    parents |= {"mammal": "animal", "bird": "animal", "toad": "amphibian", "newt": "amphibian"}
+    parents |= {"amphibian": "animal", "beetle": "animal", "seal": "mammal"}
+    parents |= {f"beetle {i:05d}": "beetle" for i in range(100_000)}
+    with pytest.warns(HierarchyWarning, match="without children"):
+        load(fitted_file).set_hierarchy(parents).save(path)
+    return start(path)
+
+
+@pytest.fixture
+def tree_page(browser: Any, tree_service: Running) -> Iterator[Callable[..., Any]]:
+    """Return a function that opens the page of a model with a hierarchy."""
+    yield from _open_pages(browser, tree_service)
 
 
 @pytest.fixture
@@ -522,6 +544,87 @@ def test_classes_are_renamed_and_changes_undone(open_page: Callable[..., Any]) -
     page.wait_for_selector("#history tr.undone:has-text('renamed hare')")
 
 
+def test_an_answer_is_a_path_and_one_click_corrects_it(tree_page: Callable[..., Any]) -> None:
+    page = tree_page()
+    write(page, "the large animal lives near honey den claws bear")
+    wait_for_top(page, "bear")
+    says(page, "#candidates .path >> nth=0", "animal › mammal")
+    says(page, "#node", "animal › mammal")
+    beside = page.locator("#siblings button")
+    beside.first.wait_for()
+    names = beside.all_inner_texts()
+    assert sorted(names) == ["fox", "hare", "lynx", "mole", "seal", "wolf"]
+    ranked = page.locator("#candidates .name bdi").all_inner_texts()
+    likely = [name for name in ranked if name in names]
+    assert names[: len(likely)] == likely
+    page.get_by_role("button", name="Teach as seal").click()
+    says(page, "#status", "taught as seal")
+    page.get_by_role("button", name="Undo the last change").click()
+    says(page, "#status", "undone")
+    reader = tree_page(token=False)
+    write(reader, "the large animal lives near honey den claws bear")
+    says(reader, "#node", "mammal")
+    assert reader.locator("#siblings").count() == 0
+
+
+def test_a_tree_of_100000_nodes_is_read_where_it_is_opened(tree_page: Callable[..., Any]) -> None:
+    page = tree_page()
+    page.click("#tab-classes")
+    page.select_option("#class-sort", "tree")
+    page.get_by_role("button", name="Below animal: 4").click()
+    page.get_by_role("button", name="Below beetle: 100,000").click()
+    below = page.locator("#class-tree .tree .tree > li")
+    says(page, "#class-tree", "beetle 00049")
+    assert below.count() == 51  # 50 nodes, and a button for more
+    page.get_by_role("button", name="More of 100,000").click()
+    says(page, "#class-tree", "beetle 00099")
+    assert below.count() == 101
+    page.get_by_role("button", name="Below amphibian: 2").click()
+    page.locator("#class-tree").get_by_role("button", name="newt").click()
+    says(page, "#class-details .path", "animal › amphibian")
+    page.fill("#class-parents", "mammal\nbeetle 00007")
+    page.get_by_role("button", name="Move", exact=True).click()
+    says(page, "#status", "moved")
+    says(page, "#class-details .path", "beetle 00007")
+    moved = page.locator("#history tr", has_text="moved newt below mammal, beetle 00007")
+    moved.get_by_role("button").click()
+    page.wait_for_selector("#history tr.undone:has-text('moved newt')")
+    says(page, "#class-details .path", "animal › amphibian")
+    page.fill("#class-parents", "newt")
+    page.get_by_role("button", name="Move", exact=True).click()
+    says(page, "#alert", "cannot be its own parent")
+
+
+@pytest.mark.parametrize("width", [400, 1400])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_hierarchy_is_accessible(
+    tree_page: Callable[..., Any], scheme: str, width: int, tmp_path: Path
+) -> None:
+    page = tree_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    write(page, "the large animal lives near honey den claws bear")
+    page.locator("#siblings button").first.wait_for()
+    _is_accessible(page, width, tmp_path / f"try-{scheme}-{width}.png")
+    page.click("#tab-classes")
+    page.select_option("#class-sort", "tree")
+    page.get_by_role("button", name="Below animal: 4").click()
+    page.get_by_role("button", name="Below mammal: 7").click()
+    page.locator("#class-tree").get_by_role("button", name="bear").click()
+    page.wait_for_selector("#class-parents")
+    _is_accessible(page, width, tmp_path / f"classes-{scheme}-{width}.png")
+
+
+def _is_accessible(page: Any, width: int, picture: Path | None = None) -> None:
+    """Compare what is shown with the rules of axe, and its width with that of the window."""
+    page.wait_for_timeout(400)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    if picture is not None and "LONGTAIL_PICTURES" in os.environ:
+        page.screenshot(path=Path(os.environ["LONGTAIL_PICTURES"]) / picture.name, full_page=True)
+    page.evaluate(AXE.read_text() + "; 0")
+    found = page.evaluate("axe.run().then(r => r.violations.map(v => [v.id, v.impact, "
+                          "v.nodes.map(n => n.html.slice(0, 200))]))")  # fmt: skip
+    assert [entry for entry in found if entry[1] in ("serious", "critical")] == []
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_accessible_on_a_phone_and_without_errors(
     sets_page: Callable[..., Any], open_page: Callable[..., Any], scheme: str, tmp_path: Path
@@ -531,7 +634,6 @@ def test_accessible_on_a_phone_and_without_errors(
     write(page, "honey den")
     table = tmp_path / "new.csv"
     table.write_text("text\nhoots night owl feathers\nhoney den claws bear\nquux\n")
-    axe = AXE.read_text()
     for tab in ("try", "queue", "classes", "quality"):
         page.click(f"#tab-{tab}")
         if tab == "queue":
@@ -545,13 +647,7 @@ def test_accessible_on_a_phone_and_without_errors(
         if tab == "classes":
             page.locator("#class-list td button").first.click()
             page.wait_for_selector("#class-details h3")
-        page.wait_for_timeout(400)
-        assert page.evaluate("document.documentElement.scrollWidth") <= 360, tab
-        page.evaluate(axe + "; 0")
-        found = page.evaluate("axe.run().then(r => r.violations.map(v => [v.id, v.impact, "
-                              "v.nodes.map(n => n.html.slice(0, 200))]))")  # fmt: skip
-        serious = [entry for entry in found if entry[1] in ("serious", "critical")]
-        assert serious == [], tab
+        _is_accessible(page, 360)
     # Quality shows what `evaluate` measures for this kind of model.
     measures = page.locator("#view-quality dl").first.inner_text()
     assert ("mean F1 of the documents' label sets" in measures) == (scheme == "light")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from longtail._kernels.jit import kernel, subroutine
+from longtail._kernels.jit import inlined, kernel, subroutine
 from longtail._kernels.ranking import fill_rest, keep_best
 
 
@@ -62,6 +62,18 @@ def visit(start, tree, mark, seen, stack):
     return n_found
 
 
+@inlined
+def add_share(node, share, scratch, n_reached):
+    """Add a share to the sum of a node; returns how many nodes have been reached."""
+    if not scratch.are_reached[node]:
+        scratch.are_reached[node] = True
+        scratch.sums[node] = 0.0
+        scratch.reached[n_reached] = node
+        n_reached += 1
+    scratch.sums[node] += share
+    return n_reached
+
+
 @subroutine
 def sum_up(nodes, shares, tree, scratch):
     """Add the share of each candidate to its node and their ancestors; returns how many these are.
@@ -70,18 +82,18 @@ def sum_up(nodes, shares, tree, scratch):
     """
     n_reached = np.int64(0)
     for column in range(len(nodes)):
-        if nodes[column] < 0:
+        node = nodes[column]
+        if node < 0:
             continue
+        first = tree.indptr[node]
+        while tree.indptr[node + 1] == first + 1:  # one way up, on which no node is met twice
+            n_reached = add_share(node, shares[column], scratch, n_reached)
+            node = tree.parents[first]
+            first = tree.indptr[node]
         scratch.marks[0] += 1
-        n = visit(nodes[column], tree, scratch.marks[0], scratch.seen, scratch.stack)
+        n = visit(node, tree, scratch.marks[0], scratch.seen, scratch.stack)
         for i in range(n):
-            node = scratch.stack[i]
-            if not scratch.are_reached[node]:
-                scratch.are_reached[node] = True
-                scratch.sums[node] = 0.0
-                scratch.reached[n_reached] = node
-                n_reached += 1
-            scratch.sums[node] += shares[column]
+            n_reached = add_share(scratch.stack[i], shares[column], scratch, n_reached)
     return n_reached
 
 

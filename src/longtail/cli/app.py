@@ -10,6 +10,7 @@ These are imported when a command runs, so that `longtail --help` answers at onc
 `explain`  why a document gets its class
 `teach`    teach and forget documents
 `edit`     rename, merge and remove classes, refine, undo, compact
+`hierarchy` parents of classes
 `serve`    a model as a service, with a page
 `mcp`      a model as tools for language models
 `info`     what is in a model
@@ -39,6 +40,7 @@ from longtail.cli.evaluate import evaluate
 from longtail.cli.explain import explain
 from longtail.cli.fit import fit
 from longtail.cli.help import Command, Commands
+from longtail.cli.hierarchy import hierarchy, move
 from longtail.cli.info import info
 from longtail.cli.mcp import mcp
 from longtail.cli.predict import predict
@@ -47,7 +49,7 @@ from longtail.cli.show import clear_errors
 from longtail.cli.teach import forget, teach
 from longtail.cli.warmup import warmup
 
-_CHANGING = (teach, forget, rename, merge, remove, refine, undo, compact)
+_CHANGING = (teach, forget, rename, merge, remove, hierarchy, move, refine, undo, compact)
 
 
 class _Commands(Commands):

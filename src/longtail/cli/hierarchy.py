@@ -1,16 +1,19 @@
-"""Options of `fit` that give classes parents: tables, columns, paths, vocabularies."""
+"""Parents of classes: `longtail hierarchy`, `longtail move`, and the options of `fit`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from longtail._words import count
+from longtail.cli.edit import change_model
 from longtail.cli.inputs import Documents, as_label
-from longtail.cli.options import take_options
+from longtail.cli.options import AsJson, By, ModelPath, Quiet, take_options
 from longtail.cli.show import print_note
 
 _PANEL: Any = {"rich_help_panel": "Hierarchy of classes"}
@@ -112,10 +115,6 @@ class HierarchyOptions:
 
     def give(self, model: Any, vocabulary: Any, quiet: bool) -> None:
         """Give a fitted model its hierarchy, and say what does not fit."""
-        import warnings
-
-        from longtail.exceptions import HierarchyWarning
-
         given: Any = self.path_separator
         if self.hierarchy is not None:
             given = read_pairs(self.hierarchy)
@@ -125,19 +124,92 @@ class HierarchyOptions:
             given = vocabulary.parents
         if given is None:
             return
-        if not isinstance(given, str) and model.classes_.dtype.kind in "iu":
-            pairs = (
-                given
-                if isinstance(given, list)
-                else [(c, p) for c, ps in given.items() for p in ps]
-            )
-            given = [(as_label(model, child), as_label(model, parent)) for child, parent in pairs]
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always", HierarchyWarning)
-            model.set_hierarchy(given)
-        for warning in caught:
-            if not quiet:
-                print_note(str(warning.message))
+        with _noting_warnings(quiet):
+            model.set_hierarchy(_as_labels(model, given))
+
+
+@contextmanager
+def _noting_warnings(quiet: bool) -> Iterator[None]:
+    """Print what does not fit about a hierarchy as notes."""
+    import warnings
+
+    from longtail.exceptions import HierarchyWarning
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", HierarchyWarning)
+        yield
+    for warning in caught:
+        if not quiet:
+            print_note(str(warning.message))
+
+
+def _as_labels(model: Any, given: Any) -> Any:
+    """Return pairs, or parents by child, as the model writes its classes."""
+    if isinstance(given, str) or model.classes_.dtype.kind not in "iu":
+        return given
+    pairs = given if isinstance(given, list) else [(c, p) for c, ps in given.items() for p in ps]
+    return [(as_label(model, child), as_label(model, parent)) for child, parent in pairs]
+
+
+def hierarchy(
+    model: ModelPath,
+    table: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[FILE]",
+            help="A table with columns child and parent, or without header: child, tab, parent.",
+        ),
+    ] = None,
+    path_separator: Annotated[
+        str | None,
+        typer.Option(
+            "--path-separator", help="Classes are paths, whose levels this separates, such as /."
+        ),
+    ] = None,
+    none: Annotated[bool, typer.Option("--none", help="Take the hierarchy away.")] = False,
+    by: By = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Give the classes of a model parents."""
+
+    def change(teacher: Any) -> tuple[str, int]:
+        if [table is not None, path_separator is not None, none].count(True) != 1:
+            raise ValueError("give one of FILE, --path-separator and --none.")
+        given = path_separator if table is None else read_pairs(table)
+        with _noting_warnings(quiet):
+            found = None if given is None else _as_labels(teacher.model, given)
+            change_number = teacher.set_hierarchy(found, by=by)
+        nodes = teacher.model.hierarchy_
+        shown = (
+            "no hierarchy" if nodes is None else f"a hierarchy of {count(nodes.n_nodes, 'node')}"
+        )
+        return f"The model has {shown} now.", change_number
+
+    change_model(model, change, as_json, quiet)
+
+
+def move(
+    model: ModelPath,
+    node: Annotated[
+        str, typer.Argument(metavar="NODE", help="A class, or an inner node of the hierarchy.")
+    ],
+    parents: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[PARENT]...", help="Its parents from now on; none: it is a root."),
+    ] = None,
+    by: By = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Give a class, or an inner node of the hierarchy, other parents."""
+
+    def change(teacher: Any) -> tuple[str, int]:
+        label, *above = [as_label(teacher.model, text) for text in (node, *(parents or ()))]
+        shown = f"below {', '.join(map(str, above))}" if above else "a root"
+        return f"{label} is {shown} now.", teacher.move_class(label, above, by=by)
+
+    change_model(model, change, as_json, quiet)
 
 
 def takes_hierarchy(command: Any) -> Any:

@@ -265,6 +265,8 @@ def describe_change(change: Any) -> str:
         "merge": "{source} is part of {into}",
         "remove": "{label}",
         "describe": "{label}: {text}",
+        "hierarchy": "{n_nodes} nodes",
+        "move": "{label} is below {parents}",
         "refine": "what all classes share",
     }
     if change.labels:
@@ -274,7 +276,12 @@ def describe_change(change: Any) -> str:
     if change.action == "undo":
         undone = change.content["changes"]
         return f"change{'s' if len(undone) > 1 else ''} {', '.join(map(str, undone))}"
-    return summaries[change.action].format(**change.content)
+    content = change.content
+    if change.action == "move":
+        if not content["parents"]:
+            return f"{content['label']} is a root"
+        content["parents"] = ", ".join(map(str, content["parents"]))
+    return summaries[change.action].format(**content)
 
 
 def say(sentence: str) -> None:

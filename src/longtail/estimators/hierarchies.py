@@ -1,28 +1,93 @@
-"""Other parents of the classes of a fitted model: a state in, a state out."""
+"""The parents of classes, as estimators of counts and of texts have them."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
-from longtail._columns import as_labels, show_label
-from longtail._validation import look_up
-from longtail.model.state import LongTailState
-from longtail.taxonomy import read_hierarchy
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.metaestimators import available_if
 
-
-def set_hierarchy(state: LongTailState, given: Any) -> LongTailState:
-    """Return the state with other parents of its classes; None takes them away."""
-    hierarchy = None if given is None else read_hierarchy(given, state.all_classes)
-    return state.with_hierarchy(hierarchy)
+from longtail.estimators.base import Classifier
+from longtail.model.edits import Move, SetHierarchy, as_list
+from longtail.taxonomy import Hierarchy
 
 
-def move_class(state: LongTailState, label: Any, parents: Any) -> LongTailState:
-    """Return the state with other parents of one class or inner node."""
-    wanted = list(parents) if isinstance(parents, list | tuple | set | frozenset) else [parents]
-    hierarchy = state.current_hierarchy
-    if hierarchy is None:
-        raise ValueError("this model has no hierarchy; give it one with set_hierarchy.")
-    [known] = look_up(state.all_classes, as_labels([label])) >= 0
-    if not known and hierarchy.find(as_labels([label]))[0] < 0:
-        raise ValueError(f"{show_label(label)} is neither a class nor a node of the hierarchy.")
-    return state.with_hierarchy(hierarchy.move(label, [p for p in wanted if p is not None]))
+def _takes_hierarchy(estimator: Any) -> bool:
+    return issubclass(type(estimator._classifier_of_counts()), TakesHierarchy)
+
+
+class TakesHierarchy(Classifier):
+    """An estimator whose classes may have parents."""
+
+    @property
+    def hierarchy_(self) -> Hierarchy | None:
+        """The parents of the classes, where any were given."""
+        hierarchy: Hierarchy | None = getattr(self._arrays, "current_hierarchy", None)
+        return hierarchy
+
+    @available_if(_takes_hierarchy)
+    def set_hierarchy(self, hierarchy: Any) -> Self:
+        """Give the classes parents; scores and probabilities of classes stay as they are.
+
+        Parameters
+        ----------
+        hierarchy : mapping, pairs, table of two columns, str, Hierarchy or None
+            A parent or a list of parents by child; pairs of a child and a parent; a data frame of
+            these two columns; or what separates the levels of labels that are paths, such as "/".
+            A node may have several parents, and a class may be an inner node. None takes the
+            hierarchy away.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If there is a cycle, or no class is a node; the model then stays as it is.
+        """
+        return self._apply(SetHierarchy(hierarchy))
+
+    @available_if(_takes_hierarchy)
+    def move_class(self, label: Any, parents: Any) -> Self:
+        """Give a class, or an inner node of the hierarchy, other parents.
+
+        Parameters
+        ----------
+        label : label
+            A class of the model or a node.
+        parents : label, list of labels or None
+            The parents that it has afterwards, in place of those before; new ones become roots.
+            None makes it a root.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If it would be below itself, or there is no hierarchy; the model then stays as it is.
+        """
+        return self._apply(Move(label, as_list(parents)))
+
+    @available_if(_takes_hierarchy)
+    def branch(self, label: Any) -> NDArray[Any]:
+        """Return the classes at or below a node, for `within` and `exclude`.
+
+        Parameters
+        ----------
+        label : label
+            A node of the hierarchy.
+
+        Returns
+        -------
+        ndarray of shape (n_below,)
+            Labels, sorted.
+        """
+        hierarchy = self.hierarchy_
+        if hierarchy is None:
+            raise ValueError("this model has no hierarchy; give it one with set_hierarchy.")
+        classes: NDArray[Any] = self._arrays.all_classes
+        return classes[np.isin(classes, hierarchy.branch(label))]

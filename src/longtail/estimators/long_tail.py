@@ -38,7 +38,7 @@ from longtail.estimators.class_texts import (
     read_class_text,
     read_class_texts,
 )
-from longtail.estimators.hierarchies import move_class, set_hierarchy
+from longtail.estimators.hierarchies import TakesHierarchy
 from longtail.estimators.subsets import read_subsets
 from longtail.exceptions import UncalibratedWarning, level_outside
 from longtail.model.edits import Describe, Recalibrate, Refine
@@ -78,7 +78,7 @@ RESIDUAL = "residual"  # the last feature of an explanation: what the class has 
 MAX_DENSE_COLUMNS = 1 << 16
 
 
-class LongTailClassifier(CountClassifier):
+class LongTailClassifier(TakesHierarchy, CountClassifier):
     """Classify documents into very many classes, most of them rare.
 
     Every class is the sum of its documents, so documents and classes can be added and forgotten at
@@ -714,77 +714,6 @@ class LongTailClassifier(CountClassifier):
         rows = None if text is None else read_class_text(text, label, self.n_features_in_)
         return self._apply(Describe(label, "", rows))
 
-    @property
-    def hierarchy_(self) -> Hierarchy | None:
-        """The parents of the classes, where any were given."""
-        hierarchy: Hierarchy | None = self._fitted().current_hierarchy
-        return hierarchy
-
-    def set_hierarchy(self, hierarchy: Any) -> Self:
-        """Give the classes parents; scores and probabilities of classes stay as they are.
-
-        Parameters
-        ----------
-        hierarchy : mapping, pairs, table of two columns, str, Hierarchy or None
-            A parent or a list of parents by child; pairs of a child and a parent; a data frame of
-            these two columns; or what separates the levels of labels that are paths, such as "/".
-            A node may have several parents, and a class may be an inner node. None takes the
-            hierarchy away.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            If there is a cycle, or no class is a node; the model then stays as it is.
-        """
-        return self._swap(lambda state: set_hierarchy(state, hierarchy))
-
-    def move_class(self, label: Any, parents: Any) -> Self:
-        """Give a class, or an inner node of the hierarchy, other parents.
-
-        Parameters
-        ----------
-        label : label
-            A class of the model or a node.
-        parents : label, list of labels or None
-            The parents that it has afterwards, in place of those before; new ones become roots.
-            None makes it a root.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            If it would be below itself, or there is no hierarchy; the model then stays as it is.
-        """
-        return self._swap(lambda state: move_class(state, label, parents))
-
-    def branch(self, label: Any) -> NDArray[Any]:
-        """Return the classes at or below a node, for `within` and `exclude`.
-
-        Parameters
-        ----------
-        label : label
-            A node of the hierarchy.
-
-        Returns
-        -------
-        ndarray of shape (n_below,)
-            Labels, sorted.
-        """
-        state = self._fitted()
-        hierarchy = state.current_hierarchy
-        if hierarchy is None:
-            raise ValueError("this model has no hierarchy; give it one with set_hierarchy.")
-        below = hierarchy.branch(label)
-        classes: NDArray[Any] = state.all_classes
-        return classes[np.isin(classes, below)]
-
     def _read_hierarchy(self, hierarchy: Any, classes: NDArray[Any]) -> Hierarchy | None:
         return None if hierarchy is None else read_hierarchy(hierarchy, classes)
 
@@ -843,9 +772,15 @@ class LongTailClassifier(CountClassifier):
             state, counts, self.candidates, n_classes, self.n_jobs, subsets, also_whole=True
         )
         k = class_ids.shape[1] // 2
-        whole_within = subsets.contain(class_ids[:, k:])
+        whole = class_ids[:, k:]
+        within = subsets.contain(whole)
         probabilities = calibrate_within(
-            scores[:, :k], scores[:, k:], whole_within, calibrator, lengths
+            scores[:, :k],
+            scores[:, k:],
+            within,
+            subsets.share_of_rest(whole, within),
+            calibrator,
+            lengths,
         )
         return class_ids[:, :k], probabilities
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, Self, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils.metaestimators import available_if
 
@@ -26,10 +26,10 @@ from longtail._records import Fields, read_fields, write_documents
 from longtail._validation import PairWeights, check_among, check_share, read_weights, weigh_rows
 from longtail.candidates import Candidates
 from longtail.estimators.added_documents import AddedDocuments
-from longtail.estimators.base import Classifier, CountClassifier
+from longtail.estimators.base import CountClassifier
 from longtail.estimators.candidates import make_candidates
 from longtail.estimators.class_texts import check_class_texts
-from longtail.estimators.hierarchies import move_class, set_hierarchy
+from longtail.estimators.hierarchies import TakesHierarchy
 from longtail.estimators.long_tail import LongTailClassifier, expect_unknown
 from longtail.estimators.text_state import (
     TextState,
@@ -46,7 +46,6 @@ from longtail.results import Explanation, Health, NodeAnswers, Predicted, Thresh
 from longtail.sparse import CountMatrix, Floats
 from longtail.store.journal import saving
 from longtail.store.state_io import SavedModel, save_state
-from longtail.taxonomy import Hierarchy
 from longtail.text import TextVectorizer, Vocabulary
 from longtail.text.fields import pack_edges, unpack_edges
 from longtail.text.vectorizer import tokenizer_options
@@ -79,7 +78,7 @@ class _FittedAttribute:
         return getattr(estimator._fitted().classifier, self.name)
 
 
-class TextClassifier(Classifier):
+class TextClassifier(TakesHierarchy):
     """Classify texts into very many classes, most of them rare.
 
     Parameters
@@ -430,63 +429,6 @@ class TextClassifier(Classifier):
         classifier, counts = self._counted(texts)
         answers: NodeAnswers = classifier.predict_nodes(counts, precision, **options)
         return answers
-
-    @property
-    def hierarchy_(self) -> Hierarchy | None:
-        """The parents of the classes, where any were given."""
-        hierarchy: Hierarchy | None = getattr(self._fitted().model, "current_hierarchy", None)
-        return hierarchy
-
-    @if_classifier_has("set_hierarchy")
-    def set_hierarchy(self, hierarchy: Any) -> Self:
-        """Give the classes parents; scores and probabilities of classes stay as they are.
-
-        Parameters
-        ----------
-        hierarchy : mapping, pairs, table of two columns, str, Hierarchy or None
-            As in `LongTailClassifier.set_hierarchy`.
-
-        Returns
-        -------
-        self
-        """
-        return self._swap(lambda state: replace(state, model=set_hierarchy(state.model, hierarchy)))
-
-    @if_classifier_has("move_class")
-    def move_class(self, label: Any, parents: Any) -> Self:
-        """Give a class, or an inner node of the hierarchy, other parents.
-
-        Parameters
-        ----------
-        label : label
-            A class of the model or a node.
-        parents : label, list of labels or None
-            The parents that it has afterwards, in place of those before.
-
-        Returns
-        -------
-        self
-        """
-        return self._swap(
-            lambda state: replace(state, model=move_class(state.model, label, parents))
-        )
-
-    @if_classifier_has("branch")
-    def branch(self, label: Any) -> NDArray[Any]:
-        """Return the classes at or below a node, for `within` and `exclude`.
-
-        Parameters
-        ----------
-        label : label
-            A node of the hierarchy.
-
-        Returns
-        -------
-        ndarray of shape (n_below,)
-            Labels, sorted.
-        """
-        below: NDArray[Any] = self._fitted().classifier.branch(label)
-        return below
 
     @if_classifier_has("list_candidates")
     def candidates(

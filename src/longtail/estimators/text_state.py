@@ -21,7 +21,7 @@ from longtail._validation import check_among, check_known, check_same_kind, look
 from longtail.estimators.added_documents import AddedDocuments, count_as_added
 from longtail.estimators.base import CountClassifier
 from longtail.estimators.class_texts import as_plain, check_class_texts, read_class_text
-from longtail.model.edits import Describe, Edit, Forget, Refine, Teach, overlay_of
+from longtail.model.edits import Describe, Edit, EditParents, Forget, Refine, Teach, overlay_of
 from longtail.model.entry import Changes, NewTerms
 from longtail.model.overlay import Overlay
 from longtail.sparse import CountMatrix, Floats
@@ -82,6 +82,8 @@ class TextState:
         """Return the state that an edit makes of this one."""
         if isinstance(edit, Refine):
             return self.over(edit.apply(self.template, self.model))
+        if isinstance(edit, EditParents):
+            return replace(self, model=edit.apply(self.template, self.model))
         return self.take_in(Changes.of(edit.entry(self.template, self.model, self.next_number)))
 
     @property

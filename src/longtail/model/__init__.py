@@ -16,6 +16,7 @@ How it changes:
 `edits`        one frozen object for each kind of change, as a caller says it
 `entry`        a change as numbers: what the log keeps of it, and all that a model needs
 `overlay`      the classes that changes concern, beside a base that stays as it is
+`parents`      the hierarchy of today, of that of the base and of what changes say
 
 `statistics_editing` holds what only changes need of the sums.
 """

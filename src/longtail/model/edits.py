@@ -8,7 +8,7 @@ it was.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -25,7 +25,9 @@ from longtail._validation import (
 )
 from longtail.model.entry import NO_ROWS, Changes, Entry, NewTerms
 from longtail.model.overlay import Overlay
+from longtail.model.parents import Parents, check_moved
 from longtail.sparse import CountMatrix, Floats, Integers
+from longtail.taxonomy import read_hierarchy
 from longtail.training import relearning
 from longtail.training.outcomes import Outcomes
 
@@ -180,6 +182,56 @@ class Describe(Edit):
 
 
 @dataclass(frozen=True, eq=False)
+class EditParents(Edit):
+    """A change of the hierarchy."""
+
+    def find(self, state: Any) -> Parents:
+        """Return what it says of parents."""
+        raise NotImplementedError
+
+    def entry(self, classifier: Any, state: Any, change_number: int) -> Entry:
+        """Return the change as numbers."""
+        given = self.find(state)
+        return Entry(change_number, self.action, given.ids[given.ids >= 0], learned=given)
+
+    def apply(self, classifier: Any, state: Any) -> Any:
+        """Return the changed model; one without other changes has another base."""
+        changed = super().apply(classifier, state)
+        if state.overlay is not None:
+            return changed
+        return replace(state, hierarchy=changed.current_hierarchy)
+
+
+@dataclass(frozen=True, eq=False)
+class SetHierarchy(EditParents):
+    """Give the classes parents; None takes them away."""
+
+    action: ClassVar[str] = "hierarchy"
+    hierarchy: Any
+
+    def find(self, state: Any) -> Parents:
+        """Return what it says of parents."""
+        given = self.hierarchy
+        hierarchy = None if given is None else read_hierarchy(given, state.all_classes)
+        return Parents.whole(hierarchy, state.base, overlay_of(state))
+
+
+@dataclass(frozen=True, eq=False)
+class Move(EditParents):
+    """Give a class, or an inner node, other parents."""
+
+    action: ClassVar[str] = "move"
+    label: Any
+    parents: list[Any]
+
+    def find(self, state: Any) -> Parents:
+        """Return what it says of parents."""
+        labels = as_labels([self.label, *self.parents])
+        check_moved(state.current_hierarchy, labels, state.all_classes)
+        return Parents.moved(labels, state.base, overlay_of(state))
+
+
+@dataclass(frozen=True, eq=False)
 class Recalibrate(Edit):
     """Correct the probabilities by documents that the model has not been taught yet."""
 
@@ -256,6 +308,12 @@ def _find_or_begin(state: Any, labels: NDArray[Any]) -> tuple[Integers, dict[int
     return ids[which], new
 
 
+def as_list(parents: Any) -> list[Any]:
+    """Return the parents of a node as they may be given: one, several, or None."""
+    given = list(parents) if isinstance(parents, list | tuple | set | frozenset) else [parents]
+    return [parent for parent in given if parent is not None]
+
+
 def _as_plain(label: Any) -> Any:
     """Return a label as Python has it, not numpy."""
     return label.item() if isinstance(label, np.generic) else label
@@ -264,13 +322,17 @@ def _as_plain(label: Any) -> Any:
 __all__ = [
     "Describe",
     "Edit",
+    "EditParents",
     "Forget",
     "Merge",
+    "Move",
     "Recalibrate",
     "Refine",
     "Remove",
     "Rename",
+    "SetHierarchy",
     "Teach",
+    "as_list",
     "find_class",
     "overlay_of",
 ]

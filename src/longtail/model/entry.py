@@ -42,7 +42,7 @@ class Entry:
     number : int
         Of the change; later ones are higher.
     action : str
-        teach, forget, rename, merge, remove, describe, recalibrate or refine.
+        teach, forget, rename, merge, remove, describe, hierarchy, move, recalibrate or refine.
     class_ids : ndarray of int64
         Of each document; of an edit of a class, that class.
     counts : CountMatrix
@@ -60,7 +60,7 @@ class Entry:
     text : str or None
         Name or description of a class; empty where it is taken away.
     learned : object or None
-        What `recalibrate` saw or `refine` learned.
+        What `recalibrate` saw or `refine` learned; what is said of parents.
     """
 
     number: int

@@ -18,6 +18,7 @@ from longtail._labels import LabelForm
 from longtail.model.corpus import Corpus
 from longtail.model.names import ClassNames, add_names
 from longtail.model.overlay import Base, Overlay
+from longtail.model.parents import Parents, find_hierarchy
 from longtail.model.scorer import ClassResiduals, LinearScorer, add_scorers, build_scorer
 from longtail.model.statistics import ClassStatistics
 from longtail.model.weighting import (
@@ -89,6 +90,8 @@ class LongTailState:
         What `recalibrate` was told since; the calibrator has seen it.
     hierarchy : Hierarchy or None
         The parents of the classes of the base, where any were given; see `current_hierarchy`.
+    parent_edits : dict of int to Parents
+        What live entries say of parents since, by the number of the entry.
     """
 
     classes: NDArray[Any]
@@ -113,6 +116,7 @@ class LongTailState:
     names: ClassNames | None = None
     memory: DocumentMemory | None = None
     hierarchy: Hierarchy | None = None
+    parent_edits: dict[int, Parents] = field(default_factory=dict)
     known: InitVar[Known] = field(default=None, kw_only=True)  # of cached properties
 
     def __post_init__(self, known: Known) -> None:
@@ -239,29 +243,11 @@ class LongTailState:
         return (main,) if overlay is None else overlay.segments(main, len(self.term_weights))
 
     @cached_property
-    def _new_labels(self) -> list[tuple[Any, Any]]:
-        """Label in the base and label of today, of the classes where the two differ."""
-        if self.overlay is None:
-            return []
-        rows = self.overlay.base_rows[self.overlay.ids]
-        here = np.flatnonzero(rows >= 0)
-        before, after = self.classes[rows[here]], self.all_classes[here]
-        other = np.flatnonzero(before != after)
-        return list(zip(before[other].tolist(), after[other].tolist(), strict=True))
-
-    @cached_property
     def current_hierarchy(self) -> Hierarchy | None:
-        """The hierarchy with classes as they are called today."""
-        hierarchy = self.hierarchy
-        for before, after in self._new_labels if hierarchy is not None else ():
-            hierarchy = hierarchy and hierarchy.rename(before, after)
-        return hierarchy
-
-    def with_hierarchy(self, hierarchy: Hierarchy | None) -> LongTailState:
-        """Return the state with a hierarchy of classes as they are called today."""
-        for before, after in reversed(self._new_labels):
-            hierarchy = hierarchy and hierarchy.rename(after, before)
-        return replace(self, hierarchy=hierarchy)
+        """The hierarchy of today."""
+        if self.overlay is None:
+            return self.hierarchy
+        return find_hierarchy(self.hierarchy, self.base, self.overlay, self.parent_edits)
 
     @cached_property
     def back_off(self) -> BackOff | None:

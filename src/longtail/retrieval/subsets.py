@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from longtail.sparse import Integers, offsets_from_lengths
+from longtail.sparse import Floats, Integers, offsets_from_lengths
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,11 +84,22 @@ class ClassSubsets:
 
     def contain(self, classes: NDArray[Any]) -> NDArray[np.bool_]:
         """Return which class ids of each document's row are in its subset; -1 never is."""
+        if len(self.are_allowed) == 1:  # one for all: without a search for each class
+            return np.asarray(np.append(self.mask(0), False)[classes])
         owners = np.repeat(np.arange(len(self.are_allowed)), np.diff(self.indptr))
         keys = np.append(owners * np.int64(self.n_classes) + self.class_ids, -1)
         wanted = self.subset_ids[:, None] * np.int64(self.n_classes) + classes
         listed = keys[np.searchsorted(keys[:-1], wanted)] == wanted
         return np.asarray((listed == self.are_allowed[self.subset_ids][:, None]) & (classes >= 0))
+
+    def share_of_rest(self, classes: NDArray[Any], within: NDArray[np.bool_]) -> Floats:
+        """Return which share of the classes that are not in each document's row its subset has.
+
+        `within` says which of those in the row are in the subset.
+        """
+        n_listed = np.count_nonzero(classes >= 0, axis=1)
+        n_left = self.n_allowed[self.subset_ids] - np.count_nonzero(within, axis=1)
+        return np.asarray(n_left / np.maximum(self.n_classes - n_listed, 1))
 
     def first_of(self, class_ids: Integers) -> Integers:
         """Return the first of these class ids, which are all, in each document's subset."""

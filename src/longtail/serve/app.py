@@ -22,7 +22,7 @@ from longtail.serve.guard import Guard
 from longtail.serve.metrics import Metrics
 from longtail.serve.monitoring import Monitor
 from longtail.serve.predictions import Prediction, predict
-from longtail.serve.routes import annif, classes, label_studio, status, teaching
+from longtail.serve.routes import annif, classes, hierarchy, label_studio, status, teaching
 from longtail.serve.routes import predict as predicting
 from longtail.serve.schemas import PredictRequest
 from longtail.serve.served_model import ServedModel
@@ -84,7 +84,14 @@ def create_app(path: str | os.PathLike[str], settings: Settings | None = None) -
     )
     problems.install(app)
     routers = (
-        *(predicting.router, teaching.router, classes.router, status.router, status.pages),
+        *(
+            predicting.router,
+            teaching.router,
+            classes.router,
+            hierarchy.router,
+            status.router,
+            status.pages,
+        ),
         *(annif.router, label_studio.router),
     )
     for router in routers:

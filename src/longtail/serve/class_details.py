@@ -8,9 +8,10 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from longtail._elementary import log
-from longtail.serve.predictions import describe_label
+from longtail.serve.predictions import describe_label, find_path
 from longtail.serve.problems import Problem
 from longtail.serve.served_model import Snapshot
 from longtail.sparse import Integers
@@ -20,6 +21,7 @@ N_NEIGHBOURS = 8
 N_EXAMPLES = 3
 _TRIED_EXAMPLES = 24  # large classes whose words are tried
 _EXAMPLE_WORDS = 8
+_MISSING = "The model has no class with this id."
 
 
 def encode_id(label: Any) -> str:
@@ -44,37 +46,57 @@ def decode_id(snapshot: Snapshot, class_id: str) -> tuple[Any, int]:
     Problem
         404 where the model has no such class.
     """
-    missing = Problem(404, "The model has no class with this id.")
+    label = decode_label(class_id)
+    row = find_row(snapshot, label)
+    if row is None or encode_id(label) != class_id:
+        raise Problem(404, _MISSING)
+    return label, row
+
+
+def decode_node(snapshot: Snapshot, node_id: str) -> Any:
+    """Return the label of a node of the hierarchy, or of a class, that an id stands for.
+
+    Raises
+    ------
+    Problem
+        404 where there is no such node.
+    """
+    label, hierarchy = decode_label(node_id), snapshot.model.hierarchy_
+    is_node = hierarchy is not None and find_label(hierarchy.nodes, label) is not None
+    return label if is_node and encode_id(label) == node_id else decode_id(snapshot, node_id)[0]
+
+
+def decode_label(class_id: str) -> Any:
+    """Return the label that an id stands for, of a class or not."""
     kind, text = class_id[:1], class_id[1:]
     try:
         if kind == "s":
             padded = text + "=" * (-len(text) % 4)
             encoded = base64.b64decode(padded, altchars=b"-_", validate=True)
-            label: Any = encoded.decode("utf-8", "surrogatepass")
-        elif kind == "n" and text in ("False", "True"):
-            label = text == "True"
-        elif kind == "n":
-            label = float(text) if "." in text or "e" in text else int(text)
-        else:
-            raise missing
+            return encoded.decode("utf-8", "surrogatepass")
+        if kind == "n" and text in ("False", "True"):
+            return text == "True"
+        if kind == "n":
+            return float(text) if "." in text or "e" in text else int(text)
     except (binascii.Error, ValueError):
-        raise missing from None
-    row = find_row(snapshot, label)
-    if row is None or encode_id(label) != class_id:
-        raise missing
-    return label, row
+        pass
+    raise Problem(404, _MISSING)
 
 
 def find_row(snapshot: Snapshot, label: Any) -> int | None:
     """Return the row of a class; None where the model has no such class."""
-    classes = snapshot.classes
+    return find_label(snapshot.classes, label)
+
+
+def find_label(labels: NDArray[Any], label: Any) -> int | None:
+    """Return the position of a label among sorted ones; None where it is none of them."""
     is_text = isinstance(label, str)
-    if is_text != (classes.dtype.kind not in "iufb") or (is_text and "\0" in label):
+    if is_text != (labels.dtype.kind not in "iufb") or (is_text and "\0" in label):
         return None
-    if classes.dtype.kind == "U" and 4 * len(label) > classes.dtype.itemsize:
-        return None  # longer than every class; numpy would make all of them as long
-    row = int(np.searchsorted(classes, label))
-    return row if row < len(classes) and classes[row : row + 1].tolist()[0] == label else None
+    if labels.dtype.kind == "U" and 4 * len(label) > labels.dtype.itemsize:
+        return None  # longer than every label; numpy would make all of them as long
+    row = int(np.searchsorted(labels, label))
+    return row if row < len(labels) and labels[row : row + 1].tolist()[0] == label else None
 
 
 def describe(snapshot: Snapshot, label: Any, row: int) -> dict[str, Any]:
@@ -85,6 +107,7 @@ def describe(snapshot: Snapshot, label: Any, row: int) -> dict[str, Any]:
         "id": encode_id(label),
         "label": label,
         "text": snapshot.texts.get(label),
+        **_find_parents(snapshot, label),
         "size": snapshot.count_documents(row),
         "terms": [
             {"term": term, "weight": weight}
@@ -92,6 +115,15 @@ def describe(snapshot: Snapshot, label: Any, row: int) -> dict[str, Any]:
         ],
         "neighbours": find_neighbours(snapshot, label, spelled),
     }
+
+
+def _find_parents(snapshot: Snapshot, label: Any) -> dict[str, Any]:
+    """Return the path of a class and its parents, where it has its place in a hierarchy."""
+    path, hierarchy = find_path(snapshot, label), snapshot.model.hierarchy_
+    if hierarchy is None or not path:
+        return {}
+    parents = hierarchy.parents_of(label)
+    return {"path": path, "parents": [{"id": encode_id(p), "label": p} for p in parents]}
 
 
 def make_examples(snapshot: Snapshot) -> list[dict[str, Any]]:

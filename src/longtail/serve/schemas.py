@@ -269,6 +269,41 @@ class ClassList(BaseModel):
     classes: list[ClassSummary]
 
 
+class HierarchyChange(_Change):
+    """One of: pairs of a child and a parent, what separates the levels of paths, none at all."""
+
+    pairs: Annotated[
+        list[tuple[Label, Label]] | None, Field(min_length=1, description="Of child and parent.")
+    ] = None
+    path_separator: Annotated[str | None, Field(min_length=1, max_length=100)] = None
+    remove: Literal[True] | None = None
+
+
+class NodeChange(_Change):
+    """The parents that a node has from now on; none at all make it a root."""
+
+    parents: Annotated[list[Label], Field(max_length=1_000)]
+
+
+class NodeSummary(BaseModel):
+    """A node of the hierarchy: a class, or one that only has others below it."""
+
+    id: str
+    label: AnyLabel
+    text: ClassText | None = None
+    size: Annotated[int | float | None, Field(description="Documents; null where it is no class.")]
+    n_children: int
+
+
+class NodeList(BaseModel):
+    """The children of a node, or the nodes that have no parent, in the order of labels."""
+
+    version: str
+    total: int
+    path: Path | None = None
+    nodes: list[NodeSummary]
+
+
 class TermWeight(BaseModel):
     """A term of a class."""
 
@@ -285,6 +320,13 @@ class Neighbour(BaseModel):
     score: float
 
 
+class Parent(BaseModel):
+    """A node above another."""
+
+    id: str
+    label: AnyLabel
+
+
 class ClassDetails(BaseModel):
     """What is known of a class."""
 
@@ -292,6 +334,10 @@ class ClassDetails(BaseModel):
     id: str
     label: AnyLabel
     text: ClassText | None = None
+    path: Path | None = None
+    parents: Annotated[
+        list[Parent] | None, Field(description="In the hierarchy, where the class has its place.")
+    ] = None
     size: Annotated[
         int | float, Field(description="Documents; fractions where some count as less than one.")
     ]
@@ -342,6 +388,7 @@ class ModelInfo(BaseModel):
     ]
     n_labels: Annotated[int, Field(description="Of all documents, with what was taught since.")]
     class_texts: Annotated[bool, Field(description="Whether any class has a text.")]
+    hierarchy: Annotated[bool, Field(description="Whether classes have parents.")]
     may_describe: Annotated[bool, Field(description="Whether classes can be given a text.")]
     columns: Annotated[ColumnsBody | None, Field(description="null where nothing was said.")]
     fields: Annotated[

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from longtail._caching import cached_property
 from longtail._records import Fields
@@ -85,6 +86,15 @@ class Snapshot:
     def names(self) -> ClassNames:
         """The names of the classes, searchable."""
         return ClassNames.index(self.classes, self.texts, self._before)
+
+    @cached_property
+    def roots(self) -> NDArray[Any]:
+        """The nodes without a parent, and the classes that are no nodes, sorted."""
+        hierarchy = self.model.hierarchy_
+        if hierarchy is None:
+            return self.classes
+        outside = self.classes[hierarchy.find(self.classes) < 0]
+        return np.asarray(np.sort(np.concatenate([hierarchy.nodes[hierarchy.roots], outside])))
 
     @cached_property
     def class_sizes(self) -> Integers:

@@ -78,7 +78,8 @@ class Change:
     by : str or None
         Who made it, if that was said.
     action : str
-        teach, forget, recalibrate, rename, merge, remove, describe, refine or undo.
+        teach, forget, recalibrate, rename, merge, remove, describe, hierarchy, move, refine or
+        undo.
     rows : tuple of Row
         As they are stored; of a change of many documents, some in each.
     in_effect : bool
@@ -164,8 +165,8 @@ def encode(content: dict[str, Any]) -> bytes:
     text = json.dumps(content, allow_nan=False, separators=(",", ":")).encode("ascii")
     if len(text) > LARGEST_TEXT:
         raise ValueError(
-            f"a document would take {len(text):,} bytes in the journal; {LARGEST_TEXT:,} is the "
-            "most that is accepted. Shorten it."
+            f"this would take {len(text):,} bytes in the journal; {LARGEST_TEXT:,} is the most "
+            "that a document, or the nodes of a hierarchy, may take. Shorten it."
         )
     if len(text) < 200:
         return text
@@ -260,6 +261,24 @@ def _holds_text(facts: dict[str, Any], _: int) -> bool:
     )
 
 
+def _holds_nodes(facts: dict[str, Any], _: int) -> bool:
+    """Return whether these are nodes of a hierarchy; none where it is taken away."""
+    return (
+        facts.keys() == {"n_nodes", "nodes"}
+        and _is_list(facts["nodes"], is_label)
+        and facts["n_nodes"] == len(facts["nodes"])
+    )
+
+
+def _holds_move(facts: dict[str, Any], _: int) -> bool:
+    """Return whether these are a node and its parents."""
+    return (
+        facts.keys() == {"label", "parents"}
+        and is_label(facts["label"])
+        and _is_list(facts["parents"], is_label)
+    )
+
+
 def _holds_earlier(facts: dict[str, Any], number: int) -> bool:
     """Return whether these are numbers of changes before this one."""
     changes = facts.get("changes")
@@ -282,6 +301,8 @@ _FACTS: dict[str, Callable[[dict[str, Any], int], bool]] = {
     "merge": _holds_labels("source", "into"),
     "remove": _holds_labels("label"),
     "describe": _holds_text,
+    "hierarchy": _holds_nodes,
+    "move": _holds_move,
     "refine": _holds_refined,
     "undo": _holds_earlier,
 }
@@ -290,6 +311,8 @@ SHOWN = {
     "merge": ("source", "into"),
     "remove": ("label",),
     "describe": ("label", "text"),
+    "hierarchy": ("n_nodes",),
+    "move": ("label", "parents"),
     "undo": ("changes",),
 }
 ACTIONS = frozenset(_FACTS)

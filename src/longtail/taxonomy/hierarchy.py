@@ -6,7 +6,6 @@ arrays, node by node: no recursion, and memory that grows with nodes and parents
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -71,11 +70,11 @@ class Hierarchy:
             raise ValueError(f"the labels of the hierarchy: {error}") from None
         n_pairs = len(labels) // 2
         nodes, ids = np.unique(labels, return_inverse=True)
-        return cls._of_ids(nodes, ids[:n_pairs], ids[n_pairs:])
+        return cls.of_ids(nodes, ids[:n_pairs], ids[n_pairs:])
 
     @classmethod
-    def _of_ids(cls, nodes: NDArray[Any], children: Integers, parents: Integers) -> Self:
-        """Return the hierarchy of pairs of node ids, each once; checked."""
+    def of_ids(cls, nodes: NDArray[Any], children: Integers, parents: Integers) -> Self:
+        """Return the hierarchy of pairs of node ids; checked."""
         keys = np.unique(children * np.int64(len(nodes)) + parents)
         children, parents = np.divmod(keys, len(nodes))
         counts = np.bincount(children, minlength=len(nodes))
@@ -191,10 +190,14 @@ class Hierarchy:
         labels: list[Any] = self.nodes[self.parents[slice(*self.indptr[node : node + 2])]].tolist()
         return labels
 
+    def child_ids(self, node: int) -> Integers:
+        """Return the ids of the children of a node."""
+        indptr, children = self.children
+        return children[indptr[node] : indptr[node + 1]]
+
     def children_of(self, label: Any) -> list[Any]:
         """Return the labels of the children of a node."""
-        node, (indptr, children) = self.find_one(label), self.children
-        labels: list[Any] = self.nodes[children[slice(*indptr[node : node + 2])]].tolist()
+        labels: list[Any] = self.nodes[self.child_ids(self.find_one(label))].tolist()
         return labels
 
     def path(self, label: Any) -> tuple[Any, ...]:
@@ -220,55 +223,3 @@ class Hierarchy:
             found = np.unique(children[gather_rows(indptr, reached)[1]])
             reached = found[~is_below[found]]
         return np.asarray(self.nodes[is_below])
-
-    def rename(self, old: Any, new: Any) -> Hierarchy:
-        """Return the hierarchy with another label of a node.
-
-        Nothing changes where `old` is no node, or `new` is one already.
-        """
-        found = self.find(as_labels([old, new]))
-        if found[0] < 0 or found[1] >= 0:
-            return self
-        labels = join_labels([self.nodes, as_labels([new])])
-        renamed, last = labels[:-1].copy(), labels[-1]
-        renamed[found[0]] = last
-        order = np.argsort(renamed, kind="stable")
-        ids = np.empty(self.n_nodes, np.int64)
-        ids[order] = np.arange(self.n_nodes)
-        owners = ids[np.repeat(np.arange(self.n_nodes), np.diff(self.indptr))]
-        parents = ids[self.parents]
-        by_owner = np.lexsort((parents, owners))
-        counts = np.bincount(owners, minlength=self.n_nodes)
-        return Hierarchy(renamed[order], offsets_from_lengths(counts), parents[by_owner])
-
-    def move(self, label: Any, parents: Sequence[Any]) -> Hierarchy:
-        """Return the hierarchy with other parents of a node, which may be a new one.
-
-        Parameters
-        ----------
-        label : label
-            The node.
-        parents : sequence of labels
-            Those that it has afterwards; new ones become roots. None at all makes it a root.
-
-        Raises
-        ------
-        ValueError
-            If the node would be an ancestor of itself, or a label is of another kind.
-        """
-        given = as_labels([label, *parents])
-        check_same_kind(given, self.nodes)
-        labels = join_labels([self.nodes, given])
-        nodes, ids = np.unique(labels, return_inverse=True)
-        old_ids, moved, new_parents = (
-            ids[: self.n_nodes],
-            ids[self.n_nodes],
-            ids[self.n_nodes + 1 :],
-        )
-        owners = np.repeat(old_ids, np.diff(self.indptr))
-        stays = owners != moved
-        return Hierarchy._of_ids(
-            nodes,
-            np.append(owners[stays], np.full(len(new_parents), moved)),
-            np.append(old_ids[self.parents[stays]], np.array(new_parents, np.int64)),
-        )

@@ -14,7 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from longtail._columns import as_labels
+from longtail.model import parents
 from longtail.model.entry import NO_ROWS, Entry, NewTerms
+from longtail.model.parents import Parents
 from longtail.sparse import SMALLEST_COUNT, CountMatrix, Integers, offsets_from_lengths
 from longtail.store.changes import Change, Row, encode, find_live
 from longtail.training.outcomes import Outcomes
@@ -22,6 +25,7 @@ from longtail.training.outcomes import Outcomes
 _LARGEST_BATCH = 1 << 19  # characters and terms of the documents in a row; at most 12 bytes each
 _LARGEST_COUNT = 2.0**62
 _LARGEST_TERM = 2**31
+OF_FLAGSHIP = ("describe", "recalibrate", "refine", *parents.ACTIONS)
 
 
 @dataclass(frozen=True)
@@ -95,6 +99,12 @@ def as_rows(entry: Entry, shown: dict[str, Any]) -> list[Row]:
         return list(_document_rows(entry, shown))
     if entry.action == "recalibrate":
         return list(_outcome_rows(entry.learned, shown))
+    if entry.action in parents.ACTIONS:
+        given: Parents = entry.learned
+        if given.is_whole:
+            shown = {"n_nodes": len(given.labels), "nodes": given.labels.tolist()}
+        terms = given.parents.astype("<i4").tobytes()
+        return [Row(_int64(given.ids), _int64(given.children), terms, b"", encode(shown))]
     classes = [*entry.class_ids.tolist(), *([entry.into] if entry.into >= 0 else [])]
     counts = entry.counts
     sizes = np.diff(counts.indptr) if counts.n_documents else np.zeros(0, np.int64)
@@ -204,7 +214,7 @@ def read_entries(changes: Sequence[Change], bounds: Bounds) -> list[Entry]:
     for change in changes:
         if change.action == "undo":
             continue
-        if change.action in ("describe", "recalibrate", "refine") and not bounds.learns:
+        if change.action in OF_FLAGSHIP and not bounds.learns:
             raise misfit(change, "models of this kind have nothing of it")
         if change.action in ("teach", "forget"):
             entry = _read_taught(change, *next(documents), n_ids)
@@ -247,6 +257,9 @@ def _read_edit(change: Change, n_ids: int) -> Entry:
         return Entry(change.number, action, learned=_read_outcomes(change, classes))
     if action == "refine":
         return Entry(change.number, action, classes, learned=facts)
+    if action in parents.ACTIONS and facts:
+        given = _read_parents(change, facts, classes, n_ids)
+        return Entry(change.number, action, given.ids[given.ids >= 0], learned=given)
     if not facts or len(classes) != (2 if action == "merge" else 1):
         raise change.error(f"has the action {action}, but what it needs is missing")
     entry = Entry(change.number, action, classes[:1])
@@ -262,6 +275,31 @@ def _read_edit(change: Change, n_ids: int) -> Entry:
             [(_, counts)] = _read_documents([replace(change, rows=(row,))])
         return replace(entry, counts=counts, new_classes=new, text=facts["text"])
     return entry
+
+
+def _read_parents(
+    change: Change, facts: dict[str, Any], class_ids: Integers, n_ids: int
+) -> Parents:
+    """Return what a change says of the parents of nodes."""
+    is_whole = change.action == "hierarchy"
+    nodes = facts["nodes"] if is_whole else [facts["label"], *facts["parents"]]
+    children, above = _array(change, "sizes", "<i8"), _array(change, "terms", "<i4")
+    n_nodes = len(nodes)
+    sound = (
+        len(class_ids) == n_nodes
+        and len(children) == len(above)
+        and not np.any(class_ids < -1)
+        and np.all((children >= 0) & (children < n_nodes))
+        and np.all((above >= 0) & (above < n_nodes))
+        and (is_whole or not children.any())
+    )
+    if not sound:
+        raise misfit(change, "its parents are out of bounds")
+    try:
+        labels = as_labels(nodes)
+    except ValueError as error:
+        raise misfit(change, error) from None
+    return Parents(labels, class_ids, children, above.astype(np.int64), is_whole, n_ids)
 
 
 def _read_documents(changes: Sequence[Change]) -> Iterator[tuple[Integers, CountMatrix]]:

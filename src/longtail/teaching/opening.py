@@ -20,9 +20,11 @@ import numpy as np
 from longtail.estimators.loading import Classifier
 from longtail.estimators.loading import load as load_file
 from longtail.exceptions import ModelFileError
+from longtail.model import parents
 from longtail.model.edits import overlay_of
 from longtail.model.entry import Changes, Entry
 from longtail.model.overlay import RefusedError
+from longtail.model.parents import CycleError
 from longtail.store.changes import Change
 from longtail.store.container import read_checksum
 from longtail.store.journal import Journal, journal_path, read_journal
@@ -174,8 +176,11 @@ def find_concerned(changes: Sequence[Change], error: Exception) -> list[Change]:
         if change.number not in live:
             continue
         ids = np.frombuffer(b"".join([row.classes for row in change.rows]), "<i8").tolist()
-        if isinstance(error, RefusedError):
-            concerned = not error.class_ids.isdisjoint(ids)
+        if isinstance(error, CycleError):
+            concerned = change.action in (*parents.ACTIONS, "rename")
+        elif isinstance(error, RefusedError):
+            concerned = change.action not in parents.ACTIONS
+            concerned &= not error.class_ids.isdisjoint(ids)
         else:  # of terms that cannot enter
             concerned = change.action == "teach" and "terms" in change.facts
         if concerned and change.action != "refine":

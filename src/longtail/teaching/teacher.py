@@ -22,7 +22,7 @@ from longtail.estimators.loading import Classifier
 from longtail.estimators.loading import load as load_file
 from longtail.estimators.text_state import describe
 from longtail.exceptions import DocumentError, ModelFileError
-from longtail.model.edits import Edit, Merge, Remove, Rename
+from longtail.model.edits import Edit, Merge, Move, Remove, Rename, SetHierarchy, as_list
 from longtail.model.entry import Changes, Entry
 from longtail.model.overlay import RefusedError
 from longtail.store.changes import Change, Row, encode
@@ -195,6 +195,25 @@ class Teacher:
         if text is not None and not isinstance(text, str):
             raise ValueError(f"text must be a string or None; got {text!r}.")
         return self._record(_with_text(plain_label(label), text or ""), by)
+
+    def set_hierarchy(self, hierarchy: Any, by: str | None = None) -> int:
+        """Give the classes parents, as the model's own method; return the number of the change."""
+        self._check_takes_parents()
+        return self._record(_with_edit(SetHierarchy(hierarchy), {}), by)
+
+    def move_class(self, label: Any, parents: Any, by: str | None = None) -> int:
+        """Give a class or an inner node other parents, as the model's own method.
+
+        Return the number of the change.
+        """
+        self._check_takes_parents()
+        edit = Move(plain_label(label), [plain_label(parent) for parent in as_list(parents)])
+        shown = {"label": edit.label, "parents": edit.parents}
+        return self._record(_with_edit(edit, shown), by)
+
+    def _check_takes_parents(self) -> None:
+        if not hasattr(self.model, "set_hierarchy"):
+            raise ValueError(f"{type(self.model).__name__} takes no hierarchy.")
 
     def recalibrate(self, documents: Any, labels: Any, by: str | None = None) -> int:
         """Correct the probabilities by documents before they are taught.

@@ -37,6 +37,7 @@ from longtail.training.calibration import (
 from longtail.training.short_documents import doubt_short
 from longtail.training.thresholds import ASSUMED_ERRORS, MARGIN, MIN_SHARE
 
+MAX_THRESHOLDS = 100  # that are kept; any client of a service may ask for any precision
 LEVEL_CANDIDATES = 5  # nodes of a level whose probabilities held-out documents calibrate
 
 
@@ -77,20 +78,26 @@ class BackOff:
         found[missing] = self.hierarchy.n_nodes + np.arange(len(missing))
         return found
 
-    def label(self, node: int) -> Any:
-        """Return the label of a node."""
-        if node < self.hierarchy.n_nodes:
-            return self.hierarchy.nodes[node]
-        return self.classes[np.flatnonzero(self.nodes == node)[0]]
+    @cached_property
+    def _nodes_of_ids(self) -> Integers:
+        """The node of each class, and -1 at the end for the id -1 of no class."""
+        return np.append(self.nodes, -1)
+
+    @cached_property
+    def _labels(self) -> NDArray[Any]:
+        """The labels of the nodes, and of the classes that are none."""
+        outside = self.classes[self.nodes >= self.hierarchy.n_nodes]
+        return (
+            np.concatenate([self.hierarchy.nodes, outside])
+            if len(outside)
+            else self.hierarchy.nodes
+        )
 
     def labels(self, nodes: Integers, missing: Any) -> NDArray[Any]:
         """Return the labels of nodes, `missing` where there is none."""
-        distinct, positions = np.unique(nodes, return_inverse=True)
-        found = [missing if node < 0 else self.label(node) for node in distinct.tolist()]
-        kinds = {self.hierarchy.nodes.dtype.kind, self.classes.dtype.kind}
-        dtype = object if kinds & {"O", "U"} else self.hierarchy.nodes.dtype
-        labels = np.array(found, dtype)[positions].reshape(nodes.shape)
-        return labels.astype(str) if kinds == {"U"} else labels
+        labels = self._labels[nodes]
+        labels[nodes < 0] = missing
+        return np.asarray(labels)
 
     @cached_property
     def tree(self) -> Tree:
@@ -103,7 +110,7 @@ class BackOff:
             np.append(depths, np.ones(n_more, np.int64)),
         )
 
-    @property
+    @cached_property
     def n_levels(self) -> int:
         """Number of depths, the top included."""
         return int(self.tree.depths.max()) + 1
@@ -114,7 +121,7 @@ class BackOff:
 
         Documents whose class the model no longer has are left out.
         """
-        nodes = np.append(self.nodes, -1)[np.append(self.ranked_ids, -1)]  # -1 stays -1
+        nodes = self._nodes_of_ids[np.append(self.ranked_ids, -1)]  # -1 stays -1
         truth = nodes[self.calibrator.ranked_truth]
         known = np.flatnonzero(truth >= 0)
         candidates = nodes[self.calibrator.ranked_classes[known]]
@@ -169,6 +176,18 @@ class BackOff:
 
         As for flat predictions, a node must have at least half the share asked for.
         """
+        found = self._thresholds.get(precision)
+        if found is None:
+            if len(self._thresholds) >= MAX_THRESHOLDS:
+                self._thresholds.clear()
+            found = self._thresholds[precision] = self._find_threshold(precision)
+        return found
+
+    @cached_property
+    def _thresholds(self) -> dict[float, NodeThreshold]:
+        return {}
+
+    def _find_threshold(self, precision: float) -> NodeThreshold:
         if not self.is_calibrated:
             return NodeThreshold(precision, np.nan, np.nan, np.nan, 0)
         shares, n_answers, n_correct, depths = self._sweep
@@ -216,7 +235,7 @@ class BackOff:
     def _share(self, class_ids: Integers, probabilities: Floats) -> tuple[Integers, Floats]:
         """Return the nodes of candidates, and what each has of the probability of all of them."""
         shares = share_out(probabilities)
-        return np.append(self.nodes, -1)[class_ids], shares
+        return self._nodes_of_ids[class_ids], shares
 
     def rank_level(
         self,
@@ -241,7 +260,7 @@ class BackOff:
         self, class_ids: Integers, scores: Floats, level: int, k: int
     ) -> tuple[Integers, Floats]:
         """Return the k nodes at a depth with the best candidates, and the scores of these."""
-        candidates = np.append(self.nodes, -1)[class_ids]
+        candidates = self._nodes_of_ids[class_ids]
         above = {node: self._at_level(node, level) for node in np.unique(candidates).tolist()}
         nodes = np.full((len(candidates), k), -1)
         best = np.full(nodes.shape, -np.inf)

@@ -301,15 +301,21 @@ def calibrate_within(
     scores: Floats,
     whole_scores: Floats,
     whole_within: NDArray[np.bool_],
+    share_of_rest: Floats,
     calibrator: Calibrator,
     lengths: Integers,
 ) -> Floats:
     """Turn scores of the classes of a subset into probabilities that fall along each row.
 
     Of one label, the chain rule: the probability that the class is in the subset, by the ranking of
-    its best and the best of all classes, shared out by the ranking of the subset alone. Marginals
-    are as without a subset: the classes that a label is compared with are those of the whole
-    ranking.
+    all classes, shared out by the ranking of the subset alone. A class of the subset that is not
+    among the best of all has its part of what these leave. Marginals are as without a subset: the
+    classes that a label is compared with are those of the whole ranking.
+
+    With the best of both rankings as one, twice as many as the calibrator knows, the probability of
+    1,000 of 10,000 classes was 11.4 % on average where 7.7 % of the documents had one of them; by
+    the ranking of all, without a part of the rest, 5.7 % (wordnet-hypernym, training documents that
+    were held out; log loss of all outcomes .235 and .200).
 
     Parameters
     ----------
@@ -319,6 +325,8 @@ def calibrate_within(
         Of the best of all classes.
     whole_within : ndarray of shape (n_documents, q), bool
         Which of these are in the subset.
+    share_of_rest : ndarray of shape (n_documents,)
+        How many of the other classes are, as a share of them.
     calibrator : Calibrator
         Of all classes.
     lengths : ndarray of shape (n_documents,)
@@ -332,15 +340,11 @@ def calibrate_within(
     if calibrator.marginal:
         return _marginals_within(scores, whole_scores, calibrator, lengths)
     shares = calibrate(scores, calibrator, lengths)
-    outside = np.where(whole_within, -np.inf, whole_scores)
-    both = np.hstack([scores, outside])
-    order = np.argsort(-both, axis=1, kind="stable")
-    ranked = calibrate(np.take_along_axis(both, order, axis=1), calibrator, lengths)
-    probabilities = np.empty_like(ranked)
-    np.put_along_axis(probabilities, order, ranked, axis=1)
-    inside = probabilities[:, : scores.shape[1]].sum(axis=1)
+    whole = calibrate(whole_scores, calibrator, lengths)
     totals = shares.sum(axis=1)
-    factors = np.maximum(inside, SMALLEST_WITHIN) / np.where(totals > 0, totals, 1.0)
+    inside = np.where(whole_within, whole, 0.0).sum(axis=1) / np.where(totals > 0, totals, 1.0)
+    rest = probability_of_none(whole) * share_of_rest
+    factors = np.maximum(np.maximum(inside, rest), SMALLEST_WITHIN)
     return np.asarray(shares * factors[:, None])
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from longtail.model import overlay as overlays
-from longtail.model import statistics_editing
+from longtail.model import parents, statistics_editing
 from longtail.model.entry import Changes
 from longtail.model.names import ClassNames
 from longtail.model.overlay import Overlay, Rows
@@ -46,7 +46,8 @@ def take_in(state: LongTailState, changes: Changes, n_jobs: int | None = None) -
         lambda after, ids, sums: _make_rows(state, after, ids, sums, n_jobs),
     )
     memory = None if state.memory is None else state.memory.take_in(changes)
-    return _keep(state, replace(_recalibrate(state, changes), overlay=overlay, memory=memory))
+    after = replace(_recalibrate(state, changes), overlay=overlay, memory=memory)
+    return _edit_parents(state, after, changes)
 
 
 def _make_rows(
@@ -108,6 +109,19 @@ def _recalibrate(state: LongTailState, changes: Changes) -> LongTailState:
     return replace(state, calibrator=calibrator, calibrations=after)
 
 
+def _edit_parents(before: LongTailState, after: LongTailState, changes: Changes) -> LongTailState:
+    """Return a state after changes with the parents that live entries give."""
+    actions = {entry.action for entry in (*changes.plus, *changes.minus)}
+    if actions.isdisjoint({*parents.ACTIONS, "rename"}):
+        return _keep(before, after)
+    gone = {entry.number for entry in changes.minus}
+    edits = {n: edit for n, edit in before.parent_edits.items() if n not in gone}
+    edits |= {e.number: e.learned for e in changes.plus if e.action in parents.ACTIONS}
+    edited = _keep(before, replace(after, parent_edits=edits), same_parents=False)
+    _ = edited.current_hierarchy  # refuses cycles
+    return edited
+
+
 def grow_terms(state: LongTailState, n_terms: int) -> LongTailState:
     """Add terms that no document has had yet."""
     n_new = n_terms - len(state.term_weights)
@@ -125,10 +139,18 @@ def grow_terms(state: LongTailState, n_terms: int) -> LongTailState:
 
 
 def _keep(
-    before: LongTailState, after: LongTailState, shares: Floats | None = None
+    before: LongTailState,
+    after: LongTailState,
+    shares: Floats | None = None,
+    *,
+    same_parents: bool = True,
 ) -> LongTailState:
     """Let a state of the same base use what was derived from it."""
-    known = {name: vars(before)[name] for name in _OF_BASE if name in vars(before)}
+    names = (*_OF_BASE, "current_hierarchy") if same_parents else _OF_BASE
+    of_same = same_parents and after.calibrator is before.calibrator
+    if of_same and after.all_classes is before.all_classes:
+        names = (*names, "back_off")
+    known = {name: vars(before)[name] for name in names if name in vars(before)}
     return replace(after, known=known if shares is None else known | {"shares": shares})
 
 
@@ -196,6 +218,7 @@ def merge_learned(state: LongTailState) -> LongTailState:
         calibrator=state.calibrator.move_classes(state.find_today()),
         calibrations=None,
         hierarchy=state.current_hierarchy,
+        parent_edits={},
         overlay=None,
     )
 

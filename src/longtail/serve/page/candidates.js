@@ -1,6 +1,7 @@
 // The classes that a text could be in, as bars with their probabilities.
 
 import { el, nameOf, percent, spoken } from "./dom.js";
+import { pathOf } from "./tree.js";
 
 const keyOf = (label) => JSON.stringify(label);
 
@@ -23,7 +24,7 @@ export function candidateList(result, { onChoose, picked = null, onPick, before 
   const rows = result.classes.map((entry, i) => {
     const key = keyOf(entry.label);
     const row = el("button", { type: "button", class: "candidate", "data-key": key, "aria-pressed": "false", on: { click: () => onChoose(entry) } },
-      fill(entry.probability), keys ? el("kbd", { "aria-hidden": "true" }, String(i + 1)) : null, nameOf(entry),
+      fill(entry.probability), keys ? el("kbd", { "aria-hidden": "true" }, String(i + 1)) : null, el("span", { class: "placed" }, nameOf(entry), pathOf(entry.path)),
       before && entry.probability != null ? difference(entry.probability, before.get(key) ?? 0) : null, value(entry));
     if (!picked) return el("li", {}, row);
     const box = el("input", { type: "checkbox", "aria-label": `${spoken(entry)} is a label`, "data-key": key, on: { change: () => onPick(entry, box.checked) } });

@@ -4,6 +4,7 @@ import { button, byId, count, debounce, el, nameOf, number, say, spoken, visible
 import { change, classId, onChange, request, state } from "./api.js";
 import { classSearch } from "./combo.js";
 import { historyPanel } from "./history.js";
+import { pathOf, treeView } from "./tree.js";
 
 const PAGE = 25;
 const view = byId("view-classes");
@@ -17,8 +18,24 @@ const rows = el("div", { id: "class-list" });
 const details = el("div", { id: "class-details", class: "card" }, el("p", { class: "quiet" }, "Choose a class to see its terms and the classes that it is easily taken for."));
 const history = historyPanel();
 
+let treeOf = ""; // the version whose tree is shown
+
+/** Show the tree in place of the list, where that is wanted; a new version closes its nodes. */
+async function listTree() {
+  if (treeOf === state.version && byId("class-tree")) return;
+  try {
+    const tree = await treeView(show);
+    treeOf = state.version;
+    if (sort.value === "tree") rows.replaceChildren(tree);
+  } catch (error) { warn(error.message); }
+}
+
 async function list() {
-  const parameters = { limit: PAGE, offset, sort: sort.value };
+  const byTree = sort.querySelector("[value=tree]");
+  if (state.model?.hierarchy && !byTree) sort.append(el("option", { value: "tree" }, "by hierarchy"));
+  if (!state.model?.hierarchy && byTree) byTree.remove();
+  if (sort.value === "tree" && !query.value.trim()) { await listTree(); return; }
+  const parameters = { limit: PAGE, offset, sort: sort.value === "tree" ? "name" : sort.value };
   if (query.value.trim()) Object.assign(parameters, { query: query.value, offset: 0 });
   try {
     const answer = await request("GET", `/v1/classes?${new URLSearchParams(parameters)}`);
@@ -47,6 +64,7 @@ async function show(label, isMoved = true) {
     const title = el("h2", { tabindex: "-1" }, nameOf(answer));
     details.replaceChildren(
       title,
+      pathOf(answer.path) ?? "",
       el("p", { class: "quiet" }, count(answer.size, "document")),
       answer.text && answer.text !== spoken(answer) ? el("p", { class: "text" }, visible(answer.text)) : "",
       el("h3", {}, "Terms"),
@@ -63,13 +81,14 @@ async function show(label, isMoved = true) {
   }
 }
 
-function editor({ label, text }) {
+function editor({ label, text, parents }) {
   let into = null;
   const name = el("input", { id: "new-name", type: "text", value: label, maxlength: 1000 });
   const said = el("textarea", { id: "class-text", rows: 2, maxlength: 100000 }, text ?? "");
+  const above = el("textarea", { id: "class-parents", rows: 2, maxlength: 100000 }, (parents ?? []).map((parent) => String(parent.label)).join("\n"));
   const target = classSearch({ label: "Merge into", onPick: (entry) => { into = entry; } });
-  const edit = async (body, done, next) => {
-    const answer = await change("PATCH", `/v1/classes/${classId(label)}`, body);
+  const edit = async (body, done, next, where = "classes") => {
+    const answer = await change("PATCH", `/v1/${where}/${classId(label)}`, body);
     if (!answer) return;
     say(`Change ${answer.change}: ${done}`);
     if (next === null) { shown = null; details.replaceChildren(); } else await show(next);
@@ -79,11 +98,13 @@ function editor({ label, text }) {
     const next = typeof label === "number" ? Number(name.value) : name.value;
     if (next !== label) edit({ rename: next }, "renamed.", next);
   };
+  const move = () => edit({ parents: above.value.split("\n").filter((line) => line.trim()) }, "moved.", label, "hierarchy");
   const remove = () => confirm(`Remove ${visible(label)} with all its documents? It can be undone.`) && edit({ remove: true }, "removed.", null);
   return el("div", { class: "editor" },
     el("div", { class: "row" }, el("div", { class: "grow" }, el("label", { for: "new-name" }, "Name"), name), button("Rename", rename)),
     state.model.may_describe ? el("div", { class: "row" }, el("div", { class: "grow" }, el("label", { for: "class-text" }, "Text: another name, or a description"), said),
       button("Describe", () => said.value !== (text ?? "") && edit({ text: said.value }, "described.", label))) : "",
+    state.model.hierarchy ? el("div", { class: "row" }, el("div", { class: "grow" }, el("label", { for: "class-parents" }, "Below: a node of the hierarchy in each line; none for the top"), above), button("Move", move)) : "",
     el("div", { class: "row" }, target.root, button("Merge", () => into !== null && edit({ merge_into: into.label }, "merged.", into.label))),
     el("div", { class: "row" }, button("Remove the class", remove, { class: "danger" })));
 }

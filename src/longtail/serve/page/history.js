@@ -10,6 +10,8 @@ function describe({ action, content, n_documents: n }) {
   if (action === "merge") return el("span", {}, "merged ", nameOf(content.source), " into ", nameOf(content.into));
   if (action === "remove") return el("span", {}, "removed ", nameOf(content.label));
   if (action === "describe") return el("span", {}, "described ", nameOf(content.label), content.text ? el("small", { class: "quiet clipped" }, visible(content.text)) : "");
+  if (action === "hierarchy") return el("span", {}, content.n_nodes ? `gave the classes a hierarchy of ${count(content.n_nodes, "node")}` : "took the hierarchy away");
+  if (action === "move") return el("span", {}, "moved ", nameOf(content.label), content.parents.length ? " below " : " to the top", nameOf(content.parents.join(", ")));
   if (action === "undo") return el("span", {}, `undid ${content.changes.join(", ")}`);
   if (!content.labels) return el("span", {}, visible(action));
   const labels = [...new Set(content.labels.flat())];

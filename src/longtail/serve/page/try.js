@@ -7,6 +7,7 @@ import { classSearch } from "./combo.js";
 import { plainText, replaceByForm } from "./fields.js";
 import { keptBy } from "./precision.js";
 import { reasons } from "./reasons.js";
+import { pathOf, siblings } from "./tree.js";
 
 const SHOWN = 6; // candidates
 const text = byId("text");
@@ -34,6 +35,7 @@ const search = classSearch({
 const teachButton = button("Teach", teachText, { class: "primary" });
 const undoButton = button("Undo the last change", undoLast);
 const others = el("div", {});
+const beside = el("div", {}); // classes below the same node as the one that is shown
 const examples = el("div", { id: "examples" });
 const hint = el("p", { class: "quiet" });
 
@@ -47,6 +49,8 @@ function showTeach() {
     ? picked ? "Tick the labels that the text should have. Ctrl+Enter teaches." : "Choose a class above, search for one, or name a new one. Ctrl+Enter teaches."
     : state.model?.read_only ? "This service is read-only." : "Teaching needs a token: the button at the top.";
 }
+
+const backsOff = () => state.model?.hierarchy && state.model.probabilities && !state.model.multilabel;
 
 /** Offer words of some classes to whoever has no text at hand. */
 async function showExamples() {
@@ -63,6 +67,7 @@ async function update() {
   const value = text.value;
   if (!value.trim()) {
     result = null;
+    beside.replaceChildren();
     byId("candidates").replaceChildren(el("p", { class: "quiet" }, "What a text could be appears here while you type."), examples);
     byId("reasons").replaceChildren(el("p", { class: "quiet" }, "Why, word by word, appears here."));
     showTeach();
@@ -70,7 +75,7 @@ async function update() {
     return null;
   }
   try {
-    const [answer, threshold] = await Promise.all([predict([value], { k: SHOWN }), state.model?.probabilities ? findThreshold(state.precision, state.each) : null]);
+    const [answer, threshold] = await Promise.all([predict([value], { k: SHOWN, ...(backsOff() ? { back_off: state.precision } : {}) }), state.model?.probabilities ? findThreshold(state.precision, state.each) : null]);
     if (turn !== asked) return null; // a later one is under way
     seen = answer.version;
     result = answer.results[0];
@@ -80,6 +85,7 @@ async function update() {
     const labels = result.classes.map((entry) => entry.label);
     if (shown === null || !labels.includes(shown)) shown = labels[0] ?? null;
     markShown();
+    showSiblings();
     if (shown !== null) await showReasons(value, turn);
     else byId("reasons").replaceChildren(el("p", { class: "quiet", id: "no-known-word" }, "No word of the text is known, so nothing speaks for a class."));
     showTeach();
@@ -99,8 +105,27 @@ function showCandidates() {
   const isSure = sure && keptBy(sure, result).length > 0;
   const several = picked && result.none != null && result.classes.length ? explainNone() : "";
   const verdict = sure && result.classes.length ? el("p", { class: `verdict ${isSure ? "sure" : "unsure"}`, id: "verdict" }, judge(isSure)) : "";
-  byId("candidates").replaceChildren(list, several, verdict);
+  byId("candidates").replaceChildren(list, several, verdict, whereSure());
   markShown();
+}
+
+/** Say which node the text is surely at or below; nothing where there is no hierarchy. */
+function whereSure() {
+  if (!backsOff() || !result.classes.length) return "";
+  const node = result.node, wanted = percent(state.precision);
+  return el("p", { class: `verdict ${node ? "sure" : "unsure"}`, id: "node" }, ...(node
+    ? ["The answer for ", wanted, " precision: ", pathOf(node.path, true), ` (${percent(node.probability)})`]
+    : [`No node of the hierarchy is certain enough for ${wanted} precision.`]));
+}
+
+/** Offer the classes beside the one that is shown; a click teaches one at once. */
+async function showSiblings() {
+  const entry = result?.classes.find(({ label }) => label === shown), turn = asked;
+  if (!state.model?.may_teach || picked || !entry?.path) { beside.replaceChildren(); return; }
+  try {
+    const found = await siblings(entry, result.classes, (node) => { target = node; search.set(node); showTeach(); teachText(); });
+    if (turn === asked && shown === entry.label) beside.replaceChildren(found);
+  } catch (error) { warn(error.message); }
 }
 
 /** Say whether the model would decide, and why not. */
@@ -130,6 +155,7 @@ function choose(entry) {
   if (!picked) { target = entry; search.set(entry); }
   markShown();
   showTeach();
+  showSiblings();
   showReasons(text.value, asked);
 }
 
@@ -165,7 +191,7 @@ async function undoLast() {
 }
 
 export function startTry() {
-  byId("teach").append(others, el("div", { class: "row" }, search.root, teachButton, undoButton), hint);
+  byId("teach").append(others, beside, el("div", { class: "row" }, search.root, teachButton, undoButton), hint);
   text.addEventListener("input", debounce(update, 100));
   const onKey = (event) => {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) { event.preventDefault(); teachText(); }

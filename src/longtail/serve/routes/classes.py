@@ -23,7 +23,7 @@ from longtail.serve.schemas import (
 from longtail.serve.served_model import Snapshot
 
 router = APIRouter(responses=CHANGE_RESPONSES)
-_ClassId = Annotated[str, Path(max_length=8_000, pattern=r"^[sn][\w.+-]*$")]
+ClassId = Annotated[str, Path(max_length=8_000, pattern=r"^[sn][\w.+-]*$")]
 
 
 @router.get("/v1/classes", response_model=ClassList)
@@ -59,7 +59,7 @@ async def list_classes(
 
 
 @router.get("/v1/classes/{class_id}", response_model=ClassDetails)
-async def show_class(request: Request, class_id: _ClassId) -> Response:
+async def show_class(request: Request, class_id: ClassId) -> Response:
     """Show a class: its size, the terms that speak for it, the classes it is close to."""
     service = get_service(request)
     snapshot = service.snapshot
@@ -78,7 +78,7 @@ async def examples(request: Request) -> Response:
 
 
 @router.patch("/v1/classes/{class_id}", response_model=ChangeResponse)
-async def change_class(request: Request, class_id: _ClassId, asked: ClassChange) -> Response:
+async def change_class(request: Request, class_id: ClassId, asked: ClassChange) -> Response:
     """Rename a class, merge it into another, give it a text, or remove it."""
     snapshot = get_service(request).snapshot
     label, _ = decode_id(snapshot, class_id)

@@ -60,6 +60,7 @@ async def model(request: Request) -> Response:
             "n_documents": snapshot.n_documents,
             "n_labels": snapshot.n_labels,
             "class_texts": bool(snapshot.texts),
+            "hierarchy": snapshot.model.hierarchy_ is not None,
             "may_describe": hasattr(snapshot.model, "set_class_text"),
             "columns": _describe_columns(snapshot.model.columns_),
             "fields": snapshot.model.fields_,
