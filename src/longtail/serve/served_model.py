@@ -28,6 +28,7 @@ from longtail.serve.class_names import ClassNames
 from longtail.serve.problems import Problem
 from longtail.sparse import Integers
 from longtail.store.changes import Change
+from longtail.taxonomy.hierarchy import Hierarchy
 from longtail.teaching.versions import Follower, VersionedTeacher, fingerprint, read_history
 from longtail.training.changing import gather_statistics, merged_class_sizes
 from longtail.training.health import PRECISION
@@ -90,9 +91,9 @@ class Snapshot:
     @cached_property
     def roots(self) -> NDArray[Any]:
         """The nodes without a parent, and the classes that are no nodes, sorted."""
-        hierarchy = self.model.hierarchy_
+        hierarchy: Hierarchy | None = self.model.hierarchy_
         if hierarchy is None:
-            return self.classes
+            return np.asarray(self.classes)
         outside = self.classes[hierarchy.find(self.classes) < 0]
         return np.asarray(np.sort(np.concatenate([hierarchy.nodes[hierarchy.roots], outside])))
 
