@@ -567,6 +567,27 @@ def test_an_answer_is_a_path_and_one_click_corrects_it(tree_page: Callable[..., 
     assert reader.locator("#siblings").count() == 0
 
 
+def test_classes_are_looked_for_below_a_node(tree_page: Callable[..., Any]) -> None:
+    page = tree_page()
+    write(page, "the large animal lives near honey den claws bear")
+    wait_for_top(page, "bear")
+    page.click("#tab-classes")
+    page.select_option("#class-sort", "tree")
+    page.get_by_role("button", name="Below animal: 4").click()
+    page.get_by_role("button", name="Look here, below amphibian").click()
+    says(page, "#within", "Only classes below amphibian.")
+    page.wait_for_selector("#candidates .name bdi:text-is('newt')")
+    names = page.locator("#candidates .name bdi").all_inner_texts()
+    assert set(names) <= {"newt", "frog", "toad"}
+    says(page, "#none", "none of these")
+    page.get_by_role("button", name="Look everywhere").click()
+    wait_for_top(page, "bear")
+    page.locator("#candidates button.candidate").first.click()
+    page.locator("#within").get_by_role("button", name="mammal").click()
+    says(page, "#within", "Only classes below mammal.")
+    wait_for_top(page, "bear")
+
+
 def test_a_tree_of_100000_nodes_is_read_where_it_is_opened(tree_page: Callable[..., Any]) -> None:
     page = tree_page()
     page.click("#tab-classes")

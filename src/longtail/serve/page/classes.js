@@ -5,6 +5,7 @@ import { change, classId, onChange, request, state } from "./api.js";
 import { classSearch } from "./combo.js";
 import { historyPanel } from "./history.js";
 import { pathOf, treeView } from "./tree.js";
+import { lookBelow } from "./try.js";
 
 const PAGE = 25;
 const view = byId("view-classes");
@@ -24,7 +25,7 @@ let treeOf = ""; // the version whose tree is shown
 async function listTree() {
   if (treeOf === state.version && byId("class-tree")) return;
   try {
-    const tree = await treeView(show);
+    const tree = await treeView(show, (label) => { lookBelow(label); byId("tab-try").click(); });
     treeOf = state.version;
     if (sort.value === "tree") rows.replaceChildren(tree);
   } catch (error) { warn(error.message); }

@@ -33,8 +33,8 @@ export async function siblings(entry, candidates, onPick) {
   return list.childElementCount ? el("div", { id: "siblings" }, el("p", { class: "quiet" }, "One beside it, below ", el("bdi", {}, visible(parent)), ", which is taught at once:"), list) : "";
 }
 
-/** Return the tree; `onShow` is told which class was chosen. */
-export function treeView(onShow) {
+/** Return the tree; `onShow` is told which class was chosen, `onAsk` below which node to look. */
+export function treeView(onShow, onAsk) {
   const branch = (id) => {
     const list = el("ul", { class: "tree" });
     const more = async (offset) => {
@@ -61,7 +61,8 @@ export function treeView(onShow) {
       try { await ready; } catch (error) { below = null; list.remove(); opener.setAttribute("aria-expanded", "false"); warn(error.message); }
     };
     const opener = node.n_children ? button("", toggle, { class: "opener", "aria-expanded": "false", "aria-label": `Below ${spoken(node)}: ${number(node.n_children)}` }) : el("span", { class: "opener" });
-    item.append(el("div", { class: "node" }, opener, name, size));
+    const ask = node.n_children ? button("Look here", () => onAsk(node.label), { class: "link", "aria-label": `Look here, below ${spoken(node)}` }) : "";
+    item.append(el("div", { class: "node" }, opener, name, size, ask));
     return item;
   };
   const { list, ready } = branch(null);

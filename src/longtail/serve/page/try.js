@@ -20,6 +20,7 @@ let sure = null; // the threshold below which the model abstains
 let seen = ""; // the version of what is on the screen
 let asked = 0;
 let form = null; // of the fields, where documents are records
+let branch = null; // the label of the node below which alone classes are looked for
 
 const search = classSearch({
   label: "Another class, or a new one",
@@ -36,6 +37,7 @@ const teachButton = button("Teach", teachText, { class: "primary" });
 const undoButton = button("Undo the last change", undoLast);
 const others = el("div", {});
 const beside = el("div", {}); // classes below the same node as the one that is shown
+const within = el("div", {}); // below which node of the hierarchy is looked
 const examples = el("div", { id: "examples" });
 const hint = el("p", { class: "quiet" });
 
@@ -51,6 +53,24 @@ function showTeach() {
 }
 
 const backsOff = () => state.model?.hierarchy && state.model.probabilities && !state.model.multilabel;
+
+/** Look for classes below a node alone, or below all where there is none. */
+export function lookBelow(label) {
+  branch = label;
+  showWithin();
+  update();
+}
+
+/** Say below which node classes are looked for, and offer those above the class that is shown. */
+function showWithin() {
+  if (branch !== null) {
+    within.replaceChildren(el("p", { id: "within" }, "Only classes below ", el("bdi", {}, visible(branch)), ". ", button("Look everywhere", () => lookBelow(null), { class: "link" })));
+    return;
+  }
+  const above = result?.classes.find(({ label }) => label === shown)?.path?.slice(0, -1) ?? [];
+  within.replaceChildren(above.length ? el("p", { id: "within", class: "quiet" }, "Look only below: ",
+    ...above.flatMap((label, i) => [i ? ", " : "", button(el("bdi", {}, visible(label)), () => lookBelow(label), { class: "link" })])) : "");
+}
 
 /** Offer words of some classes to whoever has no text at hand. */
 async function showExamples() {
@@ -68,6 +88,7 @@ async function update() {
   if (!value.trim()) {
     result = null;
     beside.replaceChildren();
+    showWithin();
     byId("candidates").replaceChildren(el("p", { class: "quiet" }, "What a text could be appears here while you type."), examples);
     byId("reasons").replaceChildren(el("p", { class: "quiet" }, "Why, word by word, appears here."));
     showTeach();
@@ -75,7 +96,7 @@ async function update() {
     return null;
   }
   try {
-    const [answer, threshold] = await Promise.all([predict([value], { k: SHOWN, ...(backsOff() ? { back_off: state.precision } : {}) }), state.model?.probabilities ? findThreshold(state.precision, state.each) : null]);
+    const [answer, threshold] = await Promise.all([predict([value], { k: SHOWN, ...(backsOff() ? { back_off: state.precision } : {}), ...(branch === null ? {} : { branch }) }), state.model?.probabilities ? findThreshold(state.precision, state.each) : null]);
     if (turn !== asked) return null; // a later one is under way
     seen = answer.version;
     result = answer.results[0];
@@ -86,6 +107,7 @@ async function update() {
     if (shown === null || !labels.includes(shown)) shown = labels[0] ?? null;
     markShown();
     showSiblings();
+    showWithin();
     if (shown !== null) await showReasons(value, turn);
     else byId("reasons").replaceChildren(el("p", { class: "quiet", id: "no-known-word" }, "No word of the text is known, so nothing speaks for a class."));
     showTeach();
@@ -156,6 +178,7 @@ function choose(entry) {
   markShown();
   showTeach();
   showSiblings();
+  showWithin();
   showReasons(text.value, asked);
 }
 
@@ -191,6 +214,7 @@ async function undoLast() {
 }
 
 export function startTry() {
+  byId("candidates").after(within);
   byId("teach").append(others, beside, el("div", { class: "row" }, search.root, teachButton, undoButton), hint);
   text.addEventListener("input", debounce(update, 100));
   const onKey = (event) => {
