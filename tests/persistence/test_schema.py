@@ -25,7 +25,15 @@ GOLDEN = Path(__file__).parent / "golden"
 # Of a machine or a session, not of a model; the classifier has parameters of its own.
 NOT_SAVED = {"vectorizer", "tokenizer", "n_jobs", "verbose", "classifier"}
 # Computed from the rest, or known only to the process that fitted the model.
-DERIVED = {"classes", "current_corpus", "sample", "overlay", "calibrations", "origin", "parent_edits"}
+DERIVED = {
+    "classes",
+    "current_corpus",
+    "sample",
+    "overlay",
+    "calibrations",
+    "origin",
+    "parent_edits",
+}
 
 
 def test_the_format_page_is_written_from_the_schema():
