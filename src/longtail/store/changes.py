@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from longtail._constants import MAX_LABEL
+from longtail._constants import MAX_LABEL, N_OBSERVED, N_SUMS
 from longtail.exceptions import ModelFileError
 
 __all__ = [
@@ -240,12 +240,24 @@ def _holds_documents(content: dict[str, Any], _: int) -> bool:
 
 
 def _holds_new(facts: dict[str, Any], _: int) -> bool:
-    """Return whether these are labels of new classes and new terms."""
+    """Return whether these are labels of new classes, new terms, and numbers of what was seen."""
     return (
-        facts.keys() <= {"classes", "terms"}
+        facts.keys() <= {"classes", "terms", "observed"}
+        and _is_list(facts.get("observed", []), _is_numbers)
+        and _sizes(facts.get("observed", []))
         and _is_list(facts.get("classes", []), is_label)
         and _is_list(facts.get("terms", []), _is_text)
     )
+
+
+def _is_numbers(value: object) -> bool:
+    return _is_list(value, lambda number: type(number) in (int, float))
+
+
+def _sizes(observed: list[list[float]]) -> bool:
+    """Return whether these are sums, then documents, each of the right length."""
+    wanted = [N_SUMS] + [N_OBSERVED] * (len(observed) - 1)
+    return not observed or [len(row) for row in observed] == wanted
 
 
 def _holds_labels(*names: str) -> Callable[[dict[str, Any], int], bool]:

@@ -133,6 +133,7 @@ def _adopt(model: Any, refined: Any, entry: Entry) -> None:
 
     def adopt(state: Any) -> Any:
         merged = merge_learned(state)
+        later = {n: e for n, e in state.pending.items() if n > entry.number}
         n_new = merged.statistics.n_terms - learned.statistics.n_terms
         found = rows[ids]
         changed = replace(
@@ -147,6 +148,8 @@ def _adopt(model: Any, refined: Any, entry: Entry) -> None:
             check=learned.check,
             stale=merged.stale | (found < 0),
             candidate_factor=learned.candidate_factor,
+            in_use=learned.in_use,
+            pending=later,
         )
         return derive(changed)
 

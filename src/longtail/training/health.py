@@ -31,7 +31,7 @@ def measure_health(state: LongTailState, config: FitConfig) -> Health:
     """Return the health of a model."""
     state = merge_learned(state)
     n_labels = round(state.statistics.n_documents)
-    calibrator, memory = state.calibrator, state.memory
+    calibrator, memory = state.in_use.waiting.count(state.calibrator), state.memory
     n_outcomes = len(calibrator.held_out_correct)
     abstention = np.nan
     if n_outcomes and not state.several:
