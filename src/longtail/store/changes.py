@@ -299,9 +299,11 @@ def _holds_earlier(facts: dict[str, Any], number: int) -> bool:
 
 def _holds_refined(facts: dict[str, Any], number: int) -> bool:
     return (
-        facts.keys() == {"file", "live"}
+        facts.keys() == {"file", "live", "until"}
         and is_checksum(facts["file"])
-        and _is_list(facts["live"], lambda n: is_counter(n) and n < number)  # type: ignore[operator]
+        and type(facts["until"]) is int
+        and 0 <= facts["until"] < number
+        and _is_list(facts["live"], lambda n: is_counter(n) and n <= facts["until"])  # type: ignore[operator]
     )
 
 
