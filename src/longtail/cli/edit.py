@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
@@ -112,18 +113,26 @@ def compact(model: ModelPath, as_json: AsJson = False, quiet: Quiet = False) -> 
 
 
 def change_model(
-    path: Path, change: Callable[[Any], tuple[str, int | None]], as_json: bool, quiet: bool
+    path: Path,
+    change: Callable[[Any], tuple[str, int | None]],
+    as_json: bool,
+    quiet: bool,
+    *,
+    refines: bool = False,
 ) -> None:
     """Open a model, change it, and say what was done and what it holds now.
 
     `change` returns what it did and the number of the change; None where the journal has none.
+    `refines` says that the model is refined as well where that is due.
     """
     with clear_errors():
         from longtail.teaching import Teacher
 
         check_model(path)
-        teacher = Teacher(path)
+        teacher = Teacher(path, refine="never")
         sentence, change_number = change(teacher)
+        if teacher.refine_due:
+            sentence += _refine(teacher) if refines else " Run longtail refine: it is due."
         sizes = model_sizes(teacher.model, fitted=False)
         if as_json:
             changes = [] if change_number is None else [change_number]
@@ -131,3 +140,12 @@ def change_model(
         elif not quiet:
             start = "" if change_number is None else f"Change {change_number}: "
             say(f"{start}{sentence} The model has {describe_sizes(sizes)}.")
+
+
+def _refine(teacher: Any) -> str:
+    """Refine a model, and say how long that took."""
+    from longtail.teaching.refined import AUTOMATIC
+
+    start = time.monotonic()
+    teacher.refine(by=AUTOMATIC)
+    return f" Refined, {time.monotonic() - start:.0f} s."

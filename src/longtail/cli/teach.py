@@ -55,6 +55,10 @@ def teach(
     label_column: LabelColumns = None,
     *,
     layout: Layout,
+    refine: Annotated[
+        bool,
+        typer.Option("--refine/--no-refine", help="Refine the model where that is due."),
+    ] = True,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -67,7 +71,7 @@ def teach(
     def change(teacher: Any) -> tuple[str, int]:
         return _change_documents(teacher, teacher.teach, "taught", source, label, by, quiet)
 
-    change_model(model, change, as_json, quiet)
+    change_model(model, change, as_json, quiet, refines=refine)
 
 
 @reads_table

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +32,7 @@ from longtail.store.changes import Change
 from longtail.taxonomy.hierarchy import Hierarchy
 from longtail.teaching.versions import Follower, VersionedTeacher, fingerprint, read_history
 from longtail.training.changing import gather_statistics, merged_class_sizes
-from longtail.training.health import PRECISION
+from longtail.training.health import PRECISION, OutcomeFigures, measure_outcomes
 
 _LOGGER = logging.getLogger("longtail.serve")
 _WARM_UP = ("warm up: a first text compiles or loads every kernel",)
@@ -118,6 +119,14 @@ class Snapshot:
         return None if measure is None else measure()
 
     @cached_property
+    def outcomes(self) -> OutcomeFigures:
+        """How the last outcomes turned out; cheap beside `health`, which puts all sums together."""
+        state = self.model.classifier_.state_
+        if not isinstance(state, LongTailState):
+            return OutcomeFigures(0, math.nan, math.nan, math.nan)
+        return measure_outcomes(state)
+
+    @cached_property
     def threshold(self) -> Threshold:
         """The threshold of the precision by which abstentions are counted."""
         found: Threshold = self.model.threshold_for(PRECISION)
@@ -155,6 +164,8 @@ class ServedModel:
         Whether it is followed only.
     most_queued : int
         Changes that may wait for their turn.
+    refine : {"auto", "never"}, default="auto"
+        As for `Teacher`.
 
     Raises
     ------
@@ -162,10 +173,17 @@ class ServedModel:
         If the model does not take texts.
     """
 
-    def __init__(self, path: Path, *, read_only: bool, most_queued: int) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        read_only: bool,
+        most_queued: int,
+        refine: Literal["auto", "never"] = "auto",
+    ) -> None:
         self.path = path
         self._seen = fingerprint(path)
-        self._source: Any = Follower(path) if read_only else VersionedTeacher(path)
+        self._source: Any = Follower(path) if read_only else VersionedTeacher(path, refine=refine)
         self._most_queued, self._n_queued = most_queued, 0
         self._executor = ThreadPoolExecutor(1, "longtail-change")
         model, version = self._source.current

@@ -7,6 +7,7 @@ import secrets
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 from pathlib import Path
+from typing import Literal
 
 SCOPES = ("read", "teach")  # teach includes read
 SHORTEST_TOKEN = 16  # characters; a generated one has 43
@@ -97,6 +98,8 @@ class Settings:
         every request comes from it.
     read_only : bool
         Whether changes are refused; several such processes may follow one journal.
+    refine : {"auto", "never"}
+        Whether the model is refined by itself when enough was taught.
     audit : Path or None
         Where the audit trail goes; None is the log.
     limits : Limits
@@ -109,6 +112,7 @@ class Settings:
     allowed_hosts: tuple[str, ...] = ()
     require_token: bool = False
     read_only: bool = False
+    refine: Literal["auto", "never"] = "auto"
     audit: Path | None = None
     limits: Limits = field(default_factory=Limits)
 
