@@ -156,6 +156,20 @@ def test_compacting_meanwhile_makes_it_vain(texts, path, paused):
     assert sorted(p.name for p in path.parent.iterdir() if "tmp" in p.name) == []
 
 
+def test_a_teacher_that_is_closed_refines_no_more(texts, path, paused):
+    begun, go_on = paused
+    teacher = Teacher(path)
+    teach(teacher, texts, 360, 40)
+    assert begun.wait(WAIT)
+    teacher.close()  # does not wait
+    go_on.set()
+    assert teacher.settle(WAIT)
+    assert actions(teacher) == [("teach", None)]
+    teach(teacher, texts, 400, 1)
+    assert teacher.settle(WAIT)
+    assert actions(teacher)[-1] == ("refine", "auto")
+
+
 def test_undone_it_does_not_come_back(texts, path):
     teacher = Teacher(path)
     before = Teacher(path).model

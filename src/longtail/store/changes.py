@@ -303,7 +303,7 @@ def _holds_refined(facts: dict[str, Any], number: int) -> bool:
         and is_checksum(facts["file"])
         and type(facts["until"]) is int
         and 0 <= facts["until"] < number
-        and _is_list(facts["live"], lambda n: is_counter(n) and n <= facts["until"])  # type: ignore[operator]
+        and _is_list(facts["live"], lambda n: is_counter(n) and n <= facts["until"])
     )
 
 

@@ -43,10 +43,16 @@ class Refiner:
     ----------
     path : Path
         The model file, for the log.
+
+    Attributes
+    ----------
+    is_wanted : bool
+        Whether what is under way shall take effect.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self.is_wanted = True
         self._begun: tuple[int, threading.Thread] | None = None
 
     def look(self, teacher: Teacher) -> None:
@@ -54,6 +60,7 @@ class Refiner:
         if self._is_busy() or not is_due(teacher._state):
             return
         # The thread must not keep a teacher that nobody has any more.
+        self.is_wanted = True
         thread = threading.Thread(
             target=_refine, args=(ref(teacher), self._path), name="longtail-refine", daemon=True
         )

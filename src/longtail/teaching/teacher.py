@@ -322,7 +322,7 @@ class Teacher:
             model, live = copy.copy(before.model), before.ledger.in_effect
             refined = write_refined(beside, model, live, before.header.next_number - 1)
 
-            def take(state: State) -> int:
+            def record(state: State) -> int:
                 is_same = state.is_attached and state.checksum == before.checksum
                 is_same &= state.ledger.refined == before.ledger.refined
                 if state.header is None or not is_same or not live <= state.ledger.in_effect:
@@ -330,7 +330,8 @@ class Teacher:
                 self._take_refined(state.header, refined, AUTOMATIC)
                 return state.header.next_number
 
-            return self._hold(take)
+            is_wanted = self._refiner is None or self._refiner.is_wanted
+            return self._hold(record) if is_wanted else 0
 
     def undo(
         self, n: int = 1, by: str | None = None, *, numbers: Sequence[int] | None = None
@@ -428,7 +429,8 @@ class Teacher:
 
     def close(self) -> None:
         """Close the journal, as the end of the process does; another call opens it again."""
-        self.settle()
+        if self._refiner is not None:
+            self._refiner.is_wanted = False
         with self._turn:
             self._journal.close()
 

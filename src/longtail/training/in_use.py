@@ -24,7 +24,7 @@ from longtail._labels import LabelSets
 from longtail.model.entry import Documents
 from longtail.model.features import score_features, weigh_by_size
 from longtail.model.overlay import Overlay
-from longtail.model.scorer import score_pairs
+from longtail.model.scorer import ClassResiduals, score_pairs
 from longtail.model.state import LongTailState
 from longtail.model.weighting import Profile
 from longtail.sparse import CountMatrix, Floats, Integers, offsets_from_lengths, splice_rows
@@ -169,8 +169,8 @@ def _split(
         for column, weights in enumerate(rows.T):
             by_size += features[:, :, column] * weigh_by_size(weights, sizes)
     overlay = state.overlay or Overlay.over(state.base)
-    tables = [state.residuals, *(tier.residuals for tier in overlay.tiers)]
-    residuals = splice_rows(tables, *overlay.locate(overlay.ids[distinct]))
+    tables: list[Any] = [state.residuals, *(tier.residuals for tier in overlay.tiers)]
+    residuals: ClassResiduals = splice_rows(tables, *overlay.locate(overlay.ids[distinct]))
     weighed = replace(documents, weights=documents.residual_inputs)
     of_residuals = score_pairs(weighed, classes, residuals.as_scorer, n_jobs)
     return np.where(there, by_size, 0.0), np.where(there, of_residuals, 0.0)
@@ -194,8 +194,8 @@ def _sum_losses(
         shares = exp(z - z.max())
         shares /= shares.sum()
         first, second = (
-            (part[row, listed] - part[row, column]) / weight
-            for part, weight in zip(parts, weights.tolist(), strict=True)
+            (values[row, listed] - values[row, column]) / weight
+            for values, weight in zip(parts, weights.tolist(), strict=True)
         )
         mean_first, mean_second = (shares * first).sum(), (shares * second).sum()
         a = (shares * first * first).sum() - mean_first**2

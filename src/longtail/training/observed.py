@@ -49,9 +49,9 @@ class Observed:
         if not observed:
             return cls()
         sums = np.zeros(N_SUMS)
-        for part in observed:
-            sums += part.sums
-        return cls(np.concatenate([part.documents for part in observed]), sums)
+        for seen in observed:
+            sums += seen.sums
+        return cls(np.concatenate([seen.documents for seen in observed]), sums)
 
     def is_sound(self) -> bool:
         """Return whether all numbers are what they can be."""
@@ -76,7 +76,7 @@ class Observed:
             documents[:, LOG_ODDS],
             results == CORRECT,
             n_unknown,
-            documents[:, LENGTH],
+            documents[:, LENGTH].astype(np.int64),
             float(documents[:, OTHERS].sum()),
             float(np.count_nonzero(results == FOUND)),
         )
