@@ -88,6 +88,10 @@ def draw_change(choose, model):
             facts["classes"] = [choose.choice(LABELS)]
         if action == "teach" and (is_text or choose.random() < 0.05) and choose.random() < 0.4:
             facts["terms"] = [choose.choice(["zebra", "yak", "x\0", "bear", "", "\ud800"])]
+        if action == "teach" and choose.random() < 0.5:
+            numbers_seen = [0.0, 1.0, 3, -2.5, 1e300, 2.0**60, -1]
+            rows = [[choose.choice(numbers_seen) for _ in range(5)] for _ in labels]
+            facts["observed"] = [[choose.choice(numbers_seen) for _ in range(6)], *rows]
     else:
         content = {}
         ids = choose.sample([0, 1, 2], 2 if action == "merge" else 1)
