@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from longtail import LongTailClassifier, Teacher, TextClassifier, load
@@ -98,8 +98,17 @@ def predictions_of(model):
     return [array.tolist() for top in found for array in (top.classes, top.scores)]
 
 
+NEWT = [("newt has gills", "a newt"), ("gills", "owl")]
+DESCRIBE = ("set_class_text", "owl", "gills of a newt")  # in the idf of what was learned last
+
+RENAME = ("rename_class", "fox", "axo")  # in the base once what was learned was put together anew
+
+
 @examples(80)
 @given(steps, st.sampled_from(["plain", "register", "names"]), st.sampled_from([1, 256]))
+@example([("teach", NEWT), ("refine",), ("undo", 1), DESCRIBE], "plain", 256)
+@example([("teach", NEWT), ("refine",), DESCRIBE, ("undo", 1)], "plain", 256)
+@example([("teach", NEWT), ("refine",), RENAME, ("undo", 1), ("undo", 3)], "plain", 256)
 def test_teacher_and_opened_and_saved_are_the_same_bits(fitted, content, kind, small):
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patched:
         patched.setattr(overlay, "SMALL_TIER", small)
