@@ -100,7 +100,7 @@ def predictions_of(model):
 
 NEWT = [("newt has gills", "a newt"), ("gills", "owl")]
 DESCRIBE = ("set_class_text", "owl", "gills of a newt")  # in the idf of what was learned last
-
+REMOVE, TEACH = ("remove_class", "fox"), ("teach", NEWT)  # frequencies are not cut off for good
 RENAME = ("rename_class", "fox", "axo")  # in the base once what was learned was put together anew
 
 
@@ -108,6 +108,7 @@ RENAME = ("rename_class", "fox", "axo")  # in the base once what was learned was
 @given(steps, st.sampled_from(["plain", "register", "names"]), st.sampled_from([1, 256]))
 @example([("teach", NEWT), ("refine",), ("undo", 1), DESCRIBE], "plain", 256)
 @example([("teach", NEWT), ("refine",), DESCRIBE, ("undo", 1)], "plain", 256)
+@example([("refine",)] * 2 + [REMOVE, ("remove_class", "bear"), ("undo", 1), TEACH], "plain", 256)
 @example([("teach", NEWT), ("refine",), RENAME, ("undo", 1), ("undo", 3)], "plain", 256)
 def test_teacher_and_opened_and_saved_are_the_same_bits(fitted, content, kind, small):
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patched:

@@ -148,8 +148,12 @@ def _adopt(model: Any, refined: Any, entry: Entry) -> None:
         merged = merge_learned(state)
         n_new = merged.statistics.n_terms - learned.statistics.n_terms
         found = rows[ids]
+        # As they are counted: those shown are cut off where classes were removed, and what is
+        # taught next would be added to that.
+        frequencies = state.overlay.document_frequencies
         changed = replace(
             merged,
+            statistics=replace(merged.statistics, document_frequencies=frequencies),
             corpus=learned.corpus,
             collection_model=append_constant(learned.collection_model, n_new),
             term_weights=append_constant(learned.term_weights, n_new, 1.0),
