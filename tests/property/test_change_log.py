@@ -103,6 +103,14 @@ DESCRIBE = ("set_class_text", "owl", "gills of a newt")  # in the idf of what wa
 REMOVE, TEACH = ("remove_class", "fox"), ("teach", NEWT)  # frequencies are not cut off for good
 RENAME = ("rename_class", "fox", "axo")  # in the base once what was learned was put together anew
 
+STRANGER = [  # the last one was forgotten before; the sums of its class have its terms from others
+    ("forget", [FITTED[3]]),
+    ("teach", [("bear has honey", "owl"), ("gills", "axo"), ("gills", "a newt")]),
+    ("forget", [FITTED[5]]),
+    ("teach", [("newt eats", "fox"), ("bear wants honey", "bear")]),
+    ("forget", [FITTED[3]]),
+]
+
 
 @examples(80)
 @given(steps, st.sampled_from(["plain", "register", "names"]), st.sampled_from([1, 256]))
@@ -110,6 +118,7 @@ RENAME = ("rename_class", "fox", "axo")  # in the base once what was learned was
 @example([("teach", NEWT), ("refine",), DESCRIBE, ("undo", 1)], "plain", 256)
 @example([("refine",)] * 2 + [REMOVE, ("remove_class", "bear"), ("undo", 1), TEACH], "plain", 256)
 @example([("teach", NEWT), ("refine",), RENAME, ("undo", 1), ("undo", 3)], "plain", 256)
+@example(STRANGER, "plain", 256)
 def test_teacher_and_opened_and_saved_are_the_same_bits(fitted, content, kind, small):
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patched:
         patched.setattr(overlay, "SMALL_TIER", small)
