@@ -124,11 +124,13 @@ def predict(
         source = Source(documents[0], text, None, layout, keep or [], tuple(documents[1:]))
         asked = Limits(within, exclude, branch, level)
         _check_back_off(back_off, asked, precision, top)
+        if unknown and precision is None and back_off is None:
+            raise ValueError("--unknown goes with --precision or --back-off, which it changes.")
         if _is_text(source):
             classifier = load_model(model, threads)
             threshold = _find_threshold(classifier, precision, unknown, each, level)
             _check_max_labels(classifier, max_labels)
-            limits = asked.read(classifier) | _back_off(back_off)
+            limits = asked.read(classifier) | _back_off(classifier, back_off, unknown)
             document = one_document(classifier, source.path, source.layout.zero_based)
             chunk = Documents(document, [], [1], [[]], 0)
             shown = top or _TOP_OF_A_TEXT
@@ -155,7 +157,7 @@ def predict(
         source = match_source(source, classifier, quiet)
         threshold = _find_threshold(classifier, precision, unknown, each, level)
         _check_max_labels(classifier, max_labels)
-        limits = asked.read(classifier) | _back_off(back_off)
+        limits = asked.read(classifier) | _back_off(classifier, back_off, unknown)
         n_documents = n_kept = n_without_words = 0
         columns = choose_columns(classifier, source, top, escape_formulas, written)
         texts = class_texts(classifier)
@@ -346,9 +348,13 @@ def _answer_nodes(
     return rank_rows(chunk, ranking, found.valid.tolist(), None, 1, texts)
 
 
-def _back_off(precision: float | None) -> dict[str, float]:
-    """Return the argument that asks for nodes."""
-    return {} if precision is None else {"back_off": precision}
+def _back_off(classifier: Any, precision: float | None, unknown: float) -> dict[str, float]:
+    """Return the argument that asks for nodes, which allow for documents of unknown classes."""
+    if precision is None:
+        return {}
+    if unknown:
+        classifier.expect_unknown(unknown)
+    return {"back_off": precision}
 
 
 def _check_back_off(
