@@ -36,7 +36,7 @@ from longtail.cli.options import (
     TextColumns,
     Threads,
     Unknown,
-    reads_table,
+    takes,
 )
 from longtail.cli.predictions import (
     Prediction,
@@ -73,7 +73,7 @@ class _Asked:
     n_mistakes: int
 
 
-@reads_table
+@takes(layout=Layout)
 def evaluate(
     model: ModelPath,
     files: TablePaths,

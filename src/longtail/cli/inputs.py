@@ -6,7 +6,6 @@ import difflib
 import glob
 import os
 import sys
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
@@ -127,23 +126,6 @@ class Source:
             format,
             **reading,
         )
-
-
-def as_fields(
-    text: list[str] | None, more: Mapping[str, list[str] | None]
-) -> dict[str, str] | None:
-    """Return the fields of records from the options; None where there is one text, or counts.
-
-    `more` are columns that are no text, by kind. Several columns of text are fields as well.
-    """
-    columns = [("text", name) for name in text or ()]
-    columns += [(kind, name) for kind, names in more.items() for name in names or ()]
-    if len(columns) < 2 and not any(more.values()):
-        return None
-    twice = [name for name, n in Counter(name for _, name in columns).items() if n > 1]
-    if twice:
-        raise ValueError(f"column {twice[0]!r} is given twice; it can be one field.")
-    return {name: kind for kind, name in columns}
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from longtail._words import count
-from longtail.cli.cluster import Cluster, DaskAddress, Workers, predict_on
+from longtail.cli.cluster import Cluster, predict_on
 from longtail.cli.files import STANDARD_OUTPUT, check_writable
 from longtail.cli.inputs import (
     Documents,
@@ -32,7 +32,8 @@ from longtail.cli.options import (
     TextColumns,
     Threads,
     Unknown,
-    reads_table,
+    options_of,
+    takes,
 )
 from longtail.cli.predictions import (
     FORMATS,
@@ -43,7 +44,7 @@ from longtail.cli.predictions import (
     rank_rows,
 )
 from longtail.cli.show import clear_errors, print_json, print_note, print_table, progress, say
-from longtail.cli.subsets import BackOff, Branch, Exclude, Level, Limits, Within
+from longtail.cli.subsets import Limits
 
 if TYPE_CHECKING:
     from longtail.results import Threshold
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
 _TOP_OF_A_TEXT = 5
 
 
-@reads_table
+@takes(layout=Layout, limits=Limits, where=options_of(Cluster, "dask", "workers"))
 def predict(
     model: ModelPath,
     documents: Annotated[
@@ -86,11 +87,8 @@ def predict(
         int | None,
         typer.Option("--max-labels", min=1, help="Label sets: the most labels of a document."),
     ] = None,
-    within: Within = None,
-    exclude: Exclude = None,
-    branch: Branch = None,
-    back_off: BackOff = None,
-    level: Level = None,
+    *,
+    limits: Limits,
     out: Annotated[
         Path, typer.Option("--out", "-o", metavar="FILE", help="Where to write; - is the terminal.")
     ] = STANDARD_OUTPUT,
@@ -108,10 +106,8 @@ def predict(
             help="CSV, TSV: an apostrophe before texts that a spreadsheet would evaluate."
         ),
     ] = True,
-    *,
     layout: Layout,
-    dask: DaskAddress = None,
-    workers: Workers = None,
+    where: dict[str, Any],
     threads: Threads = -1,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -122,23 +118,22 @@ def predict(
     """
     with clear_errors():
         source = Source(documents[0], text, None, layout, keep or [], tuple(documents[1:]))
-        asked = Limits(within, exclude, branch, level)
-        _check_back_off(back_off, asked, precision, top)
+        limits.check(precision, top)
         if _is_text(source):
             classifier = load_model(model, threads)
-            threshold = _find_threshold(classifier, precision, unknown, each, level)
+            threshold = _find_threshold(classifier, precision, unknown, each, limits.level)
             _check_max_labels(classifier, max_labels)
-            limits = asked.read(classifier) | _back_off(back_off)
+            among = limits.read(classifier)
             document = one_document(classifier, source.path, source.layout.zero_based)
             chunk = Documents(document, [], [1], [[]], 0)
             shown = top or _TOP_OF_A_TEXT
             texts = class_texts(classifier)
-            [row] = _predict_rows(classifier, chunk, shown, threshold, max_labels, texts, limits)
+            [row] = _predict_rows(classifier, chunk, shown, threshold, max_labels, texts, among)
             _print_text(classifier, row, as_json)
             return
-        cluster = Cluster(dask, workers)
+        cluster = Cluster(**where)
         if cluster.is_asked:
-            is_limited = precision is not None or each or unknown or back_off or asked.are_given
+            is_limited = precision is not None or each or unknown or limits != Limits()
             _check_cluster(out, out_format, keep or is_limited)
             classifier = load_model(model, 1)
             source = match_source(source, classifier, quiet)
@@ -153,9 +148,9 @@ def predict(
             check_writable(out, inputs)
         classifier = load_model(model, threads)
         source = match_source(source, classifier, quiet)
-        threshold = _find_threshold(classifier, precision, unknown, each, level)
+        threshold = _find_threshold(classifier, precision, unknown, each, limits.level)
         _check_max_labels(classifier, max_labels)
-        limits = asked.read(classifier) | _back_off(back_off)
+        among = limits.read(classifier)
         n_documents = n_kept = n_without_words = 0
         columns = choose_columns(classifier, source, top, escape_formulas, written)
         texts = class_texts(classifier)
@@ -173,7 +168,7 @@ def predict(
             with open_output(out, written, columns, inputs) as write:
                 for chunk in chain(first, chunks):
                     rows = _predict_rows(
-                        classifier, chunk, top, threshold, max_labels, texts, limits
+                        classifier, chunk, top, threshold, max_labels, texts, among
                     )
                     write(rows)
                     n_kept += sum(row.label is not None and row.label != [] for row in rows)
@@ -344,22 +339,6 @@ def _answer_nodes(
     found = classifier.predict_nodes(chunk.content, back_off, **limits)
     ranking = TopK(found.labels[:, None], found.probabilities[:, None], found.valid[:, None])
     return rank_rows(chunk, ranking, found.valid.tolist(), None, 1, texts)
-
-
-def _back_off(precision: float | None) -> dict[str, float]:
-    """Return the argument that asks for nodes."""
-    return {} if precision is None else {"back_off": precision}
-
-
-def _check_back_off(
-    back_off: float | None, asked: Limits, precision: float | None, top: int | None
-) -> None:
-    """Refuse what does not go with --back-off."""
-    if back_off is not None and (precision is not None or asked.level or (top or 1) > 1):
-        raise ValueError(
-            "--back-off gives one answer at a precision; it does not go with --precision, --level "
-            "or --top."
-        )
 
 
 def _knows_probabilities(classifier: Any) -> bool:

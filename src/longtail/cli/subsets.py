@@ -1,4 +1,4 @@
-"""`--within`, `--exclude`, `--branch`: the classes among which predictions choose; and levels."""
+"""`--within`, `--exclude`, `--branch`, `--back-off`, `--level`: what predictions choose among."""
 
 from __future__ import annotations
 
@@ -10,50 +10,44 @@ import typer
 
 from longtail.cli.inputs import as_label
 
-Within = Annotated[
-    Path | None,
-    typer.Option(
-        "--within", metavar="FILE", help="Choose among these classes alone: a label in each line."
-    ),
-]
-Exclude = Annotated[
-    Path | None,
-    typer.Option("--exclude", metavar="FILE", help="Leave out these classes, likewise."),
-]
-Branch = Annotated[
-    str | None,
-    typer.Option(
-        "--branch", metavar="NODE", help="Choose among the classes at or below this node alone."
-    ),
-]
-BackOff = Annotated[
-    float | None,
-    typer.Option(
-        "--back-off",
-        metavar="PRECISION",
-        help="With a hierarchy: where it is not sure enough of a class, the deepest node of which "
-        "it is, such as 0.9.",
-    ),
-]
-Level = Annotated[
-    int | None,
-    typer.Option("--level", min=1, help="With a hierarchy: rank the nodes at this depth."),
-]
-
 
 @dataclass(frozen=True)
 class Limits:
     """What the command was told about the classes to choose from."""
 
-    within: Path | None = None
-    exclude: Path | None = None
-    branch: str | None = None
-    level: int | None = None
+    within: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Choose among these classes alone: a label in each line."
+        ),
+    ] = None
+    exclude: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Leave out these classes, likewise.")
+    ] = None
+    branch: Annotated[
+        str | None,
+        typer.Option(metavar="NODE", help="Choose among the classes at or below this node alone."),
+    ] = None
+    back_off: Annotated[
+        float | None,
+        typer.Option(
+            metavar="PRECISION",
+            help="With a hierarchy: where it is not sure enough of a class, the deepest node of "
+            "which it is, such as 0.9.",
+        ),
+    ] = None
+    level: Annotated[
+        int | None,
+        typer.Option(min=1, help="With a hierarchy: rank the nodes at this depth."),
+    ] = None
 
-    @property
-    def are_given(self) -> bool:
-        """Whether any class is left out."""
-        return bool(self.within or self.exclude or self.branch or self.level)
+    def check(self, precision: float | None, top: int | None) -> None:
+        """Refuse what does not go with `--back-off`."""
+        if self.back_off is not None and (precision is not None or self.level or (top or 1) > 1):
+            raise ValueError(
+                "--back-off gives one answer at a precision; it does not go with --precision, "
+                "--level or --top."
+            )
 
     def read(self, model: Any) -> dict[str, Any]:
         """Return the arguments of the model's methods."""
@@ -73,7 +67,7 @@ class Limits:
         if self.level is not None:
             _check_has_hierarchy(model)
             given["level"] = self.level
-        return given
+        return given if self.back_off is None else given | {"back_off": self.back_off}
 
 
 def _check_has_hierarchy(model: Any) -> None:

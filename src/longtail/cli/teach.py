@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from longtail._words import count
-from longtail.cli.edit import change_model
+from longtail.cli.edit import changes_model
 from longtail.cli.inputs import (
     Source,
     as_label,
@@ -23,15 +23,12 @@ from longtail.cli.inputs import (
     replicate_labels,
 )
 from longtail.cli.options import (
-    AsJson,
     By,
     ClassNames,
     LabelColumns,
     Layout,
-    ModelPath,
-    Quiet,
     TextColumns,
-    reads_table,
+    takes,
 )
 from longtail.cli.show import progress
 from longtail.exceptions import DataFormatError, DocumentError
@@ -45,9 +42,10 @@ _Content = Annotated[
 ]
 
 
-@reads_table
+@takes(layout=Layout)
+@changes_model
 def teach(
-    model: ModelPath,
+    teacher: Any,
     content: _Content,
     label: ClassNames = None,
     by: By = None,
@@ -55,24 +53,20 @@ def teach(
     label_column: LabelColumns = None,
     *,
     layout: Layout,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-) -> None:
+    quiet: bool,
+) -> tuple[str, int]:
     """Add documents to a model, of known or new classes.
 
     They take effect at once, are kept in a journal beside the model, and can be undone.
     """
     source = Source(content, text, label_column, layout)
-
-    def change(teacher: Any) -> tuple[str, int]:
-        return _change_documents(teacher, teacher.teach, "taught", source, label, by, quiet)
-
-    change_model(model, change, as_json, quiet)
+    return _change_documents(teacher, teacher.teach, "taught", source, label, by, quiet)
 
 
-@reads_table
+@takes(layout=Layout)
+@changes_model
 def forget(
-    model: ModelPath,
+    teacher: Any,
     content: _Content,
     label: ClassNames = None,
     erase: Annotated[
@@ -87,21 +81,16 @@ def forget(
     label_column: LabelColumns = None,
     *,
     layout: Layout,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-) -> None:
+    quiet: bool,
+) -> tuple[str, int]:
     """Take documents out of a model, exactly as if they had never been in its classes.
 
     Give them as they were fitted or taught; all of them are forgotten or none. A class with none
     left disappears.
     """
     source = Source(content, text, label_column, layout)
-
-    def change(teacher: Any) -> tuple[str, int]:
-        forget = partial(teacher.forget, erase=erase)
-        return _change_documents(teacher, forget, "forgotten", source, label, by, quiet)
-
-    change_model(model, change, as_json, quiet)
+    change = partial(teacher.forget, erase=erase)
+    return _change_documents(teacher, change, "forgotten", source, label, by, quiet)
 
 
 def _change_documents(
