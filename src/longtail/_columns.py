@@ -64,10 +64,6 @@ def as_texts(texts: Any) -> list[str]:
     texts : sequence of str
         A column of documents.
 
-    Returns
-    -------
-    list of str
-
     Raises
     ------
     ValueError

@@ -70,10 +70,6 @@ def check_documents(
     against : iterable of (documents, labels, lines), optional
         Documents for testing, which should not be among the others.
 
-    Returns
-    -------
-    DataCheck
-
     Raises
     ------
     ValueError

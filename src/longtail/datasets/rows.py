@@ -104,10 +104,6 @@ def parse_block(
     on_fault : callable
         Called with line number, reason and content of each line that cannot be read; such lines
         are left out where it returns.
-
-    Returns
-    -------
-    rows : Rows
     """
     lines = block.removesuffix(b"\n").split(b"\n")
     if rules.svmlight and b"#" in block:

@@ -109,10 +109,6 @@ def list_partitions(partitions: Any) -> list[Partition]:
         A path, also that of a `Table` or `CountFile`, may be a pattern or a folder. A path alone
         must be that of svmlight files: a table needs the names of its columns.
 
-    Returns
-    -------
-    list of Partition
-
     Raises
     ------
     ValueError

@@ -615,10 +615,6 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
         sample_weight : array-like of shape (n_documents,), or in the form of label sets, optional
             As how many documents they counted when they were added; see `fit`.
 
-        Returns
-        -------
-        self
-
         Raises
         ------
         ValueError
@@ -643,10 +639,6 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
         share : float
             From 0 to below 1; such as that of the last documents of the fit that were the first of
             their class.
-
-        Returns
-        -------
-        self
 
         Raises
         ------
@@ -674,10 +666,6 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
         y : array-like of shape (n_documents,)
             Their labels, known or not.
 
-        Returns
-        -------
-        self
-
         Raises
         ------
         ValueError
@@ -699,10 +687,6 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
         text : array-like or sparse row of shape (n_terms,), or None
             Counts of the terms of the text. None takes the text away; a class that has no document
             either then disappears.
-
-        Returns
-        -------
-        self
 
         Raises
         ------

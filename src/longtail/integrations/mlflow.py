@@ -65,10 +65,6 @@ def load_model(path: str | os.PathLike[str]) -> LongtailModel:
     ----------
     path : path-like
         The folder.
-
-    Returns
-    -------
-    LongtailModel
     """
     return _load_pyfunc(Path(path) / MODEL_FILE)
 

@@ -65,10 +65,6 @@ def paired_difference(values: ArrayLike, others: ArrayLike) -> PairedDifference:
         Of the first and of the other model, such as whether each document is correct (McNemar
         1947, doi:10.1007/BF02295996), or the F1 of each class.
 
-    Returns
-    -------
-    PairedDifference
-
     Raises
     ------
     ValueError

@@ -206,10 +206,6 @@ def evaluate(
     on_predicted : callable, optional
         Called with the labels, the ranking and, of label sets, the predicted sets of each chunk.
 
-    Returns
-    -------
-    Evaluation
-
     Raises
     ------
     ValueError

@@ -63,10 +63,6 @@ def hierarchical_scores(
         Of each document one label, or a list of them. A predicted None, or an empty list, is no
         answer, which is the top.
 
-    Returns
-    -------
-    HierarchicalScores
-
     Examples
     --------
     >>> from longtail.taxonomy import Hierarchy

@@ -65,10 +65,6 @@ def score_label_sets(y_true: Any, y_pred: Any) -> SetScores:
     y_true, y_pred : list of lists, indicator matrix, or LabelSets
         True labels and what `predict` returns; both in the same form.
 
-    Returns
-    -------
-    SetScores
-
     Examples
     --------
     >>> scores = score_label_sets([["a", "b"], ["c"]], [["a"], ["c", "b"]])

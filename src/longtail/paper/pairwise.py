@@ -168,10 +168,6 @@ def fit_pairwise_scorer(
         Weight of the squared hinge loss of each pair.
     n_jobs : int or None
         Number of threads; the weights are the same for any.
-
-    Returns
-    -------
-    Scorer
     """
     check_positive("C", C)
     if not len(differences):

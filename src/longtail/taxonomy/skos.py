@@ -53,10 +53,6 @@ def read_skos(
     language : str, optional
         Take labels of this language, such as "en", and those without one; all when left out.
 
-    Returns
-    -------
-    SkosVocabulary
-
     Raises
     ------
     ImportError

@@ -75,10 +75,6 @@ def run_consistency_experiment(
         Seeds everything.
     progress : callable, optional
         Called after each run with (runs done, runs in all, name of the sweep).
-
-    Returns
-    -------
-    ConsistencyResult
     """
     check_delta(delta)
     _check_sweeps(n_classes, documents, adversaries, examples, repeats, balanced_repeats)

@@ -121,10 +121,6 @@ def document_cover(documents: npt.ArrayLike) -> FractionalCover:
     documents : array-like of shape (N,)
         The document of each pair.
 
-    Returns
-    -------
-    FractionalCover
-
     Examples
     --------
     >>> [members.tolist() for members in document_cover([0, 0, 1, 1]).sets]
@@ -196,10 +192,6 @@ def fractional_chromatic_number(n_vertices: int, edges: npt.ArrayLike) -> float:
     edges : array-like of shape (E, 2)
         Pairs of connected vertices.
 
-    Returns
-    -------
-    float
-
     Raises
     ------
     ValueError
@@ -238,10 +230,6 @@ def maximal_independent_sets(
         Pairs of connected vertices.
     limit : int, default 10_000
         Give up beyond that many sets.
-
-    Returns
-    -------
-    list of ndarray of int64
 
     Raises
     ------

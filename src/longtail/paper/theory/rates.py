@@ -142,10 +142,6 @@ def measured_rates(result: ConsistencyResult) -> list[Rate]:
     ----------
     result : ConsistencyResult
         As returned by ``run_consistency_experiment``.
-
-    Returns
-    -------
-    list of Rate
     """
     rates = []
     for sweep, quantity, against, stated in STATED_RATES:
