@@ -11,7 +11,8 @@ from typing import Annotated, Any
 import typer
 
 from longtail._words import count
-from longtail.cli.inputs import as_label, check_model, known_label
+from longtail.answers import as_label
+from longtail.cli.inputs import check_model, known_label
 from longtail.cli.options import (
     AsJson,
     By,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from longtail._words import count
+from longtail.answers import class_texts
 from longtail.cli.expect import compare_expected, expectations
 from longtail.cli.files import check_writable, replacing, save_figure
 from longtail.cli.findings import Section, compare_rows, describe_difference, find
@@ -19,8 +20,6 @@ from longtail.cli.inputs import (
     Documents,
     Source,
     as_model_labels,
-    class_texts,
-    gives_label_sets,
     load_model,
     match_source,
     n_terms_of,
@@ -282,7 +281,7 @@ class _Reader:
             return
         kept = top.valid[:, 0].tolist()
         # A model of one label gives one class each, also where the documents have several.
-        given = sets if gives_label_sets(self._classifier) else None
+        given = sets if self._classifier.multilabel_ else None
         rows = rank_rows(chunk, top, kept, given, None, self._texts)
         true = labels.tolist() if hasattr(labels, "tolist") else labels
         self._write([replace(row, truth=of_row) for row, of_row in zip(rows, true, strict=True)])

@@ -12,8 +12,9 @@ from typing import Annotated, Any
 import typer
 
 from longtail._words import count
+from longtail.answers import as_label
 from longtail.cli.edit import changes_model
-from longtail.cli.inputs import Documents, as_label
+from longtail.cli.inputs import Documents
 from longtail.cli.options import By
 from longtail.cli.show import print_note
 

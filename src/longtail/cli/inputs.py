@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from longtail._words import count
+from longtail.answers import as_label
 from longtail.cli.files import BadRows
 from longtail.cli.options import Layout
 from longtail.cli.show import print_note
@@ -370,17 +371,6 @@ def _counted(
         update(described, n_documents, total)
 
 
-def gives_label_sets(model: Any) -> bool:
-    """Tell whether a model predicts label sets; the others predict one class each."""
-    return bool(model.multilabel_)
-
-
-def class_texts(model: Any) -> dict[Any, str]:
-    """Return the names or descriptions of classes; models of counts have none."""
-    texts: dict[Any, str] = getattr(model, "class_texts_", {})
-    return texts
-
-
 def shorten_text(text: str | None) -> str:
     """Return the text of a class as the terminal shows it."""
     text = text or ""
@@ -449,21 +439,11 @@ def parse_counts(text: str, n_terms: int, zero_based: bool) -> Any:
     return csr_array((data, columns, [0, len(columns)]), shape=(1, n_terms))
 
 
-def as_label(model: Any, text: str) -> Any:
-    """Return a class as the model writes it, which may be a number."""
-    if model.classes_.dtype.kind not in "iu":
-        return text
-    try:
-        return int(text)
-    except ValueError:
-        raise ValueError(f"the classes of this model are whole numbers; got {text!r}.") from None
-
-
 def as_model_labels(model: Any, labels: Any) -> Any:
     """Return a label, or each label of a set, as the model writes it."""
     if isinstance(labels, list):
         return [as_model_labels(model, label) for label in labels]
-    return as_label(model, labels) if isinstance(labels, str) else int(labels)
+    return as_label(model, labels)
 
 
 def known_label(model: Any, text: str) -> Any:

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from longtail._words import count
+from longtail.answers import class_texts, find_path, knows_probabilities, rank
 from longtail.cli.cluster import Cluster, predict_on
 from longtail.cli.files import STANDARD_OUTPUT, check_writable
 from longtail.cli.inputs import (
     Documents,
     Source,
-    class_texts,
-    gives_label_sets,
     load_model,
     match_source,
     n_terms_of,
@@ -234,9 +233,9 @@ def _is_text(source: Source) -> bool:
 
 def _print_text(classifier: Any, row: Prediction, as_json: bool) -> None:
     """Print the best classes of one text."""
-    value = "probability" if _knows_probabilities(classifier) else "score"
-    sets, texts = gives_label_sets(classifier), class_texts(classifier)
-    path = _find_path(classifier, row.label)
+    value = "probability" if knows_probabilities(classifier) else "score"
+    sets, texts = classifier.multilabel_, class_texts(classifier)
+    path = [] if sets else find_path(classifier, row.label)
     if as_json:
         ranked = [
             {"class": label, **({"text": text} if texts else {}), value: score}
@@ -264,14 +263,6 @@ def _print_text(classifier: Any, row: Prediction, as_json: bool) -> None:
     print_table(title, ("class", *(["text"] if texts else []), value), cells)
 
 
-def _find_path(classifier: Any, label: Any) -> list[Any]:
-    """Return the nodes from a root to a class; empty where there is no hierarchy."""
-    hierarchy = getattr(classifier, "hierarchy_", None)
-    if hierarchy is None or isinstance(label, list) or label not in hierarchy.nodes:
-        return []
-    return list(hierarchy.path(label))
-
-
 def _find_threshold(
     classifier: Any,
     precision: float | None,
@@ -284,7 +275,7 @@ def _find_threshold(
         if each:
             raise ValueError("--each goes with --precision, such as --precision 0.9 --each.")
         return None
-    if not _knows_probabilities(classifier):
+    if not knows_probabilities(classifier):
         raise ValueError(
             f"--precision needs a model with probabilities; this is a {type(classifier).__name__}."
         )
@@ -300,7 +291,7 @@ def _find_threshold(
 
 def _check_max_labels(classifier: Any, max_labels: int | None) -> None:
     """Refuse an option that has no meaning for the model."""
-    if max_labels is not None and not gives_label_sets(classifier):
+    if max_labels is not None and not classifier.multilabel_:
         raise ValueError("--max-labels is for models of label sets; this one gives one class each.")
 
 
@@ -316,16 +307,14 @@ def _predict_rows(
     """Predict a chunk; `limits` are `within`, `exclude`, `level` and `back_off`."""
     if "back_off" in limits:
         return _answer_nodes(classifier, chunk, texts, **limits)
-    calibrated = _knows_probabilities(classifier)
-    rank = classifier.predict_proba_topk if calibrated else classifier.predict_topk
     sets = None
-    if gives_label_sets(classifier):
+    if classifier.multilabel_:
         sets = classifier.predict(
             chunk.content, threshold=threshold, max_labels=max_labels, **limits
         )
     # A label set is the beginning of the ranking, so its probabilities are there too.
     longest = max(map(len, sets), default=0) if sets is not None else 1
-    ranking = rank(chunk.content, max(top or 1, longest), **limits)
+    ranking = rank(classifier, chunk.content, max(top or 1, longest), **limits)
     kept = (ranking.valid if threshold is None else threshold.keeps(ranking))[:, 0].tolist()
     return rank_rows(chunk, ranking, kept, sets, top, texts)
 
@@ -339,10 +328,3 @@ def _answer_nodes(
     found = classifier.predict_nodes(chunk.content, back_off, **limits)
     ranking = TopK(found.labels[:, None], found.probabilities[:, None], found.valid[:, None])
     return rank_rows(chunk, ranking, found.valid.tolist(), None, 1, texts)
-
-
-def _knows_probabilities(classifier: Any) -> bool:
-    """Return whether a model knows probabilities; the others have scores."""
-    from longtail.metrics.evaluation import knows_probabilities
-
-    return knows_probabilities(classifier)

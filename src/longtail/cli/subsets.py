@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from longtail.cli.inputs import as_label
+from longtail.answers import as_label, read_limits
 
 
 @dataclass(frozen=True)
@@ -53,21 +53,18 @@ class Limits:
         """Return the arguments of the model's methods."""
         from longtail.estimators.subsets import read_subsets
 
-        given: dict[str, Any] = {
+        if self.branch is not None or self.level is not None:
+            _check_has_hierarchy(model)
+        labels = {
             name: _read_labels(name, path, model)
             for name, path in (("within", self.within), ("exclude", self.exclude))
             if path is not None
         }
-        if self.branch is not None:
-            _check_has_hierarchy(model)
-            below = model.branch(as_label(model, self.branch)).tolist()
-            allowed = set(given.get("within", below))
-            given["within"] = [label for label in below if label in allowed]
+        branch = None if self.branch is None else as_label(model, self.branch)
+        given = read_limits(model, **labels, branch=branch)
         read_subsets(given.get("within"), given.get("exclude"), model.classes_, 1)  # checks them
-        if self.level is not None:
-            _check_has_hierarchy(model)
-            given["level"] = self.level
-        return given if self.back_off is None else given | {"back_off": self.back_off}
+        others = {"level": self.level, "back_off": self.back_off}
+        return given | {name: value for name, value in others.items() if value is not None}
 
 
 def _check_has_hierarchy(model: Any) -> None:

@@ -10,12 +10,11 @@ from typing import Annotated, Any
 import typer
 
 from longtail._words import count
+from longtail.answers import as_label
 from longtail.cli.edit import changes_model
 from longtail.cli.inputs import (
     Source,
-    as_label,
     as_model_labels,
-    gives_label_sets,
     match_source,
     n_terms_of,
     one_document,
@@ -110,7 +109,7 @@ def _change_documents(
         document = one_document(model, source.path, source.layout.zero_based)
         label = [one for given in label for one in _split(model, given)]
         labels = [as_label(model, one) for one in label]
-        if len(labels) > 1 and not gives_label_sets(model):
+        if len(labels) > 1 and not model.multilabel_:
             raise ValueError("the model has one class for each document; give --class once.")
         # The sums of a model count (document, label) pairs: several labels are as many changes.
         rows = [0] * len(labels)
@@ -128,7 +127,7 @@ def _change_documents(
         read_documents(source, update, labelled=True, n_terms=n_terms_of(model)) as chunks,
     ):
         read = list(chunks)
-    if gives_label_sets(model):
+    if model.multilabel_:
         read = [replicate_labels(chunk) for chunk in read]
     elif any(isinstance(label, list) for chunk in read for label in chunk.label_lists()):
         raise ValueError(
@@ -144,7 +143,7 @@ def _change_documents(
         line = [line for chunk in read for line in chunk.lines][error.document]
         raise DataFormatError(source.name, f"{error.reason} Nothing was changed.", line) from None
     n_classes = len(set(map(str, labels)))
-    kind = "label" if gives_label_sets(model) else "document"
+    kind = "label" if model.multilabel_ else "document"
     return f"{count(len(labels), kind)} of {count(n_classes, 'class')} {done}.", change_number
 
 

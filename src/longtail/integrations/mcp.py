@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from longtail.answers import as_label, find_path, read_limits
 from longtail.estimators.loading import load
 
 MAX_TEXTS = 100  # of one call
@@ -78,7 +79,11 @@ class ModelTools:
         model = self.model
         _check_texts(texts)
         _check_range("k", k, MAX_CLASSES)
-        limits = self._read_limits(model, within, branch)
+        limits = read_limits(
+            model,
+            None if within is None else [as_label(model, label) for label in within],
+            branch=None if branch is None else as_label(model, branch),
+        )
         found = model.candidates(texts, k, **limits)
         sure = self._find_sure(model, texts, precision, limits)
         results = []
@@ -111,7 +116,7 @@ class ModelTools:
         _check_texts([text])
         _check_range("top_terms", top_terms, MAX_CLASSES)
         model = self.model
-        classes = None if label is None else [_as_label(model, label)]
+        classes = None if label is None else [as_label(model, label)]
         [found] = model.explain([text], classes, top_terms)
         against = None if found.runner_up is None else found.runner_up
         return {**found.as_dict(), "runner_up": getattr(against, "item", lambda: against)()}
@@ -121,7 +126,7 @@ class ModelTools:
         _check_texts(texts)
         if len(labels) != len(texts):
             raise ValueError(f"there are {len(labels)} labels for {len(texts)} texts.")
-        known = [_as_label(self.model, label) for label in labels]
+        known = [as_label(self.model, label) for label in labels]
         if self.model.multilabel_:
             known = [[label] for label in known]
         with self._turn:
@@ -133,16 +138,6 @@ class ModelTools:
         with self._turn:
             change = self._teacher.undo(n, by="mcp")
         return {"change": change, "n_classes": len(self.model.classes_)}
-
-    def _read_limits(
-        self, model: Any, within: list[str] | None, branch: str | None
-    ) -> dict[str, Any]:
-        """Return the argument that limits the classes."""
-        labels = None if within is None else [_as_label(model, label) for label in within]
-        if branch is not None:
-            below = model.branch(_as_label(model, branch)).tolist()
-            labels = below if labels is None else [label for label in labels if label in below]
-        return {} if labels is None else {"within": labels}
 
     def _find_sure(
         self, model: Any, texts: list[str], precision: float | None, limits: dict[str, Any]
@@ -156,10 +151,8 @@ class ModelTools:
 
     def _describe(self, model: Any, label: Any) -> dict[str, Any]:
         shown = {"label": label, "name": model.class_texts_.get(label, str(label))}
-        hierarchy = getattr(model, "hierarchy_", None)
-        if hierarchy is not None and label in hierarchy.nodes:
-            shown["path"] = list(hierarchy.path(label))
-        return shown
+        path = find_path(model, label)
+        return shown | ({"path": path} if path else {})
 
 
 def _check_texts(texts: list[str]) -> None:
@@ -173,16 +166,6 @@ def _check_texts(texts: list[str]) -> None:
 def _check_range(name: str, value: int, most: int) -> None:
     if not 1 <= value <= most:
         raise ValueError(f"{name} must be from 1 to {most}; got {value}.")
-
-
-def _as_label(model: Any, label: str) -> Any:
-    """Return a label in the type that the model has."""
-    if model.classes_.dtype.kind not in "iu":
-        return label
-    try:
-        return int(label)
-    except ValueError:
-        raise ValueError(f"the classes of this model are whole numbers; got {label!r}.") from None
 
 
 def make_server(path: str | os.PathLike[str], *, allow_teaching: bool = False) -> Any:

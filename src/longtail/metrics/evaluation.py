@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from longtail import metrics
 from longtail._constants import MEASURES
 from longtail._labels import LabelSets, are_label_sets
+from longtail.answers import knows_probabilities
 from longtail.metrics.calibration import PrecisionCurve, ReliabilityBin
 from longtail.metrics.classes import ClassResult, ConfusedPair, FrequencyBand
 from longtail.metrics.hierarchical import HierarchicalScores
@@ -313,11 +314,6 @@ def _measure_hierarchy(
         return None
     lists = ([[labels[i] for i in ids] for ids in sets.to_lists()] for sets in (true, predicted))
     return metrics.hierarchical_scores(hierarchy, *lists)
-
-
-def knows_probabilities(classifier: Any) -> bool:
-    """Tell whether a classifier knows probabilities."""
-    return hasattr(classifier, "predict_proba_topk")
 
 
 def gives_label_sets(classifier: Any) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from longtail._columns import as_labels
+from longtail.answers import find_path, rank, read_limits
 from longtail.results import Threshold, TopK
 from longtail.serve.served_model import Snapshot
 from longtail.training.calibration import choose_set_sizes
@@ -82,12 +82,8 @@ class Prediction:
 
 def predict(snapshot: Snapshot, texts: list[str], **limits: Any) -> list[Prediction]:
     """Return all candidates of each text; `limits` are `within`, `exclude` and `branch`."""
-    model, limits = snapshot.model, read_limits(snapshot, limits)
-    n_candidates = snapshot.n_candidates
-    if snapshot.has_probabilities:
-        top = model.predict_proba_topk(texts, n_candidates, **limits)
-    else:
-        top = model.predict_topk(texts, n_candidates, **limits)
+    model = snapshot.model
+    top = rank(model, texts, snapshot.n_candidates, **read_limits(model, **limits))
     counts = np.count_nonzero(top.valid, axis=1)  # places without a candidate are last
     sizes = np.minimum(counts, 1)
     if snapshot.is_multilabel:
@@ -114,28 +110,21 @@ def _none_probabilities(snapshot: Snapshot, top: TopK) -> NDArray[Any]:
 
 def describe_label(snapshot: Snapshot, label: Any) -> dict[str, Any]:
     """Return a label, with the text of the class and its path where it has them."""
-    text, path = snapshot.texts.get(label), find_path(snapshot, label)
+    text, path = snapshot.texts.get(label), find_path(snapshot.model, label)
     described = {"label": label} if text is None else {"label": label, "text": text[:LONGEST_TEXT]}
     return described | ({"path": path} if path else {})
-
-
-def find_path(snapshot: Snapshot, label: Any) -> list[Any]:
-    """Return the nodes from a root to a label; none where it is no node."""
-    hierarchy = snapshot.model.hierarchy_
-    if hierarchy is None or hierarchy.find(as_labels([label]))[0] < 0:
-        return []
-    return list(hierarchy.path(label))
 
 
 def find_nodes(
     snapshot: Snapshot, texts: list[str], precision: float, limits: dict[str, Any]
 ) -> list[dict[str, Any] | None]:
     """Return the deepest sure node of each text."""
-    found = snapshot.model.predict_nodes(texts, precision, **read_limits(snapshot, limits))
+    model = snapshot.model
+    found = model.predict_nodes(texts, precision, **read_limits(model, **limits))
     return [
         {
             "label": label,
-            "path": find_path(snapshot, label) or [label],
+            "path": find_path(snapshot.model, label) or [label],
             "probability": probability,
         }
         if valid
@@ -144,16 +133,6 @@ def find_nodes(
             found.labels.tolist(), found.probabilities.tolist(), found.valid.tolist(), strict=True
         )
     ]
-
-
-def read_limits(snapshot: Snapshot, limits: dict[str, Any]) -> dict[str, Any]:
-    """Return `within` and `exclude` of the model's methods; a branch is part of `within`."""
-    given = dict(limits)
-    if "branch" in given:
-        below = snapshot.model.branch(given.pop("branch")).tolist()
-        allowed = set(given.get("within", below))
-        given["within"] = [label for label in below if label in allowed]
-    return given
 
 
 def find_threshold(

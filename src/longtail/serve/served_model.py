@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from longtail._caching import cached_property
 from longtail._records import Fields
-from longtail._validation import cap_candidates
+from longtail.answers import class_texts, count_candidates, knows_probabilities, rank
 from longtail.estimators.text import TextClassifier
 from longtail.exceptions import ModelFileError
 from longtail.model.state import LongTailState
@@ -54,15 +54,13 @@ class Snapshot:
         self.model, self.version = model, version
         self.classes = model.classes_
         self.is_multilabel = model.multilabel_
-        self.has_probabilities = hasattr(model, "predict_proba_topk")
+        self.has_probabilities = knows_probabilities(model)
         self._before = None if before is None else vars(before).get("names")
 
     @property
     def n_candidates(self) -> int:
         """How many classes are found for a text."""
-        classifier = self.model.classifier_
-        factor = getattr(classifier.state_, "candidate_factor", 1)
-        return cap_candidates(factor * classifier.candidates, len(self.classes))
+        return count_candidates(self.model)
 
     @property
     def fields(self) -> Fields | None:
@@ -81,7 +79,7 @@ class Snapshot:
     @cached_property
     def texts(self) -> dict[Any, str]:
         """Names or descriptions of the classes that have any."""
-        return dict(getattr(self.model, "class_texts_", {}))
+        return dict(class_texts(self.model))
 
     @cached_property
     def names(self) -> ClassNames:
@@ -266,9 +264,7 @@ class ServedModel:
 
     def _warm_up(self) -> None:
         model = self._snapshot.model
-        (model.predict_proba_topk if self._snapshot.has_probabilities else model.predict_topk)(
-            list(_WARM_UP), 1
-        )
+        rank(model, list(_WARM_UP), 1)
         model.explain(list(_WARM_UP))
 
 

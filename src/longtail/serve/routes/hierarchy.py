@@ -8,9 +8,10 @@ import numpy as np
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
+from longtail.answers import find_path
 from longtail.serve.class_details import decode_node, encode_id, find_label, find_row
 from longtail.serve.context import answer, get_service, make_change
-from longtail.serve.predictions import LONGEST_TEXT, find_path
+from longtail.serve.predictions import LONGEST_TEXT
 from longtail.serve.problems import CHANGE_RESPONSES, Problem
 from longtail.serve.routes.classes import ClassId
 from longtail.serve.routes.teaching import match_label
@@ -74,7 +75,7 @@ def _list(snapshot: Snapshot, node_id: str | None, offset: int, limit: int) -> d
         total, shown = len(snapshot.roots), snapshot.roots[offset : offset + limit]
     else:
         label = decode_node(snapshot, node_id)
-        path = find_path(snapshot, label)
+        path = find_path(snapshot.model, label)
         children = hierarchy.child_ids(hierarchy.find_one(label)) if path else np.zeros(0, np.int64)
         total, shown = len(children), hierarchy.nodes[children[offset : offset + limit]]
     nodes = [_describe(snapshot, hierarchy, label) for label in shown.tolist()]

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
+from longtail.answers import as_label
 from longtail.serve.context import (
     answer,
     begin_change,
@@ -147,15 +148,11 @@ def _check_single(snapshot: Snapshot, label: str | int, document: int) -> None:
 
 def match_label(snapshot: Snapshot, label: str | int) -> str | int:
     """Return a label in the type that the model's classes have."""
-    is_number = snapshot.classes.dtype.kind in "iufb"
-    if isinstance(label, str) != is_number:
-        return label
-    if not is_number:
-        return str(label)
     try:
-        return int(label)
+        typed: str | int = as_label(snapshot.model, label)
     except ValueError:
         raise Problem(422, "The classes of this model are numbers.") from None
+    return typed
 
 
 def _show_change(change: Change) -> dict[str, Any]:
