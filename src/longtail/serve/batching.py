@@ -12,7 +12,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Generic, NamedTuple, TypeVar
 
-from longtail.serve.problems import Problem
+from longtail.serve.problems import busy
 
 # One call takes some 60 µs a document: a document that arrives just after it began waits 15 ms.
 MAX_DOCUMENTS = 256
@@ -63,11 +63,7 @@ class Batcher(Generic[Result]):
             503 where too many documents wait, or it took too long.
         """
         if self.n_queued + len(texts) > self._most_queued:
-            raise Problem(
-                503,
-                f"{self.n_queued} documents are waiting already; try again in a second.",
-                headers={"Retry-After": "1"},
-            )
+            raise busy(f"{self.n_queued} documents are waiting already; try again in a second.")
         loop = asyncio.get_running_loop()
         waiting = [
             _Waiting(texts[start : start + MAX_DOCUMENTS], loop.create_future())
@@ -81,9 +77,7 @@ class Batcher(Generic[Result]):
             async with asyncio.timeout(self._seconds):
                 results = [await entry.future for entry in waiting]
         except TimeoutError:
-            raise Problem(
-                503, "The prediction took too long; try again.", headers={"Retry-After": "1"}
-            ) from None
+            raise busy("The prediction took too long; try again.") from None
         finally:
             for entry in waiting:
                 entry.future.cancel()

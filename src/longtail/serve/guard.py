@@ -17,7 +17,7 @@ from typing import Any, Protocol
 from longtail.serve.access import Caller, Gatekeeper, required_scope
 from longtail.serve.audit import AuditTrail
 from longtail.serve.metrics import Metrics
-from longtail.serve.problems import Problem, respond
+from longtail.serve.problems import Problem, busy, respond
 from longtail.serve.settings import Limits, Settings, is_loopback
 
 Message = MutableMapping[str, Any]
@@ -142,10 +142,8 @@ class Guard:
                 headers={"Retry-After": "1"},
             )
         if is_streamed and self._n_streams >= limits.streams:
-            raise Problem(
-                503,
-                f"{self._n_streams} streams are under way; send documents in batches, or wait.",
-                headers={"Retry-After": "1"},
+            raise busy(
+                f"{self._n_streams} streams are under way; send documents in batches, or wait."
             )
         body = _Body(receive, limits, self._pace, None if is_streamed else self._bodies)
         self._under_way[caller.key] += 1
@@ -343,11 +341,7 @@ def _content_length(headers: dict[bytes, bytes]) -> int:
 
 
 def _busy() -> Problem:
-    return Problem(
-        503,
-        "Too many large requests are under way; try again in a second.",
-        headers={"Retry-After": "1", "Connection": "close"},
-    )
+    return busy("Too many large requests are under way; try again in a second.", Connection="close")
 
 
 def _too_large(most: int) -> Problem:

@@ -25,7 +25,7 @@ from longtail.model.state import LongTailState
 from longtail.model.statistics import ClassStatistics
 from longtail.results import Health, Threshold
 from longtail.serve.class_names import ClassNames
-from longtail.serve.problems import Problem
+from longtail.serve.problems import Problem, busy
 from longtail.sparse import Integers
 from longtail.store.changes import Change
 from longtail.taxonomy.hierarchy import Hierarchy
@@ -245,11 +245,7 @@ class ServedModel:
 
     async def _run_in_turn(self, function: Callable[[], Any]) -> Any:
         if self._n_queued >= self._most_queued:
-            raise Problem(
-                503,
-                f"{self._n_queued} changes are waiting already; try again in a second.",
-                headers={"Retry-After": "1"},
-            )
+            raise busy(f"{self._n_queued} changes are waiting already; try again in a second.")
         self._n_queued += 1
         loop = asyncio.get_running_loop()
         task = loop.run_in_executor(self._executor, function)

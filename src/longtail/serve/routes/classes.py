@@ -86,21 +86,10 @@ async def change_class(request: Request, class_id: ClassId, asked: ClassChange) 
     if len(given) != 1:
         raise Problem(422, "Give one of rename, merge_into, text and remove.")
     ((action, value),) = given.items()
-
-    def change(teacher: Any, author: str) -> int:
-        change_id: int
-        if action == "rename":
-            change_id = teacher.rename_class(label, match_label(snapshot, value), by=author)
-        elif action == "merge_into":
-            change_id = teacher.merge_classes(label, match_label(snapshot, value), by=author)
-        elif action == "remove":
-            change_id = teacher.remove_class(label, by=author)
-        else:
-            change_id = teacher.set_class_text(label, value, by=author)
-        return change_id
-
-    name = "merge" if action == "merge_into" else action
-    return await make_change(request, name, asked.version, asked.by, change)
+    if action in ("rename", "merge_into"):
+        value = match_label(snapshot, value)
+    arguments = (label,) if action == "remove" else (label, value)
+    return await make_change(request, asked, action.removesuffix("_into"), *arguments)
 
 
 def _has_known_term(snapshot: Snapshot, query: str) -> bool:

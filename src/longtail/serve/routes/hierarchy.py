@@ -47,10 +47,7 @@ async def set_hierarchy(request: Request, asked: HierarchyChange) -> Response:
     parents: Any = given.get("path_separator")
     if "pairs" in given:
         parents = [tuple(match_label(snapshot, label) for label in p) for p in given["pairs"]]
-    return await make_change(
-        request, "hierarchy", asked.version, asked.by,
-        lambda teacher, author: teacher.set_hierarchy(parents, by=author),
-    )  # fmt: skip
+    return await make_change(request, asked, "hierarchy", parents)
 
 
 @router.patch("/v1/hierarchy/{node_id}", response_model=ChangeResponse)
@@ -59,10 +56,7 @@ async def move_node(request: Request, node_id: ClassId, asked: NodeChange) -> Re
     snapshot = get_service(request).snapshot
     label = decode_node(snapshot, node_id)
     parents = [match_label(snapshot, parent) for parent in asked.parents]
-    return await make_change(
-        request, "move", asked.version, asked.by,
-        lambda teacher, author: teacher.move_class(label, parents, by=author),
-    )  # fmt: skip
+    return await make_change(request, asked, "move", label, parents)
 
 
 def _list(snapshot: Snapshot, node_id: str | None, offset: int, limit: int) -> dict[str, Any]:

@@ -39,29 +39,20 @@ router = APIRouter(responses=CHANGE_RESPONSES)
 async def teach(request: Request, asked: TeachRequest) -> Response:
     """Add documents of known or new classes; they count in the next prediction."""
     texts, labels = read_documents(get_service(request).snapshot, asked.documents)
-    return await make_change(
-        request, "teach", asked.version, asked.by,
-        lambda teacher, author: teacher.teach(texts, labels, by=author),
-    )  # fmt: skip
+    return await make_change(request, asked, "teach", texts, labels)
 
 
 @router.post("/v1/forget", response_model=ChangeResponse)
 async def forget(request: Request, asked: TeachRequest) -> Response:
     """Take documents away that were fitted or taught before, with their labels of then."""
     texts, labels = read_documents(get_service(request).snapshot, asked.documents)
-    return await make_change(
-        request, "forget", asked.version, asked.by,
-        lambda teacher, author: teacher.forget(texts, labels, by=author),
-    )  # fmt: skip
+    return await make_change(request, asked, "forget", texts, labels)
 
 
 @router.post("/v1/undo", response_model=ChangeResponse)
 async def undo(request: Request, asked: UndoRequest) -> Response:
     """Take changes back, exactly: the last ones, or those with some numbers."""
-    return await make_change(
-        request, "undo", asked.version, asked.by,
-        lambda teacher, author: teacher.undo(asked.n, by=author, numbers=asked.changes),
-    )  # fmt: skip
+    return await make_change(request, asked, "undo", asked.n, numbers=asked.changes)
 
 
 @router.get("/v1/changes", response_model=ChangeList)
