@@ -23,9 +23,9 @@ from longtail.distributed import (
     memory,
     stages,
 )
-from longtail.distributed.memory import parse_bytes
-from longtail.distributed.results import Contents, write_result
-from longtail.distributed.runner import Stored, open_result
+from longtail.distributed.memory_plan import parse_bytes
+from longtail.distributed.on_disk import Stored, open_result
+from longtail.distributed.task_results import TaskResult, write_result
 from longtail.model.scorer import ClassResiduals
 from longtail.text import TextVectorizer
 from longtail.training import pipeline
@@ -246,7 +246,7 @@ def test_residuals_of_shards_as_a_mixture_has_them(factors, tmp_path):
             weights = rng.normal(size=len(terms)).astype(np.float32)
             shards.append(ClassResiduals(indptr, terms, weights, rng.normal(size=len(lengths))))
             rows[name] = shards[-1]
-        write_result(path, Contents().add("result", LearnedRows(**rows)))
+        write_result(path, TaskResult().add("result", LearnedRows(**rows)))
     parts = open_result([Stored(path, LearnedRows) for path in paths])
     joined_rows = join_rows(parts)
     residuals, separators = joined_rows.residuals, joined_rows.separators

@@ -20,7 +20,7 @@ from starlette.testclient import TestClient
 import longtail
 from longtail import TextClassifier
 from longtail.serve.access import Caller
-from longtail.serve.app import create_app
+from longtail.serve.application import create_app
 from longtail.serve.audit import MAX_REFUSALS, AuditTrail
 from longtail.serve.class_details import encode_id
 from longtail.serve.class_names import ClassNames

@@ -20,7 +20,7 @@ These are imported when a command runs, so that `longtail --help` answers at onc
 `help`     how options are listed
 `options`  what options are called; `fit_options` those of estimators
 `inputs`   what commands read
-`files`    what commands write
+`outputs`  what commands write; `prediction_rows` predictions
 `show`     what commands print
 `report`   an evaluation as one HTML page
 ========== ==============================================

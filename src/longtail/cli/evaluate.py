@@ -14,7 +14,6 @@ import typer
 from longtail._words import count
 from longtail.answers import class_texts
 from longtail.cli.expect import compare_expected, expectations
-from longtail.cli.files import check_writable, replacing, save_figure
 from longtail.cli.findings import Section, compare_rows, describe_difference, find
 from longtail.cli.inputs import (
     Documents,
@@ -37,7 +36,8 @@ from longtail.cli.options import (
     Unknown,
     takes,
 )
-from longtail.cli.predictions import (
+from longtail.cli.outputs import check_writable, replacing, save_figure
+from longtail.cli.prediction_rows import (
     Prediction,
     choose_columns,
     find_written,

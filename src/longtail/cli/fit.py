@@ -16,7 +16,6 @@ from longtail._words import count
 from longtail.cli.class_texts import ClassTexts, read_class_texts
 from longtail.cli.cluster import Cluster, fit_on
 from longtail.cli.expect import expectations, print_expectations
-from longtail.cli.files import check_writable
 from longtail.cli.fit_options import (
     CLASSIFIER_OPTIONS,
     TEXT_OPTIONS,
@@ -43,6 +42,7 @@ from longtail.cli.options import (
     Threads,
     takes,
 )
+from longtail.cli.outputs import check_writable
 from longtail.cli.show import (
     Update,
     clear_errors,

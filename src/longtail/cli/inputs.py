@@ -16,8 +16,8 @@ import typer
 
 from longtail._words import count
 from longtail.answers import as_label
-from longtail.cli.files import BadRows
 from longtail.cli.options import Layout
+from longtail.cli.outputs import BadRows
 from longtail.cli.show import print_note
 
 if TYPE_CHECKING:

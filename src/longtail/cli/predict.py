@@ -11,8 +11,8 @@ import typer
 
 from longtail._words import count
 from longtail.answers import class_texts, find_path, knows_probabilities, rank
+from longtail.cli.class_limits import Limits
 from longtail.cli.cluster import Cluster, predict_on
-from longtail.cli.files import STANDARD_OUTPUT, check_writable
 from longtail.cli.inputs import (
     Documents,
     Source,
@@ -34,7 +34,8 @@ from longtail.cli.options import (
     options_of,
     takes,
 )
-from longtail.cli.predictions import (
+from longtail.cli.outputs import STANDARD_OUTPUT, check_writable
+from longtail.cli.prediction_rows import (
     FORMATS,
     Prediction,
     choose_columns,
@@ -43,7 +44,6 @@ from longtail.cli.predictions import (
     rank_rows,
 )
 from longtail.cli.show import clear_errors, print_json, print_note, print_table, progress, say
-from longtail.cli.subsets import Limits
 
 if TYPE_CHECKING:
     from longtail.results import Threshold

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from longtail._labels import LabelSets, find_sets
-from longtail.distributed.results import (
-    Contents,
+from longtail.distributed.task_results import (
+    TaskResult,
     read_flat_labels,
     read_labels,
     read_part,
@@ -64,11 +64,11 @@ class Block:
         )
 
 
-def number_labels(run: Run, block: Block, classes: str) -> Contents:
+def number_labels(run: Run, block: Block, classes: str) -> TaskResult:
     """Look up the class ids of a block."""
     labels = find_sets(read_labels(block.counts), read_flat_labels(classes))
     arrays = {"indptr": labels.indptr, "class_ids": labels.class_ids}
-    return Contents({"n_classes": len(labels.classes)}, arrays)
+    return TaskResult({"n_classes": len(labels.classes)}, arrays)
 
 
 def count_entries(blocks: Sequence[Block]) -> int:

@@ -24,7 +24,7 @@ from longtail.datasets.count_chunks import read_count_chunks
 from longtail.datasets.limits import DEFAULT_LIMITS, Limits
 from longtail.datasets.records import make_label_sets
 from longtail.datasets.tables import COUNT_FORMATS, Table, find_format, read_text_chunks
-from longtail.distributed.results import hash_file
+from longtail.distributed.task_results import hash_file
 from longtail.exceptions import PartitionError
 
 

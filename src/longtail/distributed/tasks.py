@@ -16,7 +16,7 @@ from concurrent.futures import Executor, as_completed
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
-from longtail.distributed.results import Contents, code_version, hash_arguments, write_result
+from longtail.distributed.task_results import TaskResult, code_version, hash_arguments, write_result
 
 _ENDING = ".task"
 
@@ -46,7 +46,7 @@ class Task:
     stage, name : str
         What it is, and which part of the data it is for; shown by Dask's dashboard.
     function : callable
-        ``function(run, **arguments) -> Contents``, at the top level of a module.
+        ``function(run, **arguments) -> TaskResult``, at the top level of a module.
     arguments : dict
         Paths and plain values.
     target : str
@@ -57,7 +57,7 @@ class Task:
 
     stage: str
     name: str
-    function: Callable[..., Contents]
+    function: Callable[..., TaskResult]
     arguments: dict[str, Any]
     target: str
     version: str
@@ -98,7 +98,7 @@ def make_task(
     scratch: str,
     stage: str,
     name: str,
-    function: Callable[..., Contents],
+    function: Callable[..., TaskResult],
     *,
     identity: Any = None,
     **arguments: Any,

@@ -15,7 +15,7 @@ from typing import Any
 import uvicorn
 
 from longtail.exceptions import ModelFileError, UncalibratedWarning
-from longtail.serve.app import create_app
+from longtail.serve.application import create_app
 from longtail.serve.protocol import make_protocol
 from longtail.serve.settings import Settings
 

@@ -15,8 +15,7 @@ from longtail.store.changes import Change, mark_undone
 from longtail.store.checks import Sizes
 from longtail.store.container import ModelFile, open_model, read_checksum
 from longtail.store.contents import Contents, check_all, read_contents
-from longtail.store.journal import Contents as JournalContents
-from longtail.store.journal import journal_path, read_journal
+from longtail.store.journal import JournalContents, journal_path, read_journal
 from longtail.store.strict_json import FaultError
 
 __all__ = ["CheckedFile", "check_same_model", "open_checked", "waiting_changes"]

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
 from longtail.serve.context import answer, get_service, make_change
-from longtail.serve.documents import as_texts
+from longtail.serve.document_texts import as_texts
 from longtail.serve.problems import CHANGE_RESPONSES, Problem
 from longtail.serve.routes.teaching import read_documents
 from longtail.serve.schemas import (

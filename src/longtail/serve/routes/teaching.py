@@ -16,7 +16,7 @@ from longtail.serve.context import (
     get_service,
     make_change,
 )
-from longtail.serve.documents import as_texts
+from longtail.serve.document_texts import as_texts
 from longtail.serve.problems import CHANGE_RESPONSES, MODEL_REFUSED, Problem
 from longtail.serve.schemas import (
     ChangeList,

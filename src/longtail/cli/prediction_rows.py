@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from longtail.answers import class_texts, knows_probabilities
-from longtail.cli.files import STANDARD_OUTPUT, escape_formula, replaced_path, replacing
 from longtail.cli.inputs import Documents, Source
+from longtail.cli.outputs import STANDARD_OUTPUT, escape_formula, replaced_path, replacing
 from longtail.cli.show import as_json_text, clean
 
 if TYPE_CHECKING:

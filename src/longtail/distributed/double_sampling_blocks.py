@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from longtail.distributed.blocks import Block
-from longtail.distributed.runner import OnDisk, Stored
+from longtail.distributed.on_disk import OnDisk, Stored
 from longtail.model.statistics import ClassStatistics
 from longtail.paper.double_sampling import (
     DoubleSamplingConfig,
