@@ -85,9 +85,9 @@ def test_a_process_pool(plain, tmp_path, folder):
 
 def test_small_blocks_many_shards(plain, tmp_path, folder, monkeypatch):
     """A file becomes many blocks, the index is divided by class: nothing changes."""
-    monkeypatch.setattr(memory, "INDEX_BYTES", 10**6)
-    monkeypatch.setattr(memory, "READING_FACTOR", 10**5)
-    monkeypatch.setattr(memory, "SHARD_ENTRIES", 900)
+    monkeypatch.setattr(memory_plan, "INDEX_BYTES", 10**6)
+    monkeypatch.setattr(memory_plan, "READING_FACTOR", 10**5)
+    monkeypatch.setattr(memory_plan, "SHARD_ENTRIES", 900)
     reports = []
     model = fit(data.functions(3), tmp_path / "scratch", memory_limit="3GB", on_task=reports.append)
     assert sum(report.stage == "index" for report in reports) == 8  # three variants, and all
@@ -222,7 +222,7 @@ def test_a_memory_limit_is_refused_before_work(tmp_path):
 
 def test_a_memory_limit_that_the_classes_exceed(plain, scratch, folder, monkeypatch):
     """It is refused before anything is learned; the size that the message gives is enough."""
-    monkeypatch.setattr(memory, "CLASS_TERM_BYTES", 10**6)
+    monkeypatch.setattr(memory_plan, "CLASS_TERM_BYTES", 10**6)
     reports = []
     with pytest.raises(MemoryLimitError, match=r"0.60GB is too low for 58 classes") as refused:
         fit(data.functions(4), scratch, memory_limit="600MB", on_task=reports.append)
