@@ -20,7 +20,7 @@ from longtail.distributed import (
     MemoryLimitError,
     PartitionError,
     fit_partitions,
-    memory,
+    memory_plan,
     stages,
 )
 from longtail.distributed.memory_plan import parse_bytes
