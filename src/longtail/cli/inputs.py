@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import glob
 import os
 import sys
@@ -448,11 +447,11 @@ def as_model_labels(model: Any, labels: Any) -> Any:
 
 def known_label(model: Any, text: str) -> Any:
     """Return a class of the model, or name those that are spelled alike."""
-    label = as_label(model, text)
-    names = [str(name) for name in model.classes_.tolist()]
-    if str(label) in names:
+    from longtail.class_names import ClassNames
+
+    label, classes = as_label(model, text), model.classes_
+    if str(label) in map(str, classes.tolist()):
         return label
-    inside = [name for name in names if text.casefold() in name.casefold()]
-    close = inside[:5] or difflib.get_close_matches(text, names, 5)
-    hint = f" Similar: {', '.join(map(repr, close))}." if close else ""
-    raise ValueError(f"the model has no class {text!r} among its {len(names):,} classes.{hint}")
+    close = [repr(str(name)) for name, _ in ClassNames.index(classes).search(text, 5)]
+    hint = f" Similar: {', '.join(close)}." if close else ""
+    raise ValueError(f"the model has no class {text!r} among its {len(classes):,} classes.{hint}")

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from longtail.answers import as_label, find_path, read_limits
+from longtail.class_names import ClassNames, add_scored
 from longtail.estimators.loading import load
 
 MAX_TEXTS = 100  # of one call
@@ -52,6 +53,7 @@ class ModelTools:
         else:
             self._model = load(path)
         self._turn = threading.Lock()
+        self._names: ClassNames | None = None
         if not self.model.takes_texts:
             raise ValueError(
                 f"{os.fspath(path)} holds a {type(self.model).__name__}, which takes counts; the "
@@ -97,19 +99,10 @@ class ModelTools:
         _check_texts([query])
         _check_range("limit", limit, MAX_CLASSES)
         model = self.model
-        wanted, names = query.casefold().strip(), model.class_texts_
-        found: list[Any] = []
-        if wanted:
-            for label in model.classes_.tolist():
-                shown = f"{label} {names.get(label, '')}".casefold()
-                if wanted in shown:
-                    found.append(label)
-                    if len(found) == limit:
-                        break
-        if len(found) < limit:
-            ranked = [label for label, _ in model.predict_topk([query], limit)[0]]
-            found += [label for label in ranked if label not in found]
-        return {"classes": [self._describe(model, label) for label in found[:limit]]}
+        self._names = ClassNames.index(model.classes_, model.class_texts_, self._names)
+        scored = [label for label, _ in model.predict_topk([query], limit)[0]]
+        found = add_scored(self._names.search(query, limit), scored, limit)
+        return {"classes": [self._describe(model, label) for label, _ in found]}
 
     def explain(self, text: str, label: str | None = None, top_terms: int = 10) -> dict[str, Any]:
         """Say which words of a text speak for a class; for the likeliest if none is named."""

@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 from longtail._caching import cached_property
 from longtail._records import Fields
 from longtail.answers import class_texts, count_candidates, knows_probabilities, rank
+from longtail.class_names import ClassNames
 from longtail.estimators.text import TextClassifier
 from longtail.exceptions import ModelFileError
 from longtail.model.state import LongTailState
 from longtail.model.statistics import ClassStatistics
 from longtail.results import Health, Threshold
-from longtail.serve.class_names import ClassNames
 from longtail.serve.problems import Problem, busy
 from longtail.sparse import Integers
 from longtail.store.changes import Change

@@ -179,6 +179,19 @@ class ClassNames:
         return list(found.items())[:limit]
 
 
+def add_scored(
+    named: list[tuple[Any, str]], scored: Iterable[Any], limit: int
+) -> list[tuple[Any, str]]:
+    """Return classes found by name, then others that a model ranks for the query, as "score".
+
+    Half of the list is for these, where the names alone would fill it.
+    """
+    known = {label for label, _ in named}
+    others = [(label, "score") for label in scored if label not in known]
+    others = others[: max(limit - len(named), limit // 2)]
+    return [*named[: limit - len(others)], *others]
+
+
 def _search_segment(
     segment: _Segment, query: str, limit: int, gone: NDArray[np.bool_] | None
 ) -> Iterable[tuple[tuple[Any, ...], Any, str]]:
