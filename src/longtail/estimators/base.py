@@ -466,23 +466,7 @@ class CountClassifier(Classifier):
     def predict_topk(self, X: Any, k: int = 5, *, within: Any = None, exclude: Any = None) -> TopK:
         """Return the k best classes of each document with their scores.
 
-        Parameters
-        ----------
-        X : sparse or dense matrix of shape (n_documents, n_terms)
-            Counts.
-        k : int, default=5
-            How many; where there are fewer candidates the rest is not `valid`. A document without
-            a known term has none.
-        within, exclude : labels, mask, or a list of them for each document, optional
-            The classes to choose from, and those to leave out: labels, or an array of bool of shape
-            (n_classes,). A list of lists of labels (None: no limit), or an array of bool of shape
-            (n_documents, n_classes), limits each document by itself. The search passes over all
-            other classes, so there are as many candidates as without a limit.
-
-        Returns
-        -------
-        TopK
-            `classes` and `scores`, each of shape (n_documents, k), best first; ties in class order.
+        Parameters and result are those of `LongTailClassifier.predict_topk`.
         """
         state, counts = self._fitted(), self.count(X)
         classes = state.all_classes
