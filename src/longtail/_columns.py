@@ -20,7 +20,7 @@ _MAX_PADDING = 1 << 26  # bytes; strings of unequal length in an array of a fixe
 
 @dataclass(frozen=True)
 class TableFormat:
-    """What a model was told about the tables that it is fitted on; a file keeps it.
+    """Layout of the tables that a model was fitted on; saved with the model.
 
     Attributes
     ----------

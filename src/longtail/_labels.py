@@ -161,7 +161,7 @@ class LabelSets(RowTable):
 
     @cached_property
     def document_costs(self) -> Floats:
-        """What the loss of each document counts where it is a negative: the mean of its pairs."""
+        """Weight of the loss of each document as a negative: the mean of its pairs."""
         if self.costs is None:
             return np.ones(self.n_documents)
         totals = np.bincount(self.document_ids, self.costs, self.n_documents)

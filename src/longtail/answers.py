@@ -1,4 +1,4 @@
-"""What programs ask of any fitted model: the command line, the service, tools and partitions.
+"""Questions that every program asks of a fitted model: command line, service, tools, partitions.
 
 In: an estimator of whatever kind. Out: what it knows (probabilities, texts of classes, a place in a
 hierarchy), labels in its own type, and the arguments that limit its classes.

@@ -13,7 +13,7 @@ from longtail.answers import as_label, read_limits
 
 @dataclass(frozen=True)
 class Limits:
-    """What the command was told about the classes to choose from."""
+    """Options that limit the classes to choose from."""
 
     within: Annotated[
         Path | None,

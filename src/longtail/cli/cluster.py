@@ -81,7 +81,7 @@ class Cluster:
 
 @dataclass
 class Totals:
-    """What the tasks of a command have cost so far."""
+    """Cost of the tasks of a command so far."""
 
     n_tasks: int = 0
     cpu_seconds: float = 0.0

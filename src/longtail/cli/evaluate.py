@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _Asked:
-    """What an evaluation is asked for: a precision, a share of unknowns, and how long its lists."""
+    """Options of an evaluation: a precision, a share of unknowns, and the lengths of its lists."""
 
     precision: float
     unknown: float

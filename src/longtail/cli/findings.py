@@ -42,7 +42,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Findings:
-    """What an evaluation has to say.
+    """The findings of an evaluation.
 
     Attributes
     ----------

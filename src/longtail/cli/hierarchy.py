@@ -23,7 +23,7 @@ _option = partial(typer.Option, rich_help_panel="Hierarchy of classes")
 
 @dataclass
 class HierarchyOptions:
-    """What the command line says of the parents of classes; at most one way."""
+    """Options that give the parents of classes; at most one of them."""
 
     hierarchy: Annotated[
         Path | None,

@@ -1,4 +1,4 @@
-"""What the commands read: tables of documents, models, classes."""
+"""Inputs of the commands: tables of documents, models, classes."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Source:
 
     @property
     def name(self) -> str:
-        """What progress and messages call it."""
+        """Its name in progress and messages."""
         first = "standard input" if self.path == "-" else Path(self.path).name
         return f"{first} and {count(len(self.more), 'more file')}" if self.more else first
 

@@ -37,7 +37,7 @@ TEXT_SEPARATOR = " | "
 
 @dataclass(frozen=True)
 class Prediction:
-    """What is predicted for one document.
+    """The prediction of one document.
 
     `label` is the class, or the list of labels of a model of label sets; None, or an empty list,
     where the model is not sure enough. `classes` and `scores` are the ranking; `texts` names its

@@ -36,7 +36,7 @@ _MIN_CLASSES = 10
 
 @dataclass(frozen=True)
 class ReportPage:
-    """What a report has to show beside the findings.
+    """Content of a report beside the findings.
 
     Attributes
     ----------

@@ -36,7 +36,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class DataCheck:
-    """What a table of labelled documents is like.
+    """Sizes and oddities of a table of labelled documents.
 
     Attributes
     ----------

@@ -43,7 +43,7 @@ _LONGEST_QUOTE = 40
 
 @dataclass(frozen=True)
 class Rules:
-    """What a format allows.
+    """Rules of a format.
 
     `svmlight` has comments and ``qid:`` tokens; `n_documents` are promised by a header and a blank
     line is one of them; terms and labels are as written in the file.

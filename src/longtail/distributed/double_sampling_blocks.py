@@ -25,7 +25,7 @@ from longtail.training.documents import Documents, gather_documents
 
 @dataclass(frozen=True, eq=False)
 class LearnedPairs:
-    """What Algorithm 1 learns, and the pairs that it has learned it on."""
+    """The scorer that Algorithm 1 learns, and the pairs it was learned on."""
 
     scorer: PairwiseScorer
     sample: PairSample

@@ -73,7 +73,7 @@ class Plan:
 
     @property
     def worker_bytes(self) -> float:
-        """What a task may take."""
+        """Bytes that a task may take."""
         if self.limit is None:
             return float("inf")
         return self.limit / self.n_processes - PROCESS_BYTES

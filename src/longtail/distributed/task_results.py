@@ -33,7 +33,7 @@ _LABELS = "labels"
 
 @dataclass(frozen=True, eq=False)
 class TaskResult:
-    """What a task has computed: plain values and named arrays.
+    """The result of a task: plain values and named arrays.
 
     Attributes
     ----------

@@ -23,7 +23,7 @@ _ENDING = ".task"
 
 @dataclass(frozen=True)
 class Run:
-    """What a task is told by whoever runs it; results do not depend on it.
+    """The circumstances of a run of a task; results do not depend on them.
 
     Attributes
     ----------
@@ -64,14 +64,14 @@ class Task:
 
     @property
     def key(self) -> str:
-        """What Dask calls it: its stage comes first, so that a stage has one colour."""
+        """Its name in Dask: the stage comes first, so that a stage has one colour."""
         digest = os.path.basename(self.target).removesuffix(_ENDING)
         return f"{self.stage.replace(' ', '_')}-{self.name}-{digest}"
 
 
 @dataclass(frozen=True)
 class TaskReport:
-    """What a task has cost.
+    """The cost of a task.
 
     Attributes
     ----------

@@ -205,7 +205,7 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
 
     @property
     def self_check_(self) -> SelfCheck:
-        """What held-out documents showed: figures of the model and of its simpler variants."""
+        """Figures of the model and of its simpler variants on held-out documents."""
         check: SelfCheck = self._fitted().check
         return check
 

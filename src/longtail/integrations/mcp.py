@@ -29,7 +29,7 @@ Result = TypeVar("Result")
 
 
 class ModelTools:
-    """What the tools do, without the protocol.
+    """The tools without the protocol.
 
     Parameters
     ----------

@@ -49,7 +49,7 @@ OnPredicted = Callable[[Sequence[Any], TopK, Any], None]
 
 @dataclass(frozen=True)
 class Abstention:
-    """What is left when predictions below a threshold are held back.
+    """Precision and coverage of the predictions above a threshold.
 
     `wanted` is the precision asked for and `threshold` what the model has for it from training;
     the others are what the evaluated documents showed: `precision` over the kept labels, `coverage`
@@ -66,7 +66,7 @@ class Abstention:
 
 @dataclass(frozen=True)
 class Certainty:
-    """What the probabilities of predicted classes are worth.
+    """Calibration of the predicted classes, and the precisions to choose from.
 
     All but the thresholds is over `n_pairs` pairs of a document and a class: of one label the
     predicted class, of label sets every class with a probability above 0.01.

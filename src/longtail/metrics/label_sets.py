@@ -290,7 +290,7 @@ def report_bands(
 
 @dataclass(frozen=True, eq=False)
 class LabelCurve:
-    """What is reached by keeping only labels at or above a threshold, highest first.
+    """Precision, recall and coverage of the labels at or above each threshold, highest first.
 
     Attributes
     ----------

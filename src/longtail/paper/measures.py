@@ -1,4 +1,4 @@
-"""What the paper measures: the ranking loss and its risks (Eq. 1, 3, 6, 7), and MaF1.
+"""Measures of the paper: the ranking loss and its risks (Eq. 1, 3, 6, 7), and MaF1.
 
 In: scores or labels. Out: one number, or one loss per document. The paper calls MaF1 the harmonic
 mean of macro precision and macro recall (`macro_f1_of_means`); most tools report the mean of the

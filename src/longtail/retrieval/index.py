@@ -72,7 +72,7 @@ class InvertedIndex:
 
     @property
     def arrays(self) -> Index:
-        """What kernels read."""
+        """Arrays for the kernels."""
         return Index(
             self.indptr,
             self.classes,

@@ -1,4 +1,4 @@
-"""What is known of one class: its size, the terms that speak for it, the classes it is close to."""
+"""Details of a class: its size, the terms that speak for it, the classes it is close to."""
 
 from __future__ import annotations
 

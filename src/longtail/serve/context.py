@@ -1,4 +1,4 @@
-"""What routes share, found through the application's state."""
+"""Parts of a service that routes share, found through the application's state."""
 
 from __future__ import annotations
 

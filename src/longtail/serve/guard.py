@@ -1,4 +1,4 @@
-"""What every request passes: host, token, size, time and number; what every answer carries.
+"""Checks of every request (host, token, size, time and number) and headers of every answer.
 
 An ASGI middleware around the whole application. A refusal costs no parsing: it is answered before
 the body is read.
@@ -281,7 +281,7 @@ class _Body:
 
 
 class _Answer:
-    """What is sent back, with security headers."""
+    """Sends an answer back with security headers."""
 
     def __init__(self, scope: Message, send: Send) -> None:
         self._send = send

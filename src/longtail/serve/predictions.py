@@ -1,4 +1,4 @@
-"""What a model says about texts, as plain JSON.
+"""Predictions of texts as plain JSON.
 
 In: a snapshot and texts. Out: for each text its candidates with probabilities, the probability that
 none of them is the class, and the labels; fewer or none where a precision is asked for.
@@ -23,7 +23,7 @@ LONGEST_TEXT = 200  # characters of the text of a class in a list
 
 @dataclass(frozen=True)
 class Prediction:
-    """What a model says about one text.
+    """The prediction of one text.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What held-out documents showed when the model was fitted: stored with it, drawn by the page.
+"""Quality of a model on the documents that its fit held out, as the page draws it.
 
 In: the self-check and the calibrator of a model. Out: the measures of `evaluate` with intervals, by
 class frequency too, the calibration of the best candidates, and precision against coverage, as

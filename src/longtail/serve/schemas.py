@@ -1,4 +1,4 @@
-"""What requests and answers hold; the OpenAPI description is made of these."""
+"""Schemas of requests and answers; the OpenAPI description is made of these."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a service is told: where it listens, who may do what, and how much of it."""
+"""Settings of a service: where it listens, who may do what, and how much of it."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Settings:
-    """What a service is told.
+    """Settings of a service.
 
     Attributes
     ----------

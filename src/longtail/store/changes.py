@@ -42,7 +42,7 @@ WITH_DOCUMENTS = ("teach", "forget", "recalibrate")
 
 
 class Row(NamedTuple):
-    """What a row of a journal holds of a change, as bytes.
+    """A row of a journal, as bytes.
 
     Attributes
     ----------
@@ -98,7 +98,7 @@ class Change:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What the numbers need to be applied; empty where they need nothing."""
+        """Facts that the numbers need to be applied; empty where they need none."""
         facts: dict[str, Any] = self._checked(self.rows[0].facts, _FACTS[self.action])
         return facts
 

@@ -67,7 +67,7 @@ _FORKED: list[sqlite3.Connection] = []  # a child must neither use nor close wha
 
 @dataclass(frozen=True)
 class JournalContents:
-    """What a journal holds: its header, and changes, oldest first."""
+    """The header of a journal and its changes, oldest first."""
 
     header: Header
     changes: list[Change]

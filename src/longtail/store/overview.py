@@ -1,4 +1,4 @@
-"""What a model file and its journal hold, read and checked, without building the model.
+"""Contents of a model file and its journal, read and checked without building the model.
 
 In: the path of a model file. Out: its checked contents, and the changes that wait in its journal.
 Neither a compiler nor scikit-learn is imported for it.

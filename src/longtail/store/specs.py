@@ -1,4 +1,4 @@
-"""What a schema is made of: what an array, a value or a list of texts of a file must be.
+"""Elements of a schema: requirements on an array, a value or a list of texts of a file.
 
 In: nothing. Out: dataclasses and the bounds that several of them share; `schema` fills them in.
 """
@@ -21,7 +21,7 @@ Order = Literal["", "rising", "not falling", "not rising"]
 
 @dataclass(frozen=True)
 class ArraySpec:
-    """What an array of a file must be.
+    """Requirements on an array of a file.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class ArraySpec:
 
 @dataclass(frozen=True)
 class ValueSpec:
-    """What a single value of a file must be: a parameter of an estimator, or a number of a state.
+    """Requirements on a value of a file: a parameter of an estimator, or a number of a state.
 
     `kind` is "boolean", "integer", "number" (integers stay so), "float", "pair" (two integers,
     least first), "frequency" (an integer from 1 on, or a float from 0 to 1), "string",

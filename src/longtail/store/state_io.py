@@ -50,7 +50,7 @@ _LARGEST_EXPANSION = 16
 
 @dataclass(frozen=True, eq=False)
 class SavedModel:
-    """What a file holds of an estimator.
+    """An estimator as a file holds it.
 
     Attributes
     ----------

@@ -23,7 +23,7 @@ _LARGEST_FILE = 2 << 30  # bytes; rdflib takes about ten times as much memory
 
 
 class SkosVocabulary(NamedTuple):
-    """What a vocabulary says of its concepts.
+    """The concepts of a vocabulary: parents and texts.
 
     Attributes
     ----------

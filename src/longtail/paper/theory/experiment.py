@@ -98,7 +98,7 @@ def run_consistency_experiment(
 
 @dataclass(frozen=True)
 class _Setting:
-    """What one run varies."""
+    """The settings of one run."""
 
     sweep: str
     repeat: int

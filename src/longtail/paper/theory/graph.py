@@ -57,7 +57,7 @@ class FractionalCover:
 
 @dataclass(frozen=True)
 class CoverReport:
-    """What a cover satisfies of Definition 1; true if it satisfies all of it.
+    """The conditions of Definition 1 that a cover satisfies; true if it satisfies all of them.
 
     Attributes
     ----------

@@ -50,7 +50,7 @@ BLOCK_PAIRS = 500_000
 
 @dataclass(frozen=True)
 class PairLosses:
-    """What the bounds need to know of the losses of a set of pairs.
+    """Moments of the losses of a set of pairs that the bounds need.
 
     Attributes
     ----------
