@@ -36,27 +36,14 @@ _MIN_CLASSES = 10
 
 @dataclass(frozen=True)
 class ReportPage:
-    """Content of a report beside the findings.
+    """Content of a report beside the findings."""
 
-    Attributes
-    ----------
-    title : str
-        What was evaluated on what.
-    facts : mapping of str to str
-        What was evaluated, when and with which settings.
-    expected : Section or None
-        What was expected beside what was found.
-    comparison : Section or None
-        Two models side by side.
-    show_documents : bool
-        Whether wrongly predicted documents are quoted.
-    """
-
-    title: str
+    title: str  # what was evaluated on what
+    # What was evaluated, when and with which settings.
     facts: Mapping[str, str] = field(default_factory=dict)
-    expected: Section | None = None
-    comparison: Section | None = None
-    show_documents: bool = True
+    expected: Section | None = None  # what was expected beside what was found
+    comparison: Section | None = None  # two models side by side
+    show_documents: bool = True  # whether wrongly predicted documents are quoted
 
 
 def html_report(page: ReportPage, findings: Findings, figures: Mapping[str, Figure]) -> str:

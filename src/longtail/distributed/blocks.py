@@ -22,28 +22,14 @@ from longtail.training.documents import Documents
 
 @dataclass(frozen=True)
 class Block:
-    """Some documents that follow each other.
+    """Some documents that follow each other."""
 
-    Attributes
-    ----------
-    counts : str
-        The file of their counts and labels.
-    n_documents : int
-        How many.
-    n_terms : int
-        Number of terms of all blocks.
-    is_wide : bool
-        Whether the counts of some block need 64 bits: then those of all have them, as in one
-        matrix.
-    labels : str
-        The file of their labels as class ids; empty before these are known.
-    """
-
-    counts: str
-    n_documents: int
-    n_terms: int
+    counts: str  # the file of their counts and labels
+    n_documents: int  # how many
+    n_terms: int  # number of terms of all blocks
+    # Whether the counts of some block need 64 bits: then those of all have them, as in one matrix.
     is_wide: bool
-    labels: str = ""
+    labels: str = ""  # the file of their labels as class ids; empty before these are known
 
     def open(self) -> Documents:
         """Map the documents; their labels are ids of the classes of all blocks.

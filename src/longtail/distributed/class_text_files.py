@@ -34,18 +34,10 @@ _COUNTS, _TEXTS = "counts", "texts"
 
 @dataclass(frozen=True)
 class TextFiles:
-    """The files of class texts.
+    """The files of class texts."""
 
-    Attributes
-    ----------
-    labels : str
-        Labels that have a text, sorted.
-    rows : str
-        The counts of their texts, in the same order.
-    """
-
-    labels: str
-    rows: str
+    labels: str  # labels that have a text, sorted
+    rows: str  # the counts of their texts, in the same order
 
     @property
     def n_entries(self) -> int:

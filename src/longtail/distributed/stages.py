@@ -25,28 +25,15 @@ OnTask = Callable[[TaskReport], None]
 
 @dataclass(frozen=True)
 class Stages:
-    """Where tasks run, and who hears of them.
+    """Where tasks run, and who hears of them."""
 
-    Attributes
-    ----------
-    scratch : str
-        The folder of results.
-    client : dask.distributed.Client, concurrent.futures.Executor or None
-        Where tasks run.
-    n_jobs : int or None
-        Threads of a task that runs alone.
-    on_stage, on_task : callable
-        Hear a stage with tasks done and tasks in all, and what each task has cost.
-    targets : list of str
-        The results so far.
-    """
-
-    scratch: str
-    client: Any
-    n_jobs: int | None
+    scratch: str  # the folder of results
+    client: Any  # where tasks run
+    n_jobs: int | None  # threads of a task that runs alone
+    # Hear a stage with tasks done and tasks in all, and what each task has cost.
     on_stage: OnStage
     on_task: OnTask
-    targets: list[str] = field(default_factory=list)
+    targets: list[str] = field(default_factory=list)  # the results so far
 
     def task(
         self, stage: str, name: Any, function: Callable[..., TaskResult], **arguments: Any

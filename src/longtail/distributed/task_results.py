@@ -33,17 +33,10 @@ _LABELS = "labels"
 
 @dataclass(frozen=True, eq=False)
 class TaskResult:
-    """The result of a task: plain values and named arrays.
+    """The result of a task: plain values and named arrays."""
 
-    Attributes
-    ----------
-    values : dict
-        Plain JSON values.
-    arrays : dict of str to ndarray
-        Arrays; those of a dataclass are named ``part.field``.
-    """
-
-    values: dict[str, Any] = field(default_factory=dict)
+    values: dict[str, Any] = field(default_factory=dict)  # plain JSON values
+    # Arrays; those of a dataclass are named ``part.field``.
     arrays: dict[str, NDArray[Any]] = field(default_factory=dict)
 
     def add(self, name: str, section: Any) -> TaskResult:

@@ -19,26 +19,17 @@ from longtail.metrics.intervals import Z
 
 @dataclass(frozen=True)
 class PairedDifference:
-    """The mean of one model less that of another, over the same documents or classes.
+    """The mean of one model less that of another, over the same documents or classes."""
 
-    Attributes
-    ----------
-    value, other : float
-        The means.
-    interval : tuple of two float
-        The 95 % interval of their difference.
-    n_better, n_worse : int
-        Where the first model is better, and where it is worse.
-    p_value : float
-        How likely a difference at least as large is if the models are equally good. Where every
-        value is 0 or 1 it is McNemar's exact test, else a test of the mean difference.
-    """
-
+    # The means.
     value: float
     other: float
-    interval: tuple[float, float]
+    interval: tuple[float, float]  # the 95 % interval of their difference
+    # Where the first model is better, and where it is worse.
     n_better: int
     n_worse: int
+    # How likely a difference at least as large is if the models are equally good. Where every value
+    # is 0 or 1 it is McNemar's exact test, else a test of the mean difference.
     p_value: float
 
     @property

@@ -32,29 +32,17 @@ NEVER_SEEN = "never seen"
 
 @dataclass(frozen=True)
 class SetScores:
-    """How good predicted label sets are; shares from 0 to 1.
+    """How good predicted label sets are; shares from 0 to 1."""
 
-    Attributes
-    ----------
-    precision, recall, micro_f1 : float
-        Over all (document, label) pairs.
-    macro_f1 : float
-        Mean of the per-class F1 over the classes that are true or predicted somewhere.
-    mean_f1 : float
-        Mean of the documents' own F1; 1 for a document without labels that gets none.
-    mean_size : float
-        Labels predicted for a document on average.
-    exact : float
-        Share of documents whose predicted set is the true one.
-    """
-
+    # Over all (document, label) pairs.
     precision: float
     recall: float
     micro_f1: float
+    # Mean of the per-class F1 over the classes that are true or predicted somewhere.
     macro_f1: float
-    mean_f1: float
-    mean_size: float
-    exact: float
+    mean_f1: float  # mean of the documents' own F1; 1 for a document without labels that gets none
+    mean_size: float  # labels predicted for a document on average
+    exact: float  # share of documents whose predicted set is the true one
 
 
 def score_label_sets(y_true: Any, y_pred: Any) -> SetScores:
@@ -290,24 +278,12 @@ def report_bands(
 
 @dataclass(frozen=True, eq=False)
 class LabelCurve:
-    """Precision, recall and coverage of the labels at or above each threshold, highest first.
+    """Precision, recall and coverage of the labels at or above each threshold, highest first."""
 
-    Attributes
-    ----------
-    thresholds : ndarray of shape (n_thresholds,)
-        Probabilities that occur, falling.
-    precision : ndarray of shape (n_thresholds,)
-        Share of the kept labels that are true.
-    recall : ndarray of shape (n_thresholds,)
-        Share of all true labels that are kept.
-    coverage : ndarray of shape (n_thresholds,)
-        Share of the documents that keep a label.
-    """
-
-    thresholds: Floats
-    precision: Floats
-    recall: Floats
-    coverage: Floats
+    thresholds: Floats  # (n_thresholds,): probabilities that occur, falling
+    precision: Floats  # (n_thresholds,): share of the kept labels that are true
+    recall: Floats  # (n_thresholds,): share of all true labels that are kept
+    coverage: Floats  # (n_thresholds,): share of the documents that keep a label
 
 
 def label_curve(probabilities: ArrayLike, correct: ArrayLike, n_true: int) -> LabelCurve:

@@ -25,20 +25,14 @@ from longtail.teaching.versions import VersionedTeacher
 
 @dataclass(frozen=True)
 class Service:
-    """The parts of a running service.
+    """The parts of a running service."""
 
-    Attributes
-    ----------
-    settings, model, batcher, audit, metrics, monitor
-        What it was told, what it serves, and who is asked, told and counted.
-    reading, searching : Workers
-        Threads for explanations, lists and figures; and for the search of classes, which whoever
-        types asks for with every key.
-    """
-
+    # What it was told, what it serves, and who is asked, told and counted.
     settings: Settings
     model: ServedModel
     batcher: Batcher[Prediction]
+    # Threads for explanations, lists and figures; and for the search of classes, which whoever
+    # types asks for with every key.
     reading: Workers
     searching: Workers
     audit: AuditTrail

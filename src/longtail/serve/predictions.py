@@ -23,27 +23,13 @@ LONGEST_TEXT = 200  # characters of the text of a class in a list
 
 @dataclass(frozen=True)
 class Prediction:
-    """The prediction of one text.
+    """The prediction of one text."""
 
-    Attributes
-    ----------
-    snapshot : Snapshot
-        Which model.
-    labels : list
-        Candidates, best first.
-    values : list of float
-        Their probabilities; scores where the model has none.
-    n_predicted : int
-        How many of them are the label set; 1 for one label per document.
-    none : float or None
-        Probability that no candidate is the class; None where that is not known.
-    """
-
-    snapshot: Snapshot
-    labels: list[Any]
-    values: list[float]
-    n_predicted: int
-    none: float | None
+    snapshot: Snapshot  # which model
+    labels: list[Any]  # candidates, best first
+    values: list[float]  # their probabilities; scores where the model has none
+    n_predicted: int  # how many of them are the label set; 1 for one label per document
+    none: float | None  # probability that no candidate is the class; None where that is not known
 
     @property
     def predicted(self) -> list[Any]:
