@@ -47,17 +47,7 @@ class ReportPage:
 
 
 def html_report(page: ReportPage, findings: Findings, figures: Mapping[str, Figure]) -> str:
-    """Return one HTML page with numbers, figures and tables inside; it loads nothing.
-
-    Parameters
-    ----------
-    page : ReportPage
-        Title, facts, sentences.
-    findings : Findings
-        The results.
-    figures : mapping of str to Figure
-        Those of the findings; drawn as SVG into the page.
-    """
+    """Return one HTML page with numbers, figures and tables inside; it loads nothing."""
 
     def show(section: Section) -> str:
         figure = ""

@@ -119,15 +119,6 @@ class Plan:
     ) -> None:
         """Refuse to go on where the classes alone take more than the limit.
 
-        Parameters
-        ----------
-        statistics : ClassStatistics
-            The sums of all documents.
-        blocks : sequence of Block
-            These.
-        n_name_terms : int
-            How many terms the texts of all classes have.
-
         Raises
         ------
         MemoryLimitError

@@ -164,13 +164,6 @@ def _check_range(name: str, value: int, most: int) -> None:
 def make_server(path: str | os.PathLike[str], *, allow_teaching: bool = False) -> Any:
     """Return the server of a model, which `run` starts.
 
-    Parameters
-    ----------
-    path : path-like
-        A model file.
-    allow_teaching : bool, default=False
-        Whether there are the tools `teach` and `undo`.
-
     Raises
     ------
     ImportError

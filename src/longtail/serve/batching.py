@@ -28,16 +28,8 @@ class _Waiting(NamedTuple):
 class Batcher(Generic[Result]):
     """Gathers requests and has them predicted together.
 
-    Parameters
-    ----------
-    predict : callable
-        Called in a thread with a list of texts; returns one result for each.
-    most_queued : int
-        Documents that may wait; more are refused.
-    seconds : float
-        How long a request may wait for its results.
-    on_batch : callable
-        Told the number of documents of each call.
+    `predict` is called in a thread and returns one result for each text. `on_batch` is told how
+    many documents each call has.
     """
 
     def __init__(

@@ -61,18 +61,7 @@ class Route(Protocol):
 class Guard:
     """Admits requests, bounds them, and counts them.
 
-    Parameters
-    ----------
-    app : ASGI application
-        What answers them.
-    settings : Settings
-        Who may do what, and how much.
-    metrics : Metrics
-        Where they are counted.
-    audit : AuditTrail
-        Where refused changes go.
-    routes : sequence of Route
-        By which requests are counted, also those that are refused before they reach one.
+    Requests are counted by `routes`, also those that are refused before they reach one.
     """
 
     def __init__(
@@ -193,13 +182,7 @@ class _Budget:
 
 
 class Pace:
-    """Lets bytes of bodies in at a steady rate: reading them leaves time for everything else.
-
-    Parameters
-    ----------
-    bytes_per_second : int
-        Of all bodies together.
-    """
+    """Lets bytes of bodies in at a steady rate: reading them leaves time for everything else."""
 
     def __init__(self, bytes_per_second: int) -> None:
         self._bytes_per_second, self._free_at = bytes_per_second, 0.0
@@ -214,17 +197,8 @@ class Pace:
 class _Body:
     """A request's body, bounded in bytes and time.
 
-    Parameters
-    ----------
-    receive : callable
-        Where it comes from.
-    limits : Limits
-        How much of it, and how fast.
-    pace : Pace
-        How fast all of them together.
-    budget : _Budget or None
-        What large bodies share. None is a stream: of any length, each piece of it in time, and
-        nothing of it is kept.
+    `budget` is what large bodies share. Without one the body is a stream: of any length, each piece
+    of it in time, and nothing of it is kept.
     """
 
     def __init__(

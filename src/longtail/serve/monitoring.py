@@ -58,15 +58,7 @@ class Hour:
 
 
 class Monitor:
-    """Counts predictions.
-
-    Parameters
-    ----------
-    metrics : Metrics
-        Where the counters of Prometheus are.
-    clock : callable
-        Returns seconds since 1970.
-    """
+    """Counts predictions."""
 
     def __init__(self, metrics: Metrics, clock: Callable[[], float] = time.time) -> None:
         self._metrics, self._clock = metrics, clock

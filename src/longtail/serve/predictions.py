@@ -46,12 +46,7 @@ class Prediction:
     def as_dict(self, k: int, threshold: Threshold | None) -> dict[str, Any]:
         """Return the prediction as it is sent.
 
-        Parameters
-        ----------
-        k : int
-            How many candidates are sent.
-        threshold : Threshold or None
-            Labels below it are left out.
+        Sent are `k` candidates, and the labels that the threshold keeps.
         """
         key = "probability" if self.snapshot.has_probabilities else "score"
         labels = self.predicted if threshold is None else self.sure_labels(threshold)

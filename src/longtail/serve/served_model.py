@@ -40,14 +40,7 @@ _WARM_UP = ("warm up: a first text compiles or loads every kernel",)
 class Snapshot:
     """A model, its version, and what is derived from them once.
 
-    Parameters
-    ----------
-    model : TextClassifier
-        Fitted; it never changes.
-    version : str
-        Its version.
-    before : Snapshot or None
-        An earlier one, whose index of class names may be used again.
+    The model never changes. The index of class names of an earlier snapshot is used again.
     """
 
     def __init__(self, model: TextClassifier, version: str, before: Snapshot | None) -> None:
@@ -145,15 +138,6 @@ class Snapshot:
 class ServedModel:
     """The model file of a service.
 
-    Parameters
-    ----------
-    path : Path
-        The model file.
-    read_only : bool
-        Whether it is followed only.
-    most_queued : int
-        Changes that may wait for their turn.
-
     Raises
     ------
     ValueError
@@ -182,12 +166,7 @@ class ServedModel:
     async def change(self, action: Callable[[VersionedTeacher], int], against: str | None) -> int:
         """Make a change in its turn; return its number once the disk has it.
 
-        Parameters
-        ----------
-        action : callable
-            Called in a thread with the teacher; returns the number of the change.
-        against : str or None
-            The version that it was made against; None accepts any.
+        `against` is the version that it was made against; None accepts any.
 
         Raises
         ------

@@ -11,19 +11,7 @@ from longtail.serve.problems import busy
 
 
 class Workers:
-    """Runs functions beside the event loop.
-
-    Parameters
-    ----------
-    name : str
-        Of the threads.
-    n_threads : int
-        How many functions run at the same time.
-    most_queued : int
-        Functions that may wait or run; more are refused.
-    seconds : float
-        How long a function may wait and run. What has not begun by then never does.
-    """
+    """Runs functions beside the event loop."""
 
     def __init__(self, name: str, n_threads: int, most_queued: int, seconds: float) -> None:
         self._executor = ThreadPoolExecutor(n_threads, name)
