@@ -32,12 +32,8 @@ class CheckedFile(NamedTuple):
 def open_checked(path: str | os.PathLike[str], *, verify: bool = True) -> CheckedFile:
     """Open a file and check everything in it against the schema.
 
-    Parameters
-    ----------
-    path : path-like
-        The file.
-    verify : bool, default=True
-        Compare every array with its checksum. The checks against the schema are made in any case.
+    `verify` compares every array with its checksum; the checks against the schema are made in any
+    case.
 
     Raises
     ------

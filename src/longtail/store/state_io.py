@@ -179,12 +179,8 @@ def _pack_labels(specs: LabelSpecs, classes: NDArray[Any]) -> dict[str, Array]:
 def load_state(path: str | os.PathLike[str], *, verify: bool = True) -> SavedModel:
     """Open a file, check everything in it, and only then build the state.
 
-    Parameters
-    ----------
-    path : path-like
-        The file.
-    verify : bool, default=True
-        Compare every array with its checksum. The checks against the schema are made in any case.
+    `verify` compares every array with its checksum; the checks against the schema are made in any
+    case.
 
     Raises
     ------
