@@ -26,6 +26,7 @@ from longtail.metrics.hierarchical import HierarchicalScores
 from longtail.metrics.label_sets import LabelBand, LabelCurve, SetScores, compare_sets
 from longtail.metrics.mistakes import Mistake, MistakeCollector
 from longtail.metrics.rankings import NO_CLASS, RankedSets, as_label_sets
+from longtail.paper.measures import f1_of_means
 from longtail.results import TopK
 from longtail.sparse import Floats, Integers
 
@@ -275,7 +276,7 @@ def evaluate(
         accuracy=scores.exact,
         accuracy_known=float(np.mean(sets.is_exact[known])) if known.any() else float("nan"),
         macro_f1=scores.macro_f1 if multilabel else metrics.macro_f1(true_labels, found_labels),
-        macro_f1_of_means=_macro_f1_of_means(classes)
+        macro_f1_of_means=f1_of_means(*counts[counts.any(axis=1)].T)
         if multilabel
         else metrics.macro_f1_of_means(true_labels, found_labels),
         top=_measure_top(ranked.hits),
@@ -414,15 +415,6 @@ def _join(outcomes: list[_Outcome]) -> _Outcome:
 def _make_sets(class_ids: Integers, sizes: Integers, n_classes: int) -> LabelSets:
     """Return class ids, so many for each document, as label sets."""
     return LabelSets(np.append(0, np.cumsum(sizes)), class_ids, np.arange(n_classes))
-
-
-def _macro_f1_of_means(classes: list[ClassResult]) -> float:
-    """Return the harmonic mean of macro precision and recall; undefined ones count as 0."""
-    means = [
-        float(np.mean([one.n_correct / max(getattr(one, total), 1) for one in classes] or [0.0]))
-        for total in ("n_predicted", "n_true")
-    ]
-    return 2.0 * means[0] * means[1] / sum(means) if sum(means) else 0.0
 
 
 def _measure(ranked: RankedSets, class_sizes: Integers) -> dict[str, dict[int, float]]:
