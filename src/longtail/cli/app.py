@@ -18,7 +18,7 @@ These are imported when a command runs, so that `longtail --help` answers at onc
 `demo`     the embedded WordNet set
 `expect`   what to expect of a model
 `help`     how options are listed
-`options`  what options are called; `fit_options` those of estimators
+`shared_options` options of several commands; `fit_options` those of estimators
 `inputs`   what commands read
 `outputs`  what commands write; `prediction_rows` predictions
 `show`     what commands print

@@ -17,7 +17,7 @@ from longtail.cli.inputs import (
     check_columns,
     read_documents,
 )
-from longtail.cli.options import (
+from longtail.cli.shared_options import (
     AsJson,
     Content,
     LabelColumns,

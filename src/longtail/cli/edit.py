@@ -13,7 +13,7 @@ import typer
 from longtail._words import count
 from longtail.answers import as_label
 from longtail.cli.inputs import check_model, known_label
-from longtail.cli.options import (
+from longtail.cli.shared_options import (
     AsJson,
     By,
     Command,

@@ -24,7 +24,15 @@ from longtail.cli.inputs import (
     n_terms_of,
     read_documents,
 )
-from longtail.cli.options import (
+from longtail.cli.outputs import check_writable, replacing, save_figure
+from longtail.cli.prediction_rows import (
+    Prediction,
+    choose_columns,
+    find_written,
+    open_output,
+    rank_rows,
+)
+from longtail.cli.shared_options import (
     AsJson,
     LabelColumns,
     Layout,
@@ -35,14 +43,6 @@ from longtail.cli.options import (
     Threads,
     Unknown,
     takes,
-)
-from longtail.cli.outputs import check_writable, replacing, save_figure
-from longtail.cli.prediction_rows import (
-    Prediction,
-    choose_columns,
-    find_written,
-    open_output,
-    rank_rows,
 )
 from longtail.cli.show import (
     clear_errors,

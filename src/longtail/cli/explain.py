@@ -9,8 +9,8 @@ import typer
 
 from longtail.answers import class_texts, knows_probabilities
 from longtail.cli.inputs import known_label, load_model, one_document, shorten_text
-from longtail.cli.options import AsJson, ModelPath, ZeroBased
 from longtail.cli.outputs import save_figure
+from longtail.cli.shared_options import AsJson, ModelPath, ZeroBased
 from longtail.cli.show import clear_errors, print_json, print_table, say
 
 if TYPE_CHECKING:

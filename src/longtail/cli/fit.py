@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from longtail._words import count
-from longtail.cli.class_texts import ClassTexts, read_class_texts
+from longtail.cli.class_text_table import ClassTexts, read_class_texts
 from longtail.cli.cluster import Cluster, fit_on
 from longtail.cli.expect import expectations, print_expectations
 from longtail.cli.fit_options import (
@@ -31,7 +31,8 @@ from longtail.cli.inputs import (
     check_columns,
     read_documents,
 )
-from longtail.cli.options import (
+from longtail.cli.outputs import check_writable
+from longtail.cli.shared_options import (
     AsJson,
     Content,
     LabelColumns,
@@ -42,7 +43,6 @@ from longtail.cli.options import (
     Threads,
     takes,
 )
-from longtail.cli.outputs import check_writable
 from longtail.cli.show import (
     Update,
     clear_errors,

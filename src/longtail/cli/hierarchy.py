@@ -15,7 +15,7 @@ from longtail._words import count
 from longtail.answers import as_label
 from longtail.cli.edit import changes_model
 from longtail.cli.inputs import Documents
-from longtail.cli.options import By
+from longtail.cli.shared_options import By
 from longtail.cli.show import print_note
 
 _option = partial(typer.Option, rich_help_panel="Hierarchy of classes")

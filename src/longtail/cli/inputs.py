@@ -15,8 +15,8 @@ import typer
 
 from longtail._words import count
 from longtail.answers import as_label
-from longtail.cli.options import Layout
 from longtail.cli.outputs import BadRows
+from longtail.cli.shared_options import Layout
 from longtail.cli.show import print_note
 
 if TYPE_CHECKING:

@@ -23,7 +23,16 @@ from longtail.cli.inputs import (
     read_documents,
     shorten_text,
 )
-from longtail.cli.options import (
+from longtail.cli.outputs import STANDARD_OUTPUT, check_writable
+from longtail.cli.prediction_rows import (
+    FORMATS,
+    Prediction,
+    choose_columns,
+    find_written,
+    open_output,
+    rank_rows,
+)
+from longtail.cli.shared_options import (
     AsJson,
     Layout,
     ModelPath,
@@ -33,15 +42,6 @@ from longtail.cli.options import (
     Unknown,
     options_of,
     takes,
-)
-from longtail.cli.outputs import STANDARD_OUTPUT, check_writable
-from longtail.cli.prediction_rows import (
-    FORMATS,
-    Prediction,
-    choose_columns,
-    find_written,
-    open_output,
-    rank_rows,
 )
 from longtail.cli.show import clear_errors, print_json, print_note, print_table, progress, say
 

@@ -21,7 +21,7 @@ from longtail.cli.inputs import (
     read_documents,
     replicate_labels,
 )
-from longtail.cli.options import (
+from longtail.cli.shared_options import (
     By,
     ClassNames,
     LabelColumns,

@@ -2,7 +2,7 @@
 
 ============== ===================================================
 `classes`      accuracy, confusions, frequency bands
-`calibration`  calibration error, reliability, precision curves
+`probabilities` calibration error, reliability, precision curves
 `intervals`    confidence intervals of shares and means
 `comparison`   two models on the same documents
 `rankings`     rankings against label sets: P@k, nDCG@k, PSP@k ...
@@ -16,14 +16,6 @@ Both readings of macro F1 and the paper's risks are defined in `longtail.paper.m
 """
 
 from longtail._constants import FREQUENCY_BANDS
-from longtail.metrics.calibration import (
-    PrecisionCurve,
-    ReliabilityBin,
-    calibration_interval,
-    expected_calibration_error,
-    precision_curve,
-    reliability,
-)
 from longtail.metrics.classes import (
     ClassResult,
     ConfusedPair,
@@ -48,6 +40,14 @@ from longtail.metrics.label_sets import (
     label_frequency_report,
     label_set_intervals,
     score_label_sets,
+)
+from longtail.metrics.probabilities import (
+    PrecisionCurve,
+    ReliabilityBin,
+    calibration_interval,
+    expected_calibration_error,
+    precision_curve,
+    reliability,
 )
 from longtail.metrics.rankings import (
     RankedSets,

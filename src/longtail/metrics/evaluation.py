@@ -20,11 +20,11 @@ from longtail import metrics
 from longtail._constants import MEASURES
 from longtail._labels import LabelSets, are_label_sets
 from longtail.answers import knows_probabilities
-from longtail.metrics.calibration import PrecisionCurve, ReliabilityBin
 from longtail.metrics.classes import ClassResult, ConfusedPair, FrequencyBand
 from longtail.metrics.hierarchical import HierarchicalScores
 from longtail.metrics.label_sets import LabelBand, LabelCurve, SetScores, compare_sets
 from longtail.metrics.mistakes import Mistake, MistakeCollector
+from longtail.metrics.probabilities import PrecisionCurve, ReliabilityBin
 from longtail.metrics.rankings import NO_CLASS, RankedSets, as_label_sets
 from longtail.paper.measures import f1_of_means
 from longtail.results import TopK

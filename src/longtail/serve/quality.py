@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from longtail._constants import EXPECTED, FREQUENCY_BANDS, MEASURES
-from longtail.metrics.calibration import precision_curve, reliability
+from longtail.metrics.probabilities import precision_curve, reliability
 from longtail.serve.served_model import Snapshot
 from longtail.sparse import Floats
 from longtail.training.calibration import (
