@@ -1,16 +1,16 @@
 """How good predictions are: per class, ranked, calibrated.
 
-============== ===================================================
-`classes`      accuracy, confusions, frequency bands
+=============== =====================================================
+`classes`       accuracy, confusions, frequency bands
 `probabilities` calibration error, reliability, precision curves
-`intervals`    confidence intervals of shares and means
-`comparison`   two models on the same documents
-`rankings`     rankings against label sets: P@k, nDCG@k, PSP@k ...
-`label_sets`   predicted label sets, frequency bands, curves
-`hierarchical` answers by a hierarchy: hP, hR, hF1, LCA-F1, distance
-`mistakes`     the wrong predictions a model was surest of
-`evaluation`   `evaluate`: all of it for one model and test set
-============== ===================================================
+`intervals`     confidence intervals of shares and means
+`comparison`    two models on the same documents
+`rankings`      rankings against label sets: P@k, nDCG@k, PSP@k ...
+`label_sets`    predicted label sets, frequency bands, curves
+`hierarchical`  answers by a hierarchy: hP, hR, hF1, LCA-F1, distance
+`mistakes`      the wrong predictions a model was surest of
+`evaluation`    `evaluate`: all of it for one model and test set
+=============== =====================================================
 
 Both readings of macro F1 and the paper's risks are defined in `longtail.paper.measures`.
 """
