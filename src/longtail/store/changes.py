@@ -19,20 +19,6 @@ from typing import Any, NamedTuple
 from longtail._constants import MAX_LABEL
 from longtail.exceptions import ModelFileError
 
-__all__ = [
-    "ACTIONS",
-    "LARGEST_ROW",
-    "Change",
-    "Row",
-    "decode",
-    "encode",
-    "find_live",
-    "is_checksum",
-    "is_counter",
-    "is_label",
-    "mark_undone",
-]
-
 LARGEST_ROW = 64 << 20  # bytes of all numbers and texts of a row
 LARGEST_TEXT = 16 << 20  # bytes of JSON; parsing the worst JSON of this size takes some 400 MB
 _LARGEST_RATIO = 64  # of JSON to stored bytes: memory is bounded by the size of the file

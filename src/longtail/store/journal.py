@@ -52,16 +52,6 @@ from longtail.store.journal_rows import (
     write_header,
 )
 
-__all__ = [
-    "Header",
-    "Journal",
-    "JournalContents",
-    "journal_path",
-    "read_journal",
-    "refined_path",
-    "saving",
-]
-
 _FORKED: list[sqlite3.Connection] = []  # a child must neither use nor close what it inherited
 
 

@@ -18,8 +18,6 @@ from longtail.store.contents import Contents, check_all, read_contents
 from longtail.store.journal import JournalContents, journal_path, read_journal
 from longtail.store.strict_json import FaultError
 
-__all__ = ["CheckedFile", "check_same_model", "open_checked", "waiting_changes"]
-
 
 class CheckedFile(NamedTuple):
     """An opened file, its contents, and its sizes by name."""
