@@ -42,7 +42,7 @@ def changes_model(change: Callable[..., tuple[str, int | None]]) -> Command:
     The number is None where the journal has none. `change` takes a teacher, its own arguments and,
     if it wants to know, `quiet`; the command opens the model and says what it holds in the end.
     """
-    _, *own = parameters_of(change)
+    _, *arguments = parameters_of(change)
 
     @wraps(change)
     def command(model: Path, as_json: bool, quiet: bool, **given: Any) -> None:
@@ -51,7 +51,7 @@ def changes_model(change: Callable[..., tuple[str, int | None]]) -> Command:
 
             check_model(model)
             teacher = Teacher(model)
-            if any(parameter.name == "quiet" for parameter in own):
+            if any(parameter.name == "quiet" for parameter in arguments):
                 given["quiet"] = quiet
             sentence, change_number = change(teacher, **given)
             sizes = model_sizes(teacher.model, fitted=False)
@@ -69,7 +69,7 @@ def changes_model(change: Callable[..., tuple[str, int | None]]) -> Command:
         command,
         [
             option("model", ModelPath),
-            *(parameter for parameter in own if parameter.name != "quiet"),
+            *(parameter for parameter in arguments if parameter.name != "quiet"),
             option("as_json", AsJson, False),
             option("quiet", Quiet, False),
         ],

@@ -84,7 +84,7 @@ class Content:
             help="Further column, each value of which is a term, such as brand=acme.",
         ),
     ] = None
-    number: Annotated[
+    numeric: Annotated[
         list[str] | None,
         _column(
             "--number",
@@ -104,7 +104,13 @@ class Content:
     @property
     def fields(self) -> dict[str, str] | None:
         """The fields of records, with their kinds; None where there is one text, or counts."""
-        columns = [(name, kind) for kind, names in vars(self).items() for name in names or ()]
+        kinds = {
+            "text": self.text,
+            "category": self.category,
+            "number": self.numeric,
+            "categories": self.categories,
+        }
+        columns = [(name, kind) for kind, names in kinds.items() for name in names or ()]
         if len(columns) < 2 and (self.text or not columns):
             return None
         twice = [name for name, n in Counter(name for name, _ in columns).items() if n > 1]
