@@ -117,6 +117,8 @@ def fit(
 ) -> None:
     """Learn the classes of a table of labelled documents and write a model file.
 
+    For example: longtail fit train.csv --text body --label product -o model
+
     A table of text gives a model of texts; a file of counts gives a model of counts. Documents with
     several labels give a model of label sets.
     """
