@@ -49,14 +49,12 @@ OTHERS: dict[str, dict[str, Any]] = {
 class HonestyRow:
     """What one setting reached on one split; shares are from 0 to 1."""
 
-    # Names.
     data: str
     setting: str
     split: str  # what was predicted
     seed: int  # decides every random draw
-    # The latter is the mean of the per-class F1.
     accuracy: float
-    macro_f1: float
+    macro_f1: float  # mean of the per-class F1
     candidate_recall: float  # share of documents whose class is among the candidates
     fit_cpu_seconds: float  # CPU time over all threads
     # Accuracy and macro F1 by number of training documents of a class.

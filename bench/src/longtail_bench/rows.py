@@ -31,7 +31,6 @@ class Row:
     Shares are from 0 to 1, times in seconds; all are NaN where `error` says why there are none.
     """
 
-    # Names.
     system: str
     data: str
     seed: int  # decides every random draw of the system
