@@ -123,7 +123,7 @@ class Oracle:
                 node, above = arguments
                 parents[self.today(node, live)] = {self.today(one, live) for one in above}
                 named |= parents[self.today(node, live)]
-        parents = dict.fromkeys(named, set()) | parents
+        parents = {node: set() for node in named} | parents
         parents = {child: above - {child} for child, above in parents.items()}
         return "cycle" if has_cycle(parents) else parents
 

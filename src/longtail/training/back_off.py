@@ -60,8 +60,8 @@ class BackOff:
     calibrator: Calibrator  # with the ranking of held-out documents
     # (n_base_classes,) int64: the class of each id in that ranking; -1 where it is gone.
     ranked_ids: Integers
-    # Share of the documents whose class the model does not have. Such a class is taken to be one more
-    # beside those below its parents: these nodes are right, all others are wrong.
+    # Share of the documents whose class the model does not have. Such a class is taken to be one
+    # more beside those below its parents: these nodes are right, all others are wrong.
     unknown: float = 0.0
 
     @cached_property
