@@ -81,14 +81,14 @@ def load(path: str | os.PathLike[str], *, verify: bool = True) -> Classifier:
 class State:
     """A model, the checksum of its file, and its journal as it was then; None without one.
 
-    Changes up to the number `settled` are in the base of the model and cannot be taken out of it.
+    Changes up to the number `last_in_base` are in the base of the model and cannot be taken out of it.
     """
 
     model: Any
     checksum: str
     header: Header | None
     ledger: Ledger = field(default_factory=lambda: Ledger.of([]))
-    settled: int = 0
+    last_in_base: int = 0
 
     @property
     def is_attached(self) -> bool:
@@ -133,8 +133,8 @@ def take_all(path: Path, state: State, changes: Sequence[Change], verify: bool =
     ledger, model = Ledger.of(changes), state.model
     entries = read_entries(changes, bounds_of(model))
     if ledger.refined:
-        model, settled = open_refined(path, model, entries, ledger, verify=verify)
-        return replace(state, model=model, ledger=ledger, settled=settled)
+        model, last_in_base = open_refined(path, model, entries, ledger, verify=verify)
+        return replace(state, model=model, ledger=ledger, last_in_base=last_in_base)
     live = [entry for entry in entries if entry.number in ledger.live]
     model = model._take_changes(Changes(entries, live)) if entries else model
     return replace(state, model=model, ledger=ledger)
@@ -212,7 +212,7 @@ def advance(
     minus: list[Entry] = []
     if any(change.action == "undo" for change in news):
         was, now = state.ledger.in_effect, ledger.in_effect
-        if min((was ^ now), default=header.next_number) <= state.settled:
+        if min((was ^ now), default=header.next_number) <= state.last_in_base:
             return None
         new = {entry.number: entry for entry in entries}
         old = read_some(header, sorted((was ^ now) - new.keys()))
@@ -222,7 +222,7 @@ def advance(
     model = copy.copy(state.model)
     if entries or plus or minus:
         model._take_changes(Changes(entries, plus, minus))
-    return State(model, state.checksum, header, ledger, state.settled)
+    return State(model, state.checksum, header, ledger, state.last_in_base)
 
 
 def catch_up(path: Path, journal: Journal, state: State) -> State:

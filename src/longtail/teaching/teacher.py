@@ -384,7 +384,7 @@ class Teacher:
             header = self._journal.append(before, done.entry.action, rows, by)
             change = Change(change_number, "", by, done.entry.action, ())
             ledger = state.ledger.extend([change]) if state.is_attached else Ledger.of([change])
-            self._state = State(done.model, state.checksum, header, ledger, state.settled)
+            self._state = State(done.model, state.checksum, header, ledger, state.last_in_base)
             return change_number
 
         return self._hold(record)
