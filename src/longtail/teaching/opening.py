@@ -81,7 +81,7 @@ def load(path: str | os.PathLike[str], *, verify: bool = True) -> Classifier:
 class State:
     """A model, the checksum of its file, and its journal as it was then; None without one.
 
-    Changes up to the number `last_in_base` are in the base of the model and cannot be taken out of it.
+    Changes up to `last_in_base` are in the base of the model and cannot be taken out of it.
     """
 
     model: Any
