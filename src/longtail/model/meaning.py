@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from longtail._caching import cached_property
 from longtail._elementary import log
 from longtail._kernels import ranking
 from longtail._kernels.features import SMALLEST_SIZE
@@ -29,11 +30,15 @@ from longtail.sparse import Floats, Integers
 # The cosine with the class mean and whether there is one; the cosine with the name, and the same
 # for a class that has no document.
 MEANING_PARTS = ("mean", "has a mean", "name", "name alone")
-N_NEAR = 20  # classes that are candidates because they are near
+# Classes that are candidates because they are near. The nearest means of documents with known terms
+# are not: on wordnet-hypernym the candidates would hold the true class for 87 in 100 documents
+# instead of 79, but accuracy would gain 0.07 points, for three times the time to predict.
+N_NEAR = 20
 # Those whose signs differ least from the document's, of which the nearest are taken.
 N_BY_SIGNS = 64
 
 _ROW_BITS, _TABLE_BITS = 29, 3  # of a key, below the id of the class
+_LOCAL = (1 << 32) - 1
 
 
 def no_meaning() -> Floats:
@@ -68,7 +73,20 @@ class Meanings:
             statistics.class_sizes,
         )
 
-    @property
+    @cached_property
+    def rows_alone(self) -> Integers:
+        """Rows of the classes that have an embedding of their text, and no document."""
+        if self.names is None:
+            return np.zeros(0, np.int64)
+        return np.flatnonzero(self.names.there & (self.class_sizes == 0))
+
+    @cached_property
+    def alone(self) -> Directions:
+        """Directions of their texts."""
+        names = self.means if self.names is None else self.names
+        return Directions(names.units[self.rows_alone], names.codes[:, self.rows_alone])
+
+    @cached_property
     def log_sizes(self) -> Floats:
         """Ln n_c, as the size feature has it."""
         return log(np.maximum(self.class_sizes, SMALLEST_SIZE))
@@ -112,16 +130,26 @@ class Table(NamedTuple):
     class_ids: Integers
 
 
+class _Searched(NamedTuple):
+    """Directions of some classes of a table: their rows there, and their ids among all classes."""
+
+    directions: Directions
+    rows: Integers
+    class_ids: Integers
+
+
 def find_near(
     tables: Sequence[Table],
     embeddings: Embeddings,
     passed_over: NDArray[Any],
+    is_known: NDArray[np.bool_],
     subsets: ClassSubsets | None = None,
     n_jobs: int | None = None,
 ) -> list[NDArray[Any]]:
     """Return the classes near each document that are not among some others.
 
-    The nearest `N_NEAR` class means, and as many names of classes without documents.
+    The nearest names of classes without documents, and for documents that have no known term the
+    nearest class means.
 
     Parameters
     ----------
@@ -131,6 +159,8 @@ def find_near(
         The documents.
     passed_over : ndarray of shape (n_documents, n_columns)
         Class ids that are not wanted.
+    is_known : ndarray of shape (n_documents,), bool
+        Which documents have a known term.
     subsets : ClassSubsets, optional
         The classes that may be found for each document.
     n_jobs : int or None
@@ -141,38 +171,49 @@ def find_near(
     list of ndarray of shape (n_documents, n_found), int64
         For each table the rows of its classes; -1 for one of another table, or none.
     """
-    queries = find_signs(embeddings)
+    has_vector = embeddings.any(axis=1)
     found = []
-    for of_names in (False, True):
-        group = []
-        for meanings, class_ids in tables:
-            directions = meanings.names if of_names else meanings.means
-            if of_names:
-                class_ids = np.where(meanings.class_sizes == 0, class_ids, -1)
-            group.append((directions, class_ids))
-        if any(d is not None and np.any(ids >= 0) for d, ids in group):
-            found.append(_find_in_group(group, embeddings, queries, passed_over, subsets, n_jobs))
-    keys = np.concatenate(found, axis=1)
-    keys[~embeddings.any(axis=1)] = -1
+    by_name = [
+        _Searched(meanings.alone, meanings.rows_alone, class_ids[meanings.rows_alone])
+        for meanings, class_ids in tables
+    ]
+    by_mean = [
+        _Searched(meanings.means, np.arange(len(class_ids)), class_ids)
+        for meanings, class_ids in tables
+    ]
+    for group, mask in ((by_name, has_vector), (by_mean, has_vector & ~is_known)):
+        ids = np.flatnonzero(mask)
+        if not len(ids) or not any(np.any(some.class_ids >= 0) for some in group):
+            continue
+        keys = np.full((len(embeddings), N_NEAR), -1)
+        keys[ids] = _find_in_group(
+            group,
+            embeddings[ids],
+            passed_over[ids],
+            None if subsets is None else subsets.gather(ids),
+            n_jobs,
+        )
+        found.append(keys)
+    keys = np.concatenate([np.zeros((len(embeddings), 0), np.int64), *found], axis=1)
     return [_rows_of(keys, table) for table in range(len(tables))]
 
 
 def _find_in_group(
-    group: Sequence[tuple[Directions | None, Integers]],
+    group: Sequence[_Searched],
     embeddings: Embeddings,
-    queries: NDArray[np.uint64],
     passed_over: NDArray[Any],
     subsets: ClassSubsets | None,
     n_jobs: int | None,
 ) -> NDArray[Any]:
-    """Return keys of the nearest classes of one kind of directions."""
+    """Return keys of the nearest classes: id, table and row of each."""
+    queries = find_signs(embeddings)
     keys: list[NDArray[Any]] = []
     scores: list[Floats] = []
-    for table, (directions, class_ids) in enumerate(group):
-        if directions is None:
-            continue
+    for table, (directions, rows, class_ids) in enumerate(group):
         listed = directions.shortlist(queries, class_ids, passed_over, N_BY_SIGNS, n_jobs)
-        keys.append(np.where(listed.classes < 0, -1, listed.classes | table << _ROW_BITS))
+        found = np.append(rows, -1)[np.where(listed.classes < 0, -1, listed.classes & _LOCAL)]
+        key = listed.classes & ~_LOCAL | table << _ROW_BITS | found
+        keys.append(np.where(listed.classes < 0, -1, key))
         scores.append(listed.scores)
     shortlist = keys[0]
     if len(keys) > 1:
@@ -181,9 +222,11 @@ def _find_in_group(
         ids = np.where(shortlist < 0, -1, shortlist >> 32)
         shortlist = np.where((ids >= 0) & subsets.contain(ids), shortlist, -1)
     cosines = np.zeros(shortlist.shape)
-    for table, (directions, _) in enumerate(group):
-        if directions is not None:
-            cosines += directions.cosines(embeddings, _rows_of(shortlist, table), n_jobs)
+    for table, (directions, rows, _) in enumerate(group):
+        local = np.full(1 + int(rows.max(initial=-1)), -1)
+        local[rows] = np.arange(len(rows))
+        in_table = _rows_of(shortlist, table)
+        cosines += directions.cosines(embeddings, np.append(local, -1)[in_table], n_jobs)
     return _rank(shortlist, cosines, N_NEAR)
 
 

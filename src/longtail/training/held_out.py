@@ -252,7 +252,8 @@ class HeldOutTest:
         assert counts.embeddings is not None
         n_jobs, class_ids = self.config.n_jobs, np.arange(len(self.class_sizes))
         table = Table(meanings, class_ids)
-        [near] = find_near([table], counts.embeddings, candidates, n_jobs=n_jobs)
+        is_known = np.ones(counts.n_documents, np.bool_)
+        [near] = find_near([table], counts.embeddings, candidates, is_known, n_jobs=n_jobs)
         candidates = np.concatenate([candidates, near.astype(candidates.dtype)], axis=1)
         parts = _split_scores(self, counts, candidates)
         # What is no class is never ranked, and hardly counts where something is learned.

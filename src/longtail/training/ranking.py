@@ -97,20 +97,22 @@ def _rank_by_meaning(
 ) -> tuple[Integers, Floats]:
     """Rank candidates, and the classes near each document, by their scores and by meaning."""
     embeddings, tables = find_embeddings(documents.rows), state.tables
-    near = find_near(tables, embeddings, classes, subsets, n_jobs)
-    near_ids = np.full(near[0].shape, -1, classes.dtype)
-    near_scores = np.full(near_ids.shape, -np.inf)
-    ids = np.arange(len(embeddings))
-    for (_, class_ids), segment, rows in zip(tables, state.segments, near, strict=True):
-        here = rows >= 0
-        near_ids[here] = class_ids[rows[here]]
-        narrow = rows.astype(index_dtype(len(class_ids)))
-        both = score_pairs_with_residuals(
-            documents, pruned, ids, narrow, segment.scorer, segment.residuals, n_jobs
-        )
-        near_scores[here] = both.rescored[here]
-    classes = np.concatenate([classes, near_ids], axis=1)
-    scores = np.concatenate([scores, near_scores], axis=1)
+    is_known = documents.rows.have_any(state.known_terms)
+    near = find_near(tables, embeddings, classes, is_known, subsets, n_jobs)
+    if near[0].shape[1]:
+        near_ids = np.full(near[0].shape, -1, classes.dtype)
+        near_scores = np.full(near_ids.shape, -np.inf)
+        ids = np.arange(len(embeddings))
+        for (_, class_ids), segment, rows in zip(tables, state.segments, near, strict=True):
+            here = rows >= 0
+            near_ids[here] = class_ids[rows[here]]
+            narrow = rows.astype(index_dtype(len(class_ids)))
+            both = score_pairs_with_residuals(
+                documents, pruned, ids, narrow, segment.scorer, segment.residuals, n_jobs
+            )
+            near_scores[here] = both.rescored[here]
+        classes = np.concatenate([classes, near_ids], axis=1)
+        scores = np.concatenate([scores, near_scores], axis=1)
     scores += score_meaning(state, documents.rows, classes, n_jobs)
     n_found = int(np.count_nonzero(classes >= 0, axis=1).max(initial=1))
     return rank_topk(classes, scores, min(k, n_found), n_jobs)
