@@ -58,10 +58,6 @@ def plot_explanation(
         Of another class for the same document, such as the runner-up, with all of its terms.
     n_terms : int, default=12
         How many terms to draw; those that matter most to the difference.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
     """
     terms = rank_terms(explanation, runner_up)[:n_terms]
     features = [name for name, _ in explanation.feature_lines()]

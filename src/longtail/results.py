@@ -1,4 +1,4 @@
-"""What methods return: `TopK`, `Threshold`, `Health`, `Explanation`."""
+"""Results of methods: `TopK`, `Threshold`, `Health`, `Explanation`."""
 
 from __future__ import annotations
 

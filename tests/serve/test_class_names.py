@@ -10,7 +10,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longtail.serve.class_names import ClassNames, compare, fold
+from longtail.class_names import ClassNames, compare, fold
 from tests.conftest import examples
 
 NAMES = st.text("abc é", min_size=1, max_size=6).filter(lambda name: bool(name.strip()))

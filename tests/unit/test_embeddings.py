@@ -196,9 +196,7 @@ def test_what_was_added_and_forgotten_leaves_no_trace(fitted: LongTailClassifier
     merged = LongTailClassifier.from_state(changing.merge(taught.state_), random_state=0)
     assert ranking(merged) == during
     taught.merge_classes(77, 3)
-    whole = copy(fitted).partial_fit(
-        NEW.X, np.where(labels == 77, 3, labels), embeddings=NEW.E
-    )
+    whole = copy(fitted).partial_fit(NEW.X, np.where(labels == 77, 3, labels), embeddings=NEW.E)
     assert ranking(taught) == ranking(whole)
 
 
@@ -232,9 +230,7 @@ def test_alone_or_in_a_batch_and_on_any_number_of_threads(fitted: LongTailClassi
 
 def test_explanations_add_up(fitted: LongTailClassifier) -> None:
     scores = fitted.predict_topk(NEW.X[:5], 1, embeddings=NEW.E[:5]).scores[:, 0]
-    for found, score in zip(
-        fitted.explain(NEW.X[:5], embeddings=NEW.E[:5]), scores, strict=True
-    ):
+    for found, score in zip(fitted.explain(NEW.X[:5], embeddings=NEW.E[:5]), scores, strict=True):
         assert found.score == pytest.approx(score)
         assert sum(found.features.values()) == pytest.approx(score)
         assert found.features["meaning"] == found.meaning

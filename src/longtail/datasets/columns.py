@@ -28,7 +28,7 @@ BadRowCall = Callable[[int, str, str], None]
 
 
 class _RowError(ValueError):
-    """What is wrong with a row; the caller knows its line."""
+    """A row that cannot be used; the caller knows its line."""
 
 
 def json_rows(

@@ -162,10 +162,6 @@ class Classifier(ClassifierMixin, BaseEstimator):
         ----------
         old, new : label
             `new` must not be the label of another class; see `merge_classes`.
-
-        Returns
-        -------
-        self
         """
         return self._apply(Rename(old, new))
 
@@ -177,10 +173,6 @@ class Classifier(ClassifierMixin, BaseEstimator):
         source, into : label
             Two different classes of the model. What `into` has learned stays until the next
             `refine`.
-
-        Returns
-        -------
-        self
         """
         return self._apply(Merge(source, into))
 
@@ -195,10 +187,6 @@ class Classifier(ClassifierMixin, BaseEstimator):
         ----------
         label : label
             A class of the model.
-
-        Returns
-        -------
-        self
         """
         return self._apply(Remove(label))
 
@@ -310,10 +298,6 @@ class CountClassifier(Classifier):
         ----------
         n_jobs : int or None
             None is one, -1 is every core.
-
-        Returns
-        -------
-        self
         """
         self.n_jobs = n_jobs
         return self
@@ -379,10 +363,6 @@ class CountClassifier(Classifier):
             Counts.
         embeddings : array-like of shape (n_documents, n_dimensions), optional
             Those of the documents, for a model that was fitted with embeddings.
-
-        Returns
-        -------
-        CountMatrix
         """
         X = documents
         if isinstance(X, CountMatrix):  # of a text classifier
@@ -443,10 +423,6 @@ class CountClassifier(Classifier):
             For `LongTailClassifier`: a vector of meaning for each document, as a sentence encoder
             gives it; only its direction counts. They are kept where held-out documents fare better
             with them; a row of zeros is a document without a vector.
-
-        Returns
-        -------
-        self
         """
         self._check_parameters()
         with self._unchanged_on_failure():
@@ -521,25 +497,7 @@ class CountClassifier(Classifier):
     ) -> TopK:
         """Return the k best classes of each document with their scores.
 
-        Parameters
-        ----------
-        X : sparse or dense matrix of shape (n_documents, n_terms)
-            Counts.
-        k : int, default=5
-            How many; where there are fewer candidates the rest is not `valid`. A document without
-            a known term has none.
-        within, exclude : labels, mask, or a list of them for each document, optional
-            The classes to choose from, and those to leave out: labels, or an array of bool of shape
-            (n_classes,). A list of lists of labels (None: no limit), or an array of bool of shape
-            (n_documents, n_classes), limits each document by itself. The search passes over all
-            other classes, so there are as many candidates as without a limit.
-        embeddings : array-like of shape (n_documents, n_dimensions), optional
-            Those of the documents, for a model that was fitted with embeddings.
-
-        Returns
-        -------
-        TopK
-            `classes` and `scores`, each of shape (n_documents, k), best first; ties in class order.
+        Parameters and result are those of `LongTailClassifier.predict_topk`.
         """
         state, counts = self._fitted(), self.count(X, embeddings)
         classes = state.all_classes
@@ -629,10 +587,6 @@ class CountClassifier(Classifier):
             As how many documents each counts; see `fit`.
         embeddings : array-like of shape (n_documents, n_dimensions), optional
             Those of the documents, for a model that was fitted with embeddings.
-
-        Returns
-        -------
-        self
         """
         if classes is not None:
             check_among(flat_labels(read_label_sets(y)), classes)
@@ -662,10 +616,6 @@ class CountClassifier(Classifier):
             may be forgotten, too; a fraction is forgotten as it was added.
         embeddings : array-like of shape (n_documents, n_dimensions), optional
             Those of the documents, for a model that was fitted with embeddings.
-
-        Returns
-        -------
-        self
 
         Raises
         ------

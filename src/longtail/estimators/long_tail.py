@@ -206,7 +206,7 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
 
     @property
     def self_check_(self) -> SelfCheck:
-        """What held-out documents showed: figures of the model and of its simpler variants."""
+        """Figures of the model and of its simpler variants on held-out documents."""
         check: SelfCheck = self._fitted().check
         return check
 
@@ -656,10 +656,6 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
         embeddings : array-like of shape (n_documents, n_dimensions), optional
             Those of the documents, for a model that was fitted with embeddings.
 
-        Returns
-        -------
-        self
-
         Raises
         ------
         ValueError
@@ -684,10 +680,6 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
         share : float
             From 0 to below 1; such as that of the last documents of the fit that were the first of
             their class.
-
-        Returns
-        -------
-        self
 
         Raises
         ------
@@ -717,10 +709,6 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
         embeddings : array-like of shape (n_documents, n_dimensions), optional
             Those of the documents, for a model that was fitted with embeddings.
 
-        Returns
-        -------
-        self
-
         Raises
         ------
         ValueError
@@ -742,10 +730,6 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
         text : array-like or sparse row of shape (n_terms,), or None
             Counts of the terms of the text. None takes the text away; a class that has no document
             either then disappears.
-
-        Returns
-        -------
-        self
 
         Raises
         ------

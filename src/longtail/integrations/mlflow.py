@@ -59,28 +59,12 @@ def save_model(model: str | os.PathLike[str], path: str | os.PathLike[str]) -> N
 
 
 def load_model(path: str | os.PathLike[str]) -> LongtailModel:
-    """Open what `save_model` wrote.
-
-    Parameters
-    ----------
-    path : path-like
-        The folder.
-
-    Returns
-    -------
-    LongtailModel
-    """
+    """Open what `save_model` wrote."""
     return _load_pyfunc(Path(path) / MODEL_FILE)
 
 
 class LongtailModel:
-    """A model as MLflow calls it.
-
-    Parameters
-    ----------
-    model : TextClassifier
-        Fitted.
-    """
+    """A model as MLflow calls it."""
 
     def __init__(self, model: Any) -> None:
         self.model = model

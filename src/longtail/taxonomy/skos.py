@@ -23,17 +23,10 @@ _LARGEST_FILE = 2 << 30  # bytes; rdflib takes about ten times as much memory
 
 
 class SkosVocabulary(NamedTuple):
-    """What a vocabulary says of its concepts.
+    """The concepts of a vocabulary: parents and texts."""
 
-    Attributes
-    ----------
-    parents : dict of str to list of str
-        The broader concepts of each concept that has any.
-    texts : dict of str to str
-        Preferred and alternative labels of each concept, separated by semicolons.
-    """
-
-    parents: dict[str, list[str]]
+    parents: dict[str, list[str]]  # the broader concepts of each concept that has any
+    # Preferred and alternative labels of each concept, separated by semicolons.
     texts: dict[str, str]
 
 
@@ -52,10 +45,6 @@ def read_skos(
         own, else the last part.
     language : str, optional
         Take labels of this language, such as "en", and those without one; all when left out.
-
-    Returns
-    -------
-    SkosVocabulary
 
     Raises
     ------

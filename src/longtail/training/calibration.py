@@ -23,7 +23,7 @@ from sklearn.isotonic import IsotonicRegression
 from longtail._elementary import exp, log
 from longtail._kernels.residuals import fill_log_odds
 from longtail._kernels.types import Block, ListRows
-from longtail.metrics.calibration import expected_calibration_error
+from longtail.metrics.probabilities import expected_calibration_error
 from longtail.sparse import Floats, Integers, index_dtype
 from longtail.training.short_documents import doubt_short, find_short_length, fit_slope
 

@@ -51,10 +51,6 @@ def plot_transformation(transformed: TransformedSet | None = None) -> Figure:
     ----------
     transformed : TransformedSet, optional
         The pairs to draw; the toy example of the paper when left out.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
     """
     pairs = toy_example() if transformed is None else transformed
     n_columns = pairs.n_classes - 1
@@ -89,10 +85,6 @@ def plot_dependency_graph(transformed: TransformedSet | None = None) -> Figure:
     ----------
     transformed : TransformedSet, optional
         The pairs to draw; the toy example of the paper when left out.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
     """
     pairs = toy_example() if transformed is None else transformed
     cover = document_cover(pairs.documents)
@@ -127,10 +119,6 @@ def plot_consistency(result: ConsistencyResult) -> Figure:
     ----------
     result : ConsistencyResult
         As returned by ``run_consistency_experiment``.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
     """
     figure = _new_figure(figsize=(15.0, 7.2), layout="constrained")
     panels: Any = figure.subplots(2, 4)

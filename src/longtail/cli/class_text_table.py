@@ -15,21 +15,11 @@ _COLUMNS = ("1", "2")  # of a file without a header
 
 @dataclass(frozen=True)
 class ClassTexts:
-    """The texts of classes, and what must be asked about them.
+    """The texts of classes, and what must be asked about them."""
 
-    Attributes
-    ----------
-    path : Path
-        The table.
-    texts : dict of str to str
-        The text of each label.
-    doubtful : str or None
-        The label of a first line that may be a header.
-    """
-
-    path: Path
-    texts: dict[str, str]
-    doubtful: str | None = None
+    path: Path  # the table
+    texts: dict[str, str]  # the text of each label
+    doubtful: str | None = None  # the label of a first line that may be a header
 
     def check(self, chunks: Iterator[Documents]) -> Iterator[Documents]:
         """Pass documents on; ask at the end where the first line is probably a header."""
