@@ -102,6 +102,11 @@ class Classifier(ClassifierMixin, BaseEstimator):
     def _over(self, row_ids: Integers, n_ids: int) -> Self:
         """Let the classes of a model without an overlay have other persistent ids."""
 
+    @property
+    def _needs_encoder(self) -> bool:
+        """Whether an encoder of texts is to be given that is not there."""
+        return not self.takes_texts
+
     def _use_embedder(self, encode: Any) -> None:
         """Take the encoder of a model that was opened without it."""
         raise ValueError("this model takes counts: give it embeddings=, not an embedder.")

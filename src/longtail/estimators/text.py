@@ -790,6 +790,11 @@ class TextClassifier(TakesHierarchy):
         )
         return estimator
 
+    @property
+    def _needs_encoder(self) -> bool:
+        embedder = self._fitted().embedder
+        return embedder is None or embedder.encode is None
+
     def _use_embedder(self, encode: Any) -> None:
         """Take the encoder of a model that was opened without it."""
         state = self._fitted()

@@ -62,6 +62,11 @@ class Change:
         return facts
 
     @property
+    def facts_of_rows(self) -> list[dict[str, Any]]:
+        """The same of each row."""
+        return [self._checked(row.facts, _FACTS[self.action]) for row in self.rows]
+
+    @property
     def content(self) -> dict[str, Any]:
         """The action's own fields; the documents of all rows together."""
         if self.action not in WITH_DOCUMENTS:
@@ -201,7 +206,8 @@ def _holds_documents(content: dict[str, Any], _: int) -> bool:
 def _holds_new(facts: dict[str, Any], _: int) -> bool:
     """Return whether these are labels of new classes and new terms."""
     return (
-        facts.keys() <= {"classes", "terms"}
+        facts.keys() <= {"classes", "terms", "embeddings"}
+        and isinstance(facts.get("embeddings", ""), str)
         and _is_list(facts.get("classes", []), is_label)
         and _is_list(facts.get("terms", []), _is_text)
     )
@@ -213,7 +219,8 @@ def _holds_labels(*names: str) -> Callable[[dict[str, Any], int], bool]:
 
 def _holds_text(facts: dict[str, Any], _: int) -> bool:
     return (
-        facts.keys() == {"label", "text", "is_new"}
+        facts.keys() - {"embeddings"} == {"label", "text", "is_new"}
+        and isinstance(facts.get("embeddings", ""), str)
         and is_label(facts["label"])
         and isinstance(facts["text"], str)
         and isinstance(facts["is_new"], bool)
@@ -254,7 +261,9 @@ def _holds_refined(facts: dict[str, Any], number: int) -> bool:
 
 _FACTS: dict[str, Callable[[dict[str, Any], int], bool]] = {
     "teach": _holds_new,
-    "forget": lambda facts, _: not facts,
+    "forget": lambda facts, _: (
+        facts.keys() <= {"embeddings"} and isinstance(facts.get("embeddings", ""), str)
+    ),
     "recalibrate": lambda facts, _: not facts,
     "rename": _holds_labels("old", "new"),
     "merge": _holds_labels("source", "into"),

@@ -148,7 +148,8 @@ def bounds_of(model: Any) -> Bounds:
     arrays = model._arrays
     n_terms = arrays.base.statistics.n_terms
     learns = hasattr(model, "refine")
-    return Bounds(overlay_of(arrays).n_ids, n_terms, model.takes_texts, learns)
+    n_dimensions = getattr(arrays, "n_dimensions", None)
+    return Bounds(overlay_of(arrays).n_ids, n_terms, model.takes_texts, learns, n_dimensions)
 
 
 @contextmanager
