@@ -185,8 +185,10 @@ def _search_segment(
         is_prefix = name.startswith(query)
         alikeness = float(shares[i]) if is_prefix else likeness[i]
         is_inside = f" {query}" in name  # at the beginning of a later word
-        key = (name != query, not is_prefix, not is_inside, -alikeness, len(name), name)
-        yield key, segment.labels[i], "prefix" if is_prefix else "fuzzy"
+        label = segment.labels[i]
+        is_text = fold(label) != name  # of two classes of one name, the one that is called so
+        key = (name != query, not is_prefix, not is_inside, -alikeness, len(name), name, is_text)
+        yield (*key, label), label, "prefix" if is_prefix else "fuzzy"
 
 
 def compare(query: str, names: list[str]) -> NDArray[np.float64]:

@@ -14,7 +14,7 @@ import typer
 from longtail._words import count
 from longtail.answers import as_label
 from longtail.cli.edit import changes_model
-from longtail.cli.inputs import Documents
+from longtail.cli.inputs import Documents, read_labelled
 from longtail.cli.shared_options import By
 from longtail.cli.show import print_note
 
@@ -188,26 +188,13 @@ def move(
 
 def read_pairs(path: Path) -> list[tuple[str, str]]:
     """Return the pairs of a table; a TSV file may have no header: child, tab, parent."""
-    from longtail.datasets.delimited import Lines, plain_rows
-    from longtail.datasets.limits import DEFAULT_LIMITS
-    from longtail.datasets.tables import Table, find_format, read_text_chunks
     from longtail.exceptions import DataFormatError
 
     try:
-        format = find_format(path)
-    except ValueError:
-        format = "tsv"
-    columns, header = ["child", "parent"], True
-    try:
-        if format == "tsv":
-            _, first = next(plain_rows(Lines(path, "utf-8", DEFAULT_LIMITS), "\t"), (1, columns))
-            header = len(first) != 2 or set(first) == set(columns)
-        if not header:
-            columns = ["1", "2"]
-        table = Table(path, columns[1:], columns[0], format=format, header=header)
+        chunks, _ = read_labelled(path, "child", ["parent"], may_lack_header=True)
         return [
             (child, parent)
-            for chunk in read_text_chunks(table)
+            for chunk in chunks
             for child, parent in zip(chunk.labels, chunk.texts, strict=True)
             if parent
         ]

@@ -333,6 +333,31 @@ def _chunks_of(
         yield replicate_labels(found) if layout.replicate else found
 
 
+def read_labelled(
+    path: Path, label: str, text: list[str], *, may_lack_header: bool
+) -> tuple[Iterator[Any], list[str] | None]:
+    """Read a table of labels and texts beside the documents.
+
+    A TSV file may lack a header: label, tab, text. Then its first row comes as well.
+    """
+    from longtail.datasets.delimited import Lines, plain_rows
+    from longtail.datasets.limits import DEFAULT_LIMITS
+    from longtail.datasets.tables import Table, find_format, read_text_chunks
+
+    try:
+        format = find_format(path)
+    except ValueError:
+        format = "tsv"
+    columns, first = [label, *text], None
+    header = format not in ("csv", "tsv") or not all(name.isdecimal() for name in columns)
+    if format == "tsv" and may_lack_header:
+        _, row = next(plain_rows(Lines(path, "utf-8", DEFAULT_LIMITS), "\t"), (1, columns))
+        if len(row) == 2 and set(row) != set(columns):
+            header, columns, first = False, ["1", "2"], row
+    table = Table(path, columns[1:], columns[0], format=format, header=header)
+    return read_text_chunks(table), first
+
+
 def replicate_labels(chunk: Documents) -> Documents:
     """Return one document for each label of a document."""
     sets = chunk.label_lists()

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from longtail._optional import import_optional
 from longtail.answers import class_texts, knows_probabilities
 from longtail.cli.inputs import Documents, Source
 from longtail.cli.outputs import STANDARD_OUTPUT, escape_formula, replaced_path, replacing
@@ -270,13 +271,9 @@ def open_output(
 @contextmanager
 def _open_parquet(path: Path, columns: Columns) -> Iterator[Callable[[list[Prediction]], None]]:
     """Open a Parquet file; classes are text there."""
-    try:
-        import pyarrow as pa
-        from pyarrow import parquet
-    except ImportError as error:
-        raise ImportError(
-            "writing a Parquet file needs the package pyarrow: pip install 'longtail[data]'"
-        ) from error
+    pa = import_optional("pyarrow", "writing a Parquet file", "'longtail[data]'")
+    from pyarrow import parquet
+
     types = {
         "text": pa.string(),
         "integer": pa.int64(),

@@ -38,7 +38,6 @@ class Finding:
 class DataCheck:
     """Sizes and oddities of a table of labelled documents."""
 
-    # How many.
     n_documents: int
     n_classes: int
     median_words: int  # words of the document in the middle; terms, for counts

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from longtail._optional import import_optional
 from longtail._progress import OnStage
 from longtail._validation import check_k
 from longtail.answers import class_texts, count_candidates, knows_probabilities, rank
@@ -184,13 +185,9 @@ def _open_jsonl(path: Path) -> Iterator[Callable[[Rows], None]]:
 
 @contextmanager
 def _open_parquet(path: Path) -> Iterator[Callable[[Rows], None]]:
-    try:
-        import pyarrow as pa
-        from pyarrow import parquet
-    except ImportError as error:
-        raise ImportError(
-            "writing a Parquet file needs the package pyarrow: pip install 'longtail[data]'"
-        ) from error
+    pa = import_optional("pyarrow", "writing a Parquet file", "'longtail[data]'")
+    from pyarrow import parquet
+
     writer: Any = None
     try:
 

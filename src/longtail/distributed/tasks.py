@@ -16,6 +16,7 @@ from concurrent.futures import Executor, as_completed
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
+from longtail._optional import import_optional
 from longtail.distributed.task_results import TaskResult, code_version, hash_arguments, write_result
 
 _ENDING = ".task"
@@ -228,13 +229,7 @@ def count_workers(client: Any) -> int:
 
 def import_dask() -> Any:
     """Return Dask's module for clusters."""
-    try:
-        import distributed
-    except ImportError as error:
-        raise ImportError(
-            "a cluster needs the packages dask and distributed: pip install 'longtail[dask]'"
-        ) from error
-    return distributed
+    return import_optional("distributed", "a cluster", "'longtail[dask]'")
 
 
 def _paths_in(value: Any) -> Iterator[str]:

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from longtail._optional import import_optional
 from longtail._records import write_documents
 from longtail.datasets.columns import join_columns
 
@@ -122,8 +123,4 @@ def _read_texts(given: Any, model: Any) -> list[str]:
 
 
 def _mlflow_models() -> Any:
-    try:
-        import mlflow.models
-    except ImportError as error:
-        raise ImportError("MLflow is not installed: pip install mlflow") from error
-    return mlflow.models
+    return import_optional("mlflow.models", "an MLflow model", "mlflow")

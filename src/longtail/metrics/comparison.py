@@ -21,9 +21,8 @@ from longtail.metrics.intervals import Z
 class PairedDifference:
     """The mean of one model less that of another, over the same documents or classes."""
 
-    # The means.
-    value: float
-    other: float
+    value: float  # mean of the first model
+    other: float  # mean of the other one
     interval: tuple[float, float]  # the 95 % interval of their difference
     # Where the first model is better, and where it is worse.
     n_better: int

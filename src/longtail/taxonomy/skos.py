@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from longtail._optional import import_optional
 from longtail.exceptions import DataFormatError
 
 KeyedBy = Literal["auto", "notation", "id", "uri", "name"]
@@ -77,10 +78,7 @@ def read_skos(
 
 
 def _parse(path: Path) -> tuple[Any, Any]:
-    try:
-        import rdflib
-    except ImportError as error:
-        raise ImportError("vocabularies need rdflib: pip install 'longtail[skos]'") from error
+    rdflib = import_optional("rdflib", "reading a vocabulary", "'longtail[skos]'")
     if path.suffix.lower() not in _FORMATS:
         known = ", ".join(_FORMATS)
         raise DataFormatError(path, f"has another ending than those of vocabularies: {known}.")

@@ -32,6 +32,14 @@ def test_changes_are_found_as_if_all_was_indexed_anew(
     assert names.search(query, 50) == make(third).search(query, 50)
 
 
+def test_a_class_goes_before_another_of_the_same_text_whatever_changed_last() -> None:
+    described = {"b": None, "a": "b"}
+    names = make(described, make({"a": None}, make({"a": "b"})))
+    assert (
+        names.search("b", 9) == make(described).search("b", 9) == [("b", "prefix"), ("a", "prefix")]
+    )
+
+
 def test_a_text_that_stays_after_a_change_is_found_by_its_new_words_alone() -> None:
     names = make({"a": "second", "b": None}, make({"a": "second"}, make({"a": "first"})))
     assert names.search("second", 9) == [("a", "prefix")]
