@@ -29,8 +29,8 @@ def fix_unit_vectors(given, scale, block, vectors):
             continue
         squares = 0.0
         for k in range(given.shape[1]):
-            part = np.float64(given[i, k]) / largest
-            squares += part * part
+            value = np.float64(given[i, k]) / largest
+            squares += value * value
         factor = scale / math.sqrt(squares)
         for k in range(given.shape[1]):
             vectors[i, k] = np.int16(np.rint(np.float64(given[i, k]) / largest * factor))
@@ -57,12 +57,12 @@ def multiply(a, b):
 
 
 @kernel
-def fill_products(documents, classes, units, block, products):
+def fill_products(documents, classes, directions, block, products):
     """Fill the products of documents with the classes of their rows; -1 is none, with 0."""
     for i in range(block.first, block.last):
         for column in range(classes.shape[1]):
             c = classes[i, column]
-            products[i, column] = multiply(documents[i], units[c]) if c >= 0 else 0
+            products[i, column] = multiply(documents[i], directions[c]) if c >= 0 else 0
 
 
 @kernel

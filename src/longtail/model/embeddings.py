@@ -159,24 +159,24 @@ class Directions:
 
     Attributes
     ----------
-    units : ndarray of shape (n_rows, n_dimensions), int16
+    vectors : ndarray of shape (n_rows, n_dimensions), int16
         Zeros for a class without a vector.
     codes : ndarray of shape (n_words, n_rows), uint64
         Their signs.
     """
 
-    units: Embeddings
+    vectors: Embeddings
     codes: NDArray[np.uint64]
 
     @classmethod
-    def of(cls, units: Embeddings) -> Directions:
+    def of(cls, vectors: Embeddings) -> Directions:
         """Prepare the search among unit vectors."""
-        return cls(units, find_signs(units))
+        return cls(vectors, find_signs(vectors))
 
     @cached_property
     def there(self) -> NDArray[np.bool_]:
         """Which classes have a vector."""
-        return np.asarray(self.units.any(axis=1))
+        return np.asarray(self.vectors.any(axis=1))
 
     def shortlist(
         self,
@@ -236,7 +236,7 @@ class Directions:
         products = np.empty(rows.shape)
         parallel_for(
             lambda first, last: kernels.fill_products(
-                embeddings, rows, self.units, Block(first, last), products
+                embeddings, rows, self.vectors, Block(first, last), products
             ),
             uniform_work(len(rows)),
             n_jobs,

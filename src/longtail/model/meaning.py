@@ -84,7 +84,7 @@ class Meanings:
     def alone(self) -> Directions:
         """Directions of their texts."""
         names = self.means if self.names is None else self.names
-        return Directions(names.units[self.rows_alone], names.codes[:, self.rows_alone])
+        return Directions(names.vectors[self.rows_alone], names.codes[:, self.rows_alone])
 
     @cached_property
     def log_sizes(self) -> Floats:
@@ -99,7 +99,7 @@ class Meanings:
         Of no class, -1, and of a document without a vector all are 0.
         """
         parts = np.zeros((*rows.shape, len(MEANING_PARTS)))
-        has_vector = embeddings.any(axis=1)[:, None] & (rows >= 0)
+        has_vector = np.any(embeddings, axis=1).reshape(-1, 1) & (rows >= 0)
         parts[:, :, 0] = self.means.cosines(embeddings, rows, n_jobs)
         parts[:, :, 1] = self.means.there[rows] & has_vector
         if self.names is not None:
@@ -117,9 +117,9 @@ class Meanings:
 def mix_meaning(parts: Floats, weights: Floats, log_sizes: Floats) -> Floats:
     """Return the sum of the parts, each times its weight by the size of the class."""
     scores = np.zeros(parts.shape[:2])
-    for part, column in zip(np.moveaxis(parts, 2, 0), weights.T, strict=True):
+    for values, column in zip(np.moveaxis(parts, 2, 0), weights.T, strict=True):
         if column.any():
-            scores += part * weigh_by_size(column, log_sizes)
+            scores += values * weigh_by_size(column, log_sizes)
     return scores
 
 
@@ -239,7 +239,8 @@ def _rank(keys: NDArray[Any], scores: Floats, k: int) -> NDArray[Any]:
         uniform_work(len(keys)),
         1,
     )
-    return top.classes
+    best: NDArray[Any] = top.classes
+    return best
 
 
 def _rows_of(keys: NDArray[Any], table: int) -> NDArray[Any]:
