@@ -48,7 +48,7 @@ class Given(NamedTuple):
 
     @property
     def shown(self) -> dict[str, list[Any]]:
-        """What a journal keeps of them to show."""
+        """Their content as a journal keeps it to show."""
         texts = {"documents": self.documents} if isinstance(self.documents, list) else {}
         return texts | {"labels": self.labels}
 
