@@ -226,7 +226,8 @@ _FACTS: dict[str, Callable[[dict[str, Any], int], bool]] = {
     "merge": lambda facts, _: _holds(facts, source=is_label, into=is_label),
     "remove": lambda facts, _: _holds(facts, label=is_label),
     "describe": lambda facts, _: _holds({"embeddings": ""} | facts, embeddings=_is_text,
-                                        label=is_label, text=_is_text, is_new=lambda value: isinstance(value, bool)),
+                                        label=is_label, text=_is_text,
+                                        is_new=lambda value: isinstance(value, bool)),
     # No nodes where the hierarchy is taken away.
     "hierarchy": lambda facts, _: _holds(facts, nodes=_are_labels,
                                          n_nodes=lambda n: n == len(facts["nodes"])),
