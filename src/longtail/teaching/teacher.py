@@ -72,6 +72,8 @@ class Teacher:
         Whether the teacher refines the model by itself when that is due (`health` says so): in a
         thread of low priority, beside predictions and changes. Such a refinement is a change by
         "auto" in the journal. Once one is undone there is no other, until `refine` is called.
+    embedder : callable, optional
+        As for `load`: the encoder of a model that was fitted with one.
 
     Attributes
     ----------
@@ -104,16 +106,31 @@ class Teacher:
         *,
         verify: bool = True,
         refine: Literal["auto", "never"] = "auto",
+        embedder: Any = None,
     ) -> None:
         if refine not in ("auto", "never"):
             raise ValueError(f'refine must be "auto" or "never"; got {refine!r}.')
         self._path = Path(path)
         self._refiner = Refiner(self._path) if refine == "auto" else None
+        self._embedder = embedder
         self._turns: tuple[int, threading.RLock] = (os.getpid(), threading.RLock())
         self._journal = Journal(path)
         weakref.finalize(self, self._journal.close)
         self._state = open_state(path, verify)
         self._shown: tuple[State, Any] | None = None
+
+    @property
+    def _state(self) -> State:
+        """The model with all changes, and where its journal ends."""
+        return self._current
+
+    @_state.setter
+    def _state(self, state: State) -> None:
+        if self._embedder is not None and state.model._needs_encoder:
+            model = copy.copy(state.model)
+            model._use_embedder(self._embedder)
+            state = replace(state, model=model)
+        self._current = state
 
     @property
     def _turn(self) -> threading.RLock:
@@ -383,8 +400,8 @@ class Teacher:
         model = load_file(self._path, verify=False)
         if read_checksum(self._path) != state.checksum:
             raise ModelFileError(self._path, "was replaced by another process; try again")
-        model, ledger = take_all(self._path, model, [*self._read(), change])
-        return State(model, state.checksum, state.header, ledger)
+        opened = State(model, state.checksum, state.header)
+        return take_all(self._path, opened, [*self._read(), change])
 
     def _read(self) -> list[Change]:
         """Return all changes of the journal, which is held."""
@@ -448,7 +465,7 @@ class Teacher:
             header = self._journal.append(before, done.entry.action, rows, by)
             change = Change(change_number, "", by, done.entry.action, ())
             ledger = state.ledger.extend([change]) if state.is_attached else Ledger.of([change])
-            self._state = State(done.model, state.checksum, header, ledger)
+            self._state = State(done.model, state.checksum, header, ledger, state.last_in_base)
             return change_number
 
         recorded = self._hold(record)

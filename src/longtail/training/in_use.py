@@ -75,7 +75,7 @@ def observe(
     """
     counts = _known_part(counts, len(state.term_weights))
     firsts = _find_documents(counts) if state.several else np.arange(counts.n_documents)
-    firsts = firsts[counts.gather(firsts).have_any(state.known_terms)] if len(firsts) else firsts
+    firsts = firsts[state.have_evidence(counts.gather(firsts))] if len(firsts) else firsts
     if len(firsts) > MAX_OBSERVED:
         firsts = firsts[np.arange(MAX_OBSERVED) * len(firsts) // MAX_OBSERVED]
     if not len(firsts) or len(state.all_classes) < 2:
@@ -129,7 +129,13 @@ def _known_part(counts: CountMatrix, n_terms: int) -> CountMatrix:
     if known.all():
         return replace(counts, n_terms=n_terms)
     n_before = np.append(0, np.cumsum(known))
-    return CountMatrix(n_before[counts.indptr], counts.indices[known], counts.data[known], n_terms)
+    return replace(
+        counts,
+        indptr=n_before[counts.indptr],
+        indices=counts.indices[known],
+        data=counts.data[known],
+        n_terms=n_terms,
+    )
 
 
 def _find_documents(counts: CountMatrix) -> Integers:
