@@ -62,6 +62,11 @@ class Change:
         return facts
 
     @property
+    def facts_of_rows(self) -> list[dict[str, Any]]:
+        """The same of each row."""
+        return [self._checked(row.facts, _FACTS[self.action]) for row in self.rows]
+
+    @property
     def content(self) -> dict[str, Any]:
         """The action's own fields; the documents of all rows together."""
         if self.action not in WITH_DOCUMENTS:
@@ -212,15 +217,16 @@ def _holds_documents(content: dict[str, Any], _: int) -> bool:
 
 # What opening needs beside the numbers, by action.
 _FACTS: dict[str, Callable[[dict[str, Any], int], bool]] = {
-    # Labels of new classes and new terms, if there are any.
-    "teach": lambda facts, _: _holds({"classes": [], "terms": []} | facts, classes=_are_labels,
-                                     terms=_are_texts),
-    "forget": lambda facts, _: not facts,
+    # Labels of new classes and new terms, if there are any, and embeddings, in base 64.
+    "teach": lambda facts, _: _holds({"classes": [], "terms": [], "embeddings": ""} | facts,
+                                     classes=_are_labels, terms=_are_texts, embeddings=_is_text),
+    "forget": lambda facts, _: _holds({"embeddings": ""} | facts, embeddings=_is_text),
     "recalibrate": lambda facts, _: not facts,
     "rename": lambda facts, _: _holds(facts, old=is_label, new=is_label),
     "merge": lambda facts, _: _holds(facts, source=is_label, into=is_label),
     "remove": lambda facts, _: _holds(facts, label=is_label),
-    "describe": lambda facts, _: _holds(facts, label=is_label, text=_is_text,
+    "describe": lambda facts, _: _holds({"embeddings": ""} | facts, embeddings=_is_text,
+                                        label=is_label, text=_is_text,
                                         is_new=lambda value: isinstance(value, bool)),
     # No nodes where the hierarchy is taken away.
     "hierarchy": lambda facts, _: _holds(facts, nodes=_are_labels,
