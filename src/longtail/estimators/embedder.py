@@ -78,7 +78,7 @@ class Embedder:
         if self.encode is None:
             raise ValueError(
                 f"this model was fitted with the embeddings of {self.name!r}; open it with that "
-                "encoder: load(path, embedder=...)."
+                "encoder: load(path, embedder=...), or longtail --embedder MODULE:NAME."
             )
         plain = [plain_text(text, fields) for text in texts]
         batches = [

@@ -10,7 +10,7 @@ import gc
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -96,6 +96,15 @@ class State:
     def is_attached(self) -> bool:
         """Whether the journal goes on; otherwise it is begun anew with the next change."""
         return self.header is not None and self.header.model == self.checksum
+
+
+def with_encoder(state: State, embedder: Any) -> State:
+    """Return the state with the encoder of texts, where one is given that the model lacks."""
+    if embedder is None or not state.model._needs_encoder:
+        return state
+    model = copy.copy(state.model)
+    model._use_embedder(embedder)
+    return replace(state, model=model)
 
 
 def open_state(path: str | os.PathLike[str], verify: bool, journal: Journal | None = None) -> State:
