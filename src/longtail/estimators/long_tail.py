@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import numbers
 import warnings
 from collections.abc import Mapping
@@ -70,6 +71,8 @@ from longtail.training.pipeline import fit_long_tail
 from longtail.training.ranking import rank_documents
 from longtail.training.self_check import SelfCheck
 from longtail.training.thresholds import find_threshold
+
+_LOGGER = logging.getLogger("longtail")
 
 RESIDUAL = "residual"  # the last feature of an explanation: what the class has learned
 
@@ -777,6 +780,10 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
                 "refine the documents."
             )
         state = fit_long_tail(counts, labels, self._config(), on_stage, class_texts)
+        if counts.embeddings is not None and not state.needs_embeddings:
+            compared = len(state.check.meaning_figures) > 0
+            reason = "fare no better with them" if compared else "are too few to learn from"
+            _LOGGER.warning("embeddings are summed up, but not used: held-out documents %s", reason)
         if not self.memory:
             return state
         return replace(state, memory=DocumentMemory.of(counts, labels.class_ids, self.memory))
