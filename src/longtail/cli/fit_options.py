@@ -127,6 +127,7 @@ CLASSIFIER_OPTIONS = (
         float,
         "Seconds for learning; calibration, then residuals are left out to keep it.",
     ),
+    EstimatorOption("search", str, "exact: look at all classes, also from 100,000 on."),
     EstimatorOption(
         "memory",
         int,

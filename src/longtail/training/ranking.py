@@ -49,7 +49,8 @@ def rank_documents(
     """
     n_candidates = cap_candidates(state.candidate_factor * candidates, len(state.all_classes))
     documents = state.weigh(counts, n_jobs)
-    pruned = state.pruning.prune(documents, np.arange(counts.n_documents), n_jobs)
+    ids = np.arange(counts.n_documents)
+    pruned = state.pruning.prune(documents, ids, n_jobs)
     k = min(k, n_candidates)
     return search_segments(
         documents,
@@ -60,4 +61,5 @@ def rank_documents(
         n_jobs,
         subsets=subsets,
         also_whole=also_whole,
+        touching=state.pruning.find_touching(pruned, ids),
     )
