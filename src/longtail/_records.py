@@ -35,17 +35,10 @@ Record = dict[str, Any]
 
 @dataclass(frozen=True)
 class Fields:
-    """The fields of a record, in order.
+    """The fields of a record, in order."""
 
-    Attributes
-    ----------
-    kinds : tuple of (str, str)
-        Name and kind of each.
-    edges : tuple of tuples of float
-        For each number the values at which its bins begin, but the first; empty before `fit`.
-    """
-
-    kinds: tuple[tuple[str, str], ...]
+    kinds: tuple[tuple[str, str], ...]  # name and kind of each
+    # For each number the values at which its bins begin, but the first; empty before `fit`.
     edges: tuple[tuple[float, ...], ...] = ()
 
     @cached_property

@@ -1,4 +1,4 @@
-"""What methods return: `TopK`, `Threshold`, `Health`, `Explanation`."""
+"""Results of methods: `TopK`, `Threshold`, `Health`, `Explanation`."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from longtail._optional import import_optional
 from longtail._words import count
 from longtail.sparse import Floats
 
@@ -95,10 +96,7 @@ class TopK:
         ImportError
             If pandas is not installed.
         """
-        try:
-            import pandas as pd
-        except ImportError as error:
-            raise ImportError("to_pandas needs the package pandas: pip install pandas") from error
+        pd = import_optional("pandas", "to_pandas", "pandas")
         documents, ranks = np.nonzero(self.valid)
         columns = {
             "document": documents,

@@ -175,7 +175,7 @@ class CountMatrix(RowTable):
 
     @property
     def arrays(self) -> Counts:
-        """What kernels read."""
+        """Arrays for the kernels."""
         return Counts(self.indptr, self.indices, self.data)
 
     @property

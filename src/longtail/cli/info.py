@@ -11,7 +11,7 @@ import typer
 
 from longtail.cli.expect import expected_measures, print_expectations
 from longtail.cli.inputs import check_model, load_model
-from longtail.cli.options import AsJson, ModelPath
+from longtail.cli.shared_options import AsJson, ModelPath
 from longtail.cli.show import (
     clear_errors,
     describe_change,

@@ -1,4 +1,4 @@
-"""What the commands print: progress, tables, sentences, JSON."""
+"""Output of the commands: progress, tables, sentences, JSON."""
 
 from __future__ import annotations
 

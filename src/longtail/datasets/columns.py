@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
+from longtail._optional import import_optional
 from longtail.datasets.limits import FREE_EXPANSION, Limits
 from longtail.exceptions import DataFormatError
 
@@ -28,7 +29,7 @@ BadRowCall = Callable[[int, str, str], None]
 
 
 class _RowError(ValueError):
-    """What is wrong with a row; the caller knows its line."""
+    """A row that cannot be used; the caller knows its line."""
 
 
 def json_rows(
@@ -80,13 +81,9 @@ def parquet_rows(
     ImportError
         If pyarrow is not installed.
     """
-    try:
-        import pyarrow as pa
-        from pyarrow import parquet
-    except ImportError as error:
-        raise ImportError(
-            "reading a Parquet file needs the package pyarrow: pip install 'longtail[data]'"
-        ) from error
+    pa = import_optional("pyarrow", "reading a Parquet file", "'longtail[data]'")
+    from pyarrow import parquet
+
     row_number = n_characters = 0
     most = max(FREE_EXPANSION, limits.expansion * os.stat(path).st_size)
     try:

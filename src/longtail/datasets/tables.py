@@ -158,7 +158,7 @@ class Table:
 
     @property
     def name(self) -> str:
-        """What messages call the file."""
+        """Name of the file in messages."""
         return source_name(self.path)
 
     def bad_row(self, line: int, reason: str, start: str) -> None:

@@ -157,10 +157,6 @@ class Classifier(ClassifierMixin, BaseEstimator):
         ----------
         old, new : label
             `new` must not be the label of another class; see `merge_classes`.
-
-        Returns
-        -------
-        self
         """
         return self._apply(Rename(old, new))
 
@@ -172,10 +168,6 @@ class Classifier(ClassifierMixin, BaseEstimator):
         source, into : label
             Two different classes of the model. What `into` has learned stays until the next
             `refine`.
-
-        Returns
-        -------
-        self
         """
         return self._apply(Merge(source, into))
 
@@ -190,10 +182,6 @@ class Classifier(ClassifierMixin, BaseEstimator):
         ----------
         label : label
             A class of the model.
-
-        Returns
-        -------
-        self
         """
         return self._apply(Remove(label))
 
@@ -304,10 +292,6 @@ class CountClassifier(Classifier):
         ----------
         n_jobs : int or None
             None is one, -1 is every core.
-
-        Returns
-        -------
-        self
         """
         self.n_jobs = n_jobs
         return self
@@ -371,10 +355,6 @@ class CountClassifier(Classifier):
         ----------
         documents : sparse or dense matrix of shape (n_documents, n_terms)
             Counts.
-
-        Returns
-        -------
-        CountMatrix
         """
         X = documents
         if isinstance(X, CountMatrix):  # of a text classifier
@@ -424,10 +404,6 @@ class CountClassifier(Classifier):
         hierarchy : mapping, pairs, table of two columns or str, optional
             For `LongTailClassifier`: the parents of classes and inner nodes; see `set_hierarchy`.
             It changes no score.
-
-        Returns
-        -------
-        self
         """
         self._check_parameters()
         with self._unchanged_on_failure():
@@ -490,23 +466,7 @@ class CountClassifier(Classifier):
     def predict_topk(self, X: Any, k: int = 5, *, within: Any = None, exclude: Any = None) -> TopK:
         """Return the k best classes of each document with their scores.
 
-        Parameters
-        ----------
-        X : sparse or dense matrix of shape (n_documents, n_terms)
-            Counts.
-        k : int, default=5
-            How many; where there are fewer candidates the rest is not `valid`. A document without
-            a known term has none.
-        within, exclude : labels, mask, or a list of them for each document, optional
-            The classes to choose from, and those to leave out: labels, or an array of bool of shape
-            (n_classes,). A list of lists of labels (None: no limit), or an array of bool of shape
-            (n_documents, n_classes), limits each document by itself. The search passes over all
-            other classes, so there are as many candidates as without a limit.
-
-        Returns
-        -------
-        TopK
-            `classes` and `scores`, each of shape (n_documents, k), best first; ties in class order.
+        Parameters and result are those of `LongTailClassifier.predict_topk`.
         """
         state, counts = self._fitted(), self.count(X)
         classes = state.all_classes
@@ -585,10 +545,6 @@ class CountClassifier(Classifier):
             Where given, every label must be among them. Classes without documents are not kept.
         sample_weight : array-like of shape (n_documents,), or in the form of label sets, optional
             As how many documents each counts; see `fit`.
-
-        Returns
-        -------
-        self
         """
         if classes is not None:
             check_among(flat_labels(read_label_sets(y)), classes)
@@ -616,10 +572,6 @@ class CountClassifier(Classifier):
         sample_weight : array-like of shape (n_documents,), or in the form of label sets, optional
             As how many documents they counted when they were added. Of a document of weight 2 one
             may be forgotten, too; a fraction is forgotten as it was added.
-
-        Returns
-        -------
-        self
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""What a fit that runs elsewhere asks of an estimator, and what it gives back.
+"""Seam between an estimator and a fit that runs elsewhere.
 
 `longtail.distributed` runs the stages of a fit; an estimator says what to run, and takes the state.
 """

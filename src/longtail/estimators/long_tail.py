@@ -211,7 +211,7 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
 
     @property
     def self_check_(self) -> SelfCheck:
-        """What held-out documents showed: figures of the model and of its simpler variants."""
+        """Figures of the model and of its simpler variants on held-out documents."""
         check: SelfCheck = self._fitted().check
         return check
 
@@ -621,10 +621,6 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
         sample_weight : array-like of shape (n_documents,), or in the form of label sets, optional
             As how many documents they counted when they were added; see `fit`.
 
-        Returns
-        -------
-        self
-
         Raises
         ------
         ValueError
@@ -649,10 +645,6 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
         share : float
             From 0 to below 1; such as that of the last documents of the fit that were the first of
             their class.
-
-        Returns
-        -------
-        self
 
         Raises
         ------
@@ -680,10 +672,6 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
         y : array-like of shape (n_documents,)
             Their labels, known or not.
 
-        Returns
-        -------
-        self
-
         Raises
         ------
         ValueError
@@ -705,10 +693,6 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
         text : array-like or sparse row of shape (n_terms,), or None
             Counts of the terms of the text. None takes the text away; a class that has no document
             either then disappears.
-
-        Returns
-        -------
-        self
 
         Raises
         ------

@@ -188,10 +188,6 @@ class TextClassifier(TakesHierarchy):
         ----------
         n_jobs : int or None
             None is one, -1 is every core.
-
-        Returns
-        -------
-        self
         """
         self.n_jobs = n_jobs
         if self.__sklearn_is_fitted__():
@@ -212,10 +208,6 @@ class TextClassifier(TakesHierarchy):
         ----------
         deep : bool, default=True
             Whether those of the classifier and the vectorizer are wanted as well.
-
-        Returns
-        -------
-        dict of str to object
         """
         parameters: dict[str, Any] = super().get_params(deep=deep)
         for name, kind in _DEFAULTS.items() if deep else ():
@@ -231,10 +223,6 @@ class TextClassifier(TakesHierarchy):
         ----------
         **parameters : object
             By name, such as ``classifier__C=0.5``.
-
-        Returns
-        -------
-        self
         """
         for name, kind in _DEFAULTS.items():
             is_nested = any(key.startswith(f"{name}__") for key in parameters)
@@ -268,10 +256,6 @@ class TextClassifier(TakesHierarchy):
             held-out documents. None and blank texts are as if left out.
         hierarchy : mapping, pairs, table of two columns or str, optional
             The parents of classes and inner nodes; see `set_hierarchy`.
-
-        Returns
-        -------
-        self
         """
         texts, labels, weights = self._read(texts, y, sample_weight, is_fit=True)
         return self._fit([(texts, labels)], weights, class_texts, hierarchy)
@@ -294,10 +278,6 @@ class TextClassifier(TakesHierarchy):
             As in `fit`.
         hierarchy : mapping, pairs, table of two columns or str, optional
             As in `fit`.
-
-        Returns
-        -------
-        self
         """
         return self._fit(chunks, None, class_texts, hierarchy)
 
@@ -355,10 +335,6 @@ class TextClassifier(TakesHierarchy):
             True labels.
         sample_weight : array-like of shape (n_documents,), optional
             What each document counts.
-
-        Returns
-        -------
-        float
         """
         classifier, counts = self._counted(texts)
         figure: float = classifier.score(counts, y, sample_weight)
@@ -376,10 +352,6 @@ class TextClassifier(TakesHierarchy):
         **options
             `within`, `exclude` and, with a hierarchy, `level`: as in
             `LongTailClassifier.predict_topk`.
-
-        Returns
-        -------
-        TopK
         """
         classifier, counts = self._counted(texts)
         top: TopK = classifier.predict_topk(counts, k, **options)
@@ -421,10 +393,6 @@ class TextClassifier(TakesHierarchy):
             How many of the answers shall be right.
         **options
             `within` and `exclude`, as in `LongTailClassifier.predict_nodes`.
-
-        Returns
-        -------
-        NodeAnswers
         """
         classifier, counts = self._counted(texts)
         answers: NodeAnswers = classifier.predict_nodes(counts, precision, **options)
@@ -503,10 +471,6 @@ class TextClassifier(TakesHierarchy):
             Whether each kept prediction must be that probable, instead of all on average.
         level : int, optional
             With a hierarchy: for nodes at this depth.
-
-        Returns
-        -------
-        Threshold
         """
         classifier = self._fitted().classifier
         threshold: Threshold = classifier.threshold_for(precision, unknown, each=each, level=level)
@@ -559,10 +523,6 @@ class TextClassifier(TakesHierarchy):
             Where given, every label must be among them.
         sample_weight : array-like of shape (n_documents,), or in the form of label sets, optional
             As how many documents each counts; see `fit`.
-
-        Returns
-        -------
-        self
         """
         texts, labels, weights = self._read(texts, y, sample_weight)
         if not self.__sklearn_is_fitted__():
@@ -600,10 +560,6 @@ class TextClassifier(TakesHierarchy):
             As how many documents they counted when they were added. Of a document of weight 2 one
             may be forgotten, too; a fraction is forgotten as it was added.
 
-        Returns
-        -------
-        self
-
         Raises
         ------
         ValueError
@@ -632,10 +588,6 @@ class TextClassifier(TakesHierarchy):
             Their labels.
         sample_weight : array-like of shape (n_documents,), or in the form of label sets, optional
             As how many documents they counted when they were added; see `fit`.
-
-        Returns
-        -------
-        self
         """
         self._fitted()
         if texts is None and y is None:
@@ -659,10 +611,6 @@ class TextClassifier(TakesHierarchy):
         ----------
         share : float
             From 0 to below 1.
-
-        Returns
-        -------
-        self
         """
         check_share("share", share)
         return self._swap(lambda state: replace(state, model=expect_unknown(state.model, share)))
@@ -679,10 +627,6 @@ class TextClassifier(TakesHierarchy):
             Documents.
         y : array-like of shape (n_documents,)
             Their labels; the model need not have them.
-
-        Returns
-        -------
-        self
         """
         self._fitted()
         texts, labels, _ = self._read(texts, y)
@@ -720,10 +664,6 @@ class TextClassifier(TakesHierarchy):
         text : str or None
             None or a blank text takes it away; a class that has no document either then
             disappears.
-
-        Returns
-        -------
-        self
 
         Raises
         ------
@@ -764,10 +704,6 @@ class TextClassifier(TakesHierarchy):
         **reading : object
             How files are written: `format`, and of this format `header`, `delimiter`, `quotes` and
             `encoding`, as in `longtail.datasets.Table`.
-
-        Returns
-        -------
-        self
         """
         labels = (label,) if isinstance(label, str) else tuple(label)
         columns = TableFormat(tuple(text), labels, label_separator, **reading)
@@ -866,10 +802,6 @@ class TextClassifier(TakesHierarchy):
         ----------
         documents : sequence of str
             Texts.
-
-        Returns
-        -------
-        CountMatrix
         """
         return count_for_kernels(self._fitted().vocabulary, documents, self.n_jobs)
 

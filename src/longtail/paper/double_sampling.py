@@ -78,7 +78,7 @@ class DoubleSamplingState:
 
 @dataclass(frozen=True)
 class DoubleSamplingConfig:
-    """What a fit is told: π and κ, the SVM's C, the random state and the number of threads."""
+    """Hyperparameters: π and κ, the SVM's C, the random state and the number of threads."""
 
     examples_per_class: float = 2
     adversaries: int = 30

@@ -23,20 +23,12 @@ class QueryPruning:
     Common terms are in nearly every class and tell little. With one posting a class, candidates
     come faster than from all terms, and on held-out documents they were no worse, or better. With
     less than one, most classes have none of the terms that search; these are not looked at.
-
-    Attributes
-    ----------
-    class_frequencies : ndarray of shape (n_terms,), int32 or int64
-        Number of classes that have each term.
-    posting_budget : int
-        Bound on the sum of a document's class frequencies; one term is always kept.
-    touched_only : bool
-        Whether only classes that have one of these terms are found.
     """
 
-    class_frequencies: NDArray[Any]
+    class_frequencies: NDArray[Any]  # (n_terms,) int64: number of classes that have each term
+    # Bound on the sum of a document's class frequencies; one term is always kept.
     posting_budget: int
-    touched_only: bool = False
+    touched_only: bool = False  # whether only classes that have one of these terms are found
 
     @classmethod
     def of(

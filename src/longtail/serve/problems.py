@@ -41,6 +41,11 @@ class Problem(HTTPException):
         self.kind, self.more = kind, more
 
 
+def busy(detail: str, **headers: str) -> Problem:
+    """Return the refusal of a request for which there is no room now."""
+    return Problem(503, detail, headers={"Retry-After": "1", **headers})
+
+
 class ProblemBody(BaseModel):
     """What every error looks like (RFC 9457)."""
 

@@ -19,20 +19,6 @@ from typing import Any, NamedTuple
 from longtail._constants import MAX_LABEL
 from longtail.exceptions import ModelFileError
 
-__all__ = [
-    "ACTIONS",
-    "LARGEST_ROW",
-    "Change",
-    "Row",
-    "decode",
-    "encode",
-    "find_live",
-    "is_checksum",
-    "is_counter",
-    "is_label",
-    "mark_undone",
-]
-
 LARGEST_ROW = 64 << 20  # bytes of all numbers and texts of a row
 LARGEST_TEXT = 16 << 20  # bytes of JSON; parsing the worst JSON of this size takes some 400 MB
 _LARGEST_RATIO = 64  # of JSON to stored bytes: memory is bounded by the size of the file
@@ -42,63 +28,36 @@ WITH_DOCUMENTS = ("teach", "forget", "recalibrate")
 
 
 class Row(NamedTuple):
-    """What a row of a journal holds of a change, as bytes.
+    """A row of a journal, as bytes."""
 
-    Attributes
-    ----------
-    classes, sizes : bytes
-        Persistent class id of each document, and how many terms it has: 64-bit integers.
-    terms, counts : bytes
-        Persistent ids of the terms, 32-bit integers, and what each counts, floats of 32 bits where
-        these hold them all, else of 64.
-    facts : bytes
-        What opening needs beside the numbers, as JSON; empty where there is nothing.
-    content : bytes
-        The documents and labels as they were given, as JSON, perhaps compressed.
-    """
-
+    # Persistent class id of each document, and how many terms it has: 64-bit integers.
     classes: bytes = b""
     sizes: bytes = b""
+    # Persistent ids of the terms, 32-bit integers, and what each counts, floats of 32 bits where
+    # these hold them all, else of 64.
     terms: bytes = b""
     counts: bytes = b""
+    # What opening needs beside the numbers, as JSON; empty where there is nothing.
     facts: bytes = b""
-    content: bytes = b""
+    content: bytes = b""  # the documents and labels as they were given, as JSON, perhaps compressed
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One change in a journal.
+    """One change in a journal."""
 
-    Attributes
-    ----------
-    number : int
-        Ascends from 1, also over `compact`; never used twice.
-    time : str
-        When it was recorded: UTC, ISO 8601.
-    by : str or None
-        Who made it, if that was said.
-    action : str
-        teach, forget, recalibrate, rename, merge, remove, describe, hierarchy, move, refine or
-        undo.
-    rows : tuple of Row
-        As they are stored; of a change of many documents, some in each.
-    in_effect : bool
-        False where a later undo takes it back.
-    path : Path or None
-        The journal, for errors.
-    """
-
-    number: int
-    time: str
-    by: str | None
+    number: int  # ascends from 1, also over `compact`; never used twice
+    time: str  # when it was recorded: UTC, ISO 8601
+    by: str | None  # who made it, if that was said
+    # Teach, forget, recalibrate, rename, merge, remove, describe, hierarchy, move, refine or undo.
     action: str
-    rows: tuple[Row, ...]
-    in_effect: bool = True
-    path: Path | None = field(default=None, compare=False)
+    rows: tuple[Row, ...]  # as they are stored; of a change of many documents, some in each
+    in_effect: bool = True  # false where a later undo takes it back
+    path: Path | None = field(default=None, compare=False)  # the journal, for errors
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What the numbers need to be applied; empty where they need nothing."""
+        """Facts that the numbers need to be applied; empty where they need none."""
         facts: dict[str, Any] = self._checked(self.rows[0].facts, _FACTS[self.action])
         return facts
 

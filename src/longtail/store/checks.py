@@ -264,7 +264,7 @@ def describe(spec: ValueSpec) -> str:
 
 @dataclass(frozen=True)
 class Rule:
-    """What must hold between arrays and values; only where all of `names` are in the file."""
+    """A condition between arrays and values; checked only where all of `names` are in the file."""
 
     statement: str
     names: tuple[str, ...]

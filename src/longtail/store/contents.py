@@ -1,4 +1,4 @@
-"""What a file of an estimator holds, and all checks of it.
+"""Contents of the file of an estimator, and all checks of them.
 
 In: an opened file, or what is about to be saved. Out: `Contents` and their sizes, or a `FaultError`
 that says what is wrong.

@@ -52,22 +52,12 @@ from longtail.store.journal_rows import (
     write_header,
 )
 
-__all__ = [
-    "Contents",
-    "Header",
-    "Journal",
-    "journal_path",
-    "read_journal",
-    "refined_path",
-    "saving",
-]
-
 _FORKED: list[sqlite3.Connection] = []  # a child must neither use nor close what it inherited
 
 
 @dataclass(frozen=True)
-class Contents:
-    """What a journal holds: its header, and changes, oldest first."""
+class JournalContents:
+    """The header of a journal and its changes, oldest first."""
 
     header: Header
     changes: list[Change]
@@ -78,7 +68,7 @@ def journal_path(model: str | os.PathLike[str]) -> Path:
     return Path(os.path.realpath(model) + ".journal")
 
 
-def read_journal(path: Path) -> Contents | None:
+def read_journal(path: Path) -> JournalContents | None:
     """Read a whole journal and check it.
 
     Parameters
@@ -88,7 +78,7 @@ def read_journal(path: Path) -> Contents | None:
 
     Returns
     -------
-    Contents or None
+    JournalContents or None
         None where there is no journal, or one that holds nothing yet.
 
     Raises
@@ -102,12 +92,12 @@ def read_journal(path: Path) -> Contents | None:
         If a crash left the last record unfinished. It was never acknowledged and is left out.
     """
 
-    def read(connection: sqlite3.Connection) -> Contents | None:
+    def read(connection: sqlite3.Connection) -> JournalContents | None:
         connection.execute("BEGIN")  # header and rows of the same moment
         header = read_header(path, connection)
         if header is None:
             return None
-        return Contents(header, read_changes(path, connection, header))
+        return JournalContents(header, read_changes(path, connection, header))
 
     return database.read_once(path, read) if database.exists(path) else None
 
@@ -271,7 +261,7 @@ class Journal:
         with translate_errors(self.path):
             return int(self._connect().execute(query).fetchone()[0])
 
-    def read(self, after: Header | None = None) -> Contents | None:
+    def read(self, after: Header | None = None) -> JournalContents | None:
         """Read and check all changes, or those after what was the end of the journal.
 
         Raises
@@ -284,7 +274,7 @@ class Journal:
             header = read_header(self.path, connection)
             if header is None:
                 return None
-            return Contents(header, read_changes(self.path, connection, header, after))
+            return JournalContents(header, read_changes(self.path, connection, header, after))
 
     def read_some(self, header: Header, change_numbers: Sequence[int]) -> list[Change]:
         """Read and check the changes with some numbers."""

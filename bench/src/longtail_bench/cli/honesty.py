@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from longtail.cli.options import AsJson, TextColumns, Threads
+from longtail.cli.shared_options import AsJson, TextColumns, Threads
 from longtail.cli.show import clear_errors, print_json, print_table, progress, say
 from longtail_bench.cli.show import (
     DATA_FOLDER,

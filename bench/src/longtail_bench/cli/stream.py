@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from longtail.cli.options import AsJson
+from longtail.cli.shared_options import AsJson
 from longtail.cli.show import clear_errors, print_json, print_note, print_table, progress, say
 from longtail_bench.cli.show import DATA_FOLDER, DataFolder, append_json
 

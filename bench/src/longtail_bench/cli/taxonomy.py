@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from longtail.cli.options import AsJson, Threads
+from longtail.cli.shared_options import AsJson, Threads
 from longtail.cli.show import clear_errors, print_json, print_table, progress
 from longtail_bench.cli.show import DATA_FOLDER, DataFolder
 
