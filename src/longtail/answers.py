@@ -6,7 +6,8 @@ hierarchy), labels in its own type, and the arguments that limit its classes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -83,3 +84,14 @@ def count_candidates(model: Any) -> int:
     classifier = model.classifier_
     factor = getattr(classifier.state_, "candidate_factor", 1)
     return cap_candidates(factor * classifier.candidates, len(model.classes_))
+
+
+def plain(value: Any) -> Any:
+    """Return a value that JSON can hold; numbers that are not finite become null."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(entry) for entry in value]
+    if hasattr(value, "tolist"):
+        return plain(value.tolist())
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -23,7 +23,7 @@ from tools.format_page import format_tables
 PAGE = Path(__file__).parents[2] / "docs" / "model-format.md"
 GOLDEN = Path(__file__).parent / "golden"
 # Of a machine or a session, not of a model; the classifier has parameters of its own.
-NOT_SAVED = {"vectorizer", "tokenizer", "n_jobs", "verbose", "classifier"}
+NOT_SAVED = {"vectorizer", "tokenizer", "n_jobs", "verbose", "classifier", "embedder"}
 # Computed from the rest, or known only to the process that fitted the model.
 DERIVED = {
     "classes",

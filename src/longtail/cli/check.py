@@ -49,12 +49,10 @@ def check(
     with clear_errors():
         from longtail.datasets.checking import check_documents
 
-        source = Source(
-            files[0], content.text, label, layout, more=tuple(files[1:]), fields=content.fields
-        )
+        source = Source(files, content.text, label, layout, fields=content.fields)
         check_columns(source, labelled=True)
         source = ask_separator(source)
-        other = None if against is None else replace(source, path=str(against), more=())
+        other = None if against is None else replace(source, files=[str(against)])
         with progress(quiet, compiles=False) as update:
             result = check_documents(
                 _read(source, update), () if other is None else _read(other, update)

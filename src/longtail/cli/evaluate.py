@@ -137,7 +137,7 @@ def evaluate(
 ) -> None:
     """Compare predictions with the labels of a table: accuracy, calibration, confusions."""
     with clear_errors():
-        source = Source(files[0], text, label, layout, keep or [], tuple(files[1:]))
+        source = Source(files, text, label, layout, keep or [])
         asked = _Asked(precision, unknown, confusions, mistakes if report is not None else 0)
         inputs: list[str | Path] = [model, *source.paths, *([compare] if compare else [])]
         _check_options(asked, figure_format, source, compare)

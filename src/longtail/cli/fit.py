@@ -123,10 +123,7 @@ def fit(
     several labels give a model of label sets.
     """
     with clear_errors():
-        source = Source(
-            *(files[0], content.text, label, layout, above.keep, tuple(files[1:])),
-            fields=content.fields,
-        )
+        source = Source(files, content.text, label, layout, above.keep, fields=content.fields)
         check_columns(source, labelled=True)
         source = ask_separator(source)
         _check_text_options(source, reading | {"class_texts": class_texts})

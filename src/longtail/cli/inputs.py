@@ -40,26 +40,26 @@ class Source:
     `fields` are the columns of documents that are records, with their kinds.
     """
 
-    path: str
+    files: list[str]
     text: list[str] | None
     label: list[str] | None
     layout: Layout
     keep: list[str] = field(default_factory=list)
-    more: tuple[str, ...] = ()
     told: TableFormat | None = None
     fields: Mapping[str, str] | None = None
 
     @property
     def name(self) -> str:
         """Its name in progress and messages."""
-        first = "standard input" if self.path == "-" else Path(self.path).name
-        return f"{first} and {count(len(self.more), 'more file')}" if self.more else first
+        first, *more = self.files
+        first = "standard input" if first == "-" else Path(first).name
+        return f"{first} and {count(len(more), 'more file')}" if more else first
 
     @property
     def paths(self) -> list[str]:
         """All files; a pattern that is no file stands for those that it matches."""
         found: list[str] = []
-        for path in (self.path, *self.more):
+        for path in self.files:
             matches = [] if os.path.exists(path) else sorted(glob.glob(path, recursive=True))
             found += matches or [path]
         return found
@@ -181,7 +181,8 @@ def read_documents(
     if not (source.layout.skip_bad_rows or source.layout.bad_rows):
         yield read(None)
         return
-    stem = "standard-input" if source.path == "-" else Path(source.path).name
+    first = source.files[0]
+    stem = "standard-input" if first == "-" else Path(first).name
     target = source.layout.bad_rows or Path(f"{stem}.bad-rows.csv")
     with closing(BadRows(target, source.paths)) as report:
         try:

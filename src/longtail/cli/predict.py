@@ -116,14 +116,14 @@ def predict(
     Documents are read and written in chunks, so the table may be larger than memory.
     """
     with clear_errors():
-        source = Source(documents[0], text, None, layout, keep or [], tuple(documents[1:]))
+        source = Source(documents, text, None, layout, keep or [])
         limits.check(precision, top)
         if _is_text(source):
             classifier = load_model(model, threads)
             threshold = _find_threshold(classifier, precision, unknown, each, limits.level)
             _check_max_labels(classifier, max_labels)
             among = limits.read(classifier)
-            document = one_document(classifier, source.path, source.layout.zero_based)
+            document = one_document(classifier, documents[0], layout.zero_based)
             chunk = Documents(document, [], [1], [[]], 0)
             shown = top or _TOP_OF_A_TEXT
             texts = class_texts(classifier)
@@ -220,15 +220,16 @@ def _is_text(source: Source) -> bool:
     """Return whether what was given is a document, not a file: it names no file and no format."""
     from longtail.datasets.tables import find_format
 
-    if source.text or source.more or source.path == "-" or source.layout.format:
+    document, *more = source.files
+    if source.text or more or document == "-" or source.layout.format:
         return False
     if any(map(os.path.exists, source.paths)):
         return False
     try:
-        find_format(source.path)
+        find_format(document)
     except ValueError:
         return True
-    return any(map(str.isspace, source.path))
+    return any(map(str.isspace, document))
 
 
 def _print_text(classifier: Any, row: Prediction, as_json: bool) -> None:

@@ -58,7 +58,7 @@ def teach(
 
     They take effect at once, are kept in a journal beside the model, and can be undone.
     """
-    source = Source(content, text, label_column, layout)
+    source = Source([content], text, label_column, layout)
     return _change_documents(teacher, teacher.teach, "taught", source, label, by, quiet)
 
 
@@ -87,7 +87,7 @@ def forget(
     Give them as they were fitted or taught; all of them are forgotten or none. A class with none
     left disappears.
     """
-    source = Source(content, text, label_column, layout)
+    source = Source([content], text, label_column, layout)
     change = partial(teacher.forget, erase=erase)
     return _change_documents(teacher, change, "forgotten", source, label, by, quiet)
 
@@ -102,11 +102,11 @@ def _change_documents(
     quiet: bool,
 ) -> tuple[str, int]:
     """Teach or forget one text, or all documents of a table, in one change; say what was done."""
-    model = teacher.model
+    model, [content] = teacher.model, source.files
     if label:
         if source.label or source.text:
             raise ValueError("--class names the class of one text; --text and --label of a table.")
-        document = one_document(model, source.path, source.layout.zero_based)
+        document = one_document(model, content, source.layout.zero_based)
         label = [one for given in label for one in _split(model, given)]
         labels = [as_label(model, one) for one in label]
         if len(labels) > 1 and not model.multilabel_:
@@ -116,9 +116,9 @@ def _change_documents(
         documents = document * len(labels) if isinstance(document, list) else document[rows]
         change_number = change(documents, labels, by=by)
         return f"{count(1, 'document')} of {', '.join(label)} {done}.", change_number
-    if source.path != "-" and not Path(source.path).exists():
+    if content != "-" and not Path(content).exists():
         raise ValueError(
-            f"there is no file {source.path!r}. To give a text itself, name its class: --class."
+            f"there is no file {content!r}. To give a text itself, name its class: --class."
         )
     source = match_source(source, model, quiet)
     # All is read before anything is changed, so that a bad row changes nothing.

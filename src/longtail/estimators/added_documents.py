@@ -135,8 +135,8 @@ def count_as_added(
     ----------
     X : csr_array of shape (n_documents, n_terms)
         Counts by the vocabulary as it is now.
-    places : ndarray of shape (n_documents,)
-        Their classes, among all labels.
+    outer_ids : ndarray of shape (n_documents,)
+        Ids of their classes among all labels.
     n_fitted : int
         The first `n_fitted` terms are those of the fit.
     added : AddedDocuments

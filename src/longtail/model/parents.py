@@ -32,7 +32,7 @@ class CycleError(RefusedError):
 
 @dataclass(frozen=True, eq=False)
 class Parents:
-    """What an entry says of the parents of nodes."""
+    """The parents of nodes in an entry."""
 
     labels: NDArray[Any]  # (n_nodes,): what the nodes were called then
     # (n_nodes,) int64: persistent id of the class that a node is; -1 where it was none.

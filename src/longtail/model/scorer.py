@@ -63,7 +63,7 @@ class LinearScorer(RowTable):
 
     @property
     def arrays(self) -> Scorer:
-        """What kernels read."""
+        """Arrays for the kernels."""
         return Scorer(self.indptr, self.indices, self.weights, self.length_weights, self.biases)
 
     @classmethod

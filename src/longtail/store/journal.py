@@ -69,17 +69,7 @@ def journal_path(model: str | os.PathLike[str]) -> Path:
 
 
 def read_journal(path: Path) -> JournalContents | None:
-    """Read a whole journal and check it.
-
-    Parameters
-    ----------
-    path : Path
-        The journal, from `journal_path`.
-
-    Returns
-    -------
-    JournalContents or None
-        None where there is no journal, or one that holds nothing yet.
+    """Read a whole journal and check it; None where there is none, or nothing in it yet.
 
     Raises
     ------
@@ -134,17 +124,7 @@ def remove_refined(model: Path) -> None:
 def saving(model: str | os.PathLike[str], *, discard_changes: bool = False) -> Iterator[Path]:
     """Guard the saving of a new model file over one that may have a journal.
 
-    Parameters
-    ----------
-    model : path-like
-        Where the file is to be.
-    discard_changes : bool, default=False
-        Drop the changes that the journal holds.
-
-    Yields
-    ------
-    Path
-        Where to write the file.
+    Yields where to write the file. `discard_changes` drops the changes that the journal holds.
 
     Raises
     ------
@@ -181,13 +161,7 @@ def saving(model: str | os.PathLike[str], *, discard_changes: bool = False) -> I
 
 
 class Journal:
-    """The journal of a model file, for one process that writes.
-
-    Parameters
-    ----------
-    model : path-like
-        The model file. The journal is created with the first change.
-    """
+    """The journal of a model file, for one process that writes; created with the first change."""
 
     def __init__(self, model: str | os.PathLike[str]) -> None:
         self.path = journal_path(model)
@@ -288,23 +262,9 @@ class Journal:
         rows: Sequence[Row],
         by: str | None,
     ) -> Header:
-        """Record one change and wait until the disk has it.
+        """Record one change, wait until the disk has it, and return the header with the new end.
 
-        Parameters
-        ----------
-        header : Header
-            As it is now, or as `restart` made it.
-        action : str
-            What was done.
-        rows : sequence of Row
-            To what, in numbers and as it was given.
-        by : str or None
-            By whom.
-
-        Returns
-        -------
-        Header
-            With the new end.
+        `header` is as it is now, or as `restart` made it.
 
         Raises
         ------
@@ -352,19 +312,9 @@ class Journal:
     def replace_model(self, beside: Path, header: Header, n_used: int = 0) -> Header | None:
         """Put a new file in the model file's place and empty the journal: see the module.
 
-        Parameters
-        ----------
-        beside : Path
-            The new file, durable.
-        header : Header
-            As it is in the transaction that is open.
-        n_used : int, default=0
-            How many numbers are used by what the new file has beyond the rows.
-
-        Returns
-        -------
-        Header or None
-            None where another process made a change meanwhile; nothing was replaced.
+        `header` is as it is in the transaction that is open. `n_used` numbers are used by what the
+        new file has beyond the rows. Returns None where another process made a change meanwhile:
+        then nothing was replaced.
         """
         # A number that may be in a file is never used again.
         used = header.next_number + n_used

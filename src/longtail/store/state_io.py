@@ -110,8 +110,10 @@ def _pack(model: SavedModel) -> Contents:
         arrays |= pack_texts(CLASS_TEXTS.name, model.class_texts)
     # With names the index has more than can be checked against the statistics: it is rebuilt.
     has_names = getattr(model.state, "names", None) is not None
+    has_embeddings = getattr(model.state, "n_dimensions", None) is not None
     for array in part_specs(model.kind, schema):
         is_left_out = has_names and array.name.startswith("index/")
+        is_left_out |= not has_embeddings and array.name.startswith("check/meaning")
         found = None if is_left_out else _find(array.name, model)
         if found is not None:
             arrays[array.name] = found

@@ -26,7 +26,7 @@ MIN_EMPTIED = 20
 
 @dataclass(frozen=True, eq=False)
 class Draws:
-    """What is drawn before anything is learned."""
+    """Draws that are made before anything is learned."""
 
     held_out: Integers  # (n_held_out,): ids of the documents that are kept aside
     # (n_sampled,): ids of the (document, label) pairs that the shared weights are learned on, in

@@ -34,7 +34,7 @@ def honesty(
     """Compare the default LongTailClassifier with simpler versions of itself and other settings."""
     from dataclasses import asdict
 
-    from longtail.cli.show import plain
+    from longtail.answers import plain
     from longtail_bench.data import find_data_set, find_data_sets, name_data_set
     from longtail_bench.honesty import find_distances, run_honesty
     from longtail_bench.table_data import TableColumns, load_single_labels

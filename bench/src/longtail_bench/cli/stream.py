@@ -40,7 +40,7 @@ def stream(
     """Predict a stream of documents batch by batch, teaching each batch after it was predicted."""
     from dataclasses import asdict
 
-    from longtail.cli.show import plain
+    from longtail.answers import plain
     from longtail_bench import stream_report
     from longtail_bench.stream import read_rows, read_stream, run_systems
     from longtail_bench.stream_systems import choose_systems

@@ -32,8 +32,8 @@ def taxonomy(
 
     import numpy as np
 
+    from longtail.answers import plain
     from longtail.cli.hierarchy import read_pairs
-    from longtail.cli.show import plain
     from longtail.exceptions import HierarchyWarning
     from longtail_bench import taxonomies
     from longtail_bench.data import find_data_set
