@@ -211,6 +211,6 @@ def _with_sets(seed: Content) -> Content:
         "check/scorer": 3,
         "check/residuals": 2,
         "check/postings_per_class": 1 / 64,
-        "pruning/touched_only": True,
+        "pruning/matching_only": True,
     }
     return Content(seed.kind, {"estimators": estimators, "values": values}, arrays)

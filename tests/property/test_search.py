@@ -271,7 +271,7 @@ def test_two_segments_equal_one(problem, q, ties, n_jobs):
     assert np.array_equal(found[1], expected[1])
 
 
-def find_touched(documents, score, counts, budget, wanted):
+def find_matching(documents, score, counts, budget, wanted):
     """The slow way: the classes that have a term which searches, a set for each document.
 
     None for a document that may find any class: it has no such term of at least one class and at
@@ -284,16 +284,16 @@ def find_touched(documents, score, counts, budget, wanted):
             found.append(None)
             continue
         of_class = [score.indices[a:b] for a, b in pairwise(score.indptr)]
-        touched = {c for c, have in enumerate(of_class) if not {*terms}.isdisjoint(have)}
-        found.append(touched if len(touched) >= wanted else None)
+        matching = {c for c, have in enumerate(of_class) if not {*terms}.isdisjoint(have)}
+        found.append(matching if len(matching) >= wanted else None)
     return found
 
 
-def brute_force_touched(documents, score, q, touched):
+def brute_force_matching(documents, score, q, matching):
     classes, scores = brute_force(documents, score, len(score.biases))
     kept = [
         [p for p, c in enumerate(row) if of_row is None or c in of_row][:q]
-        for row, of_row in zip(classes, touched, strict=True)
+        for row, of_row in zip(classes, matching, strict=True)
     ]
     return np.take_along_axis(classes, np.array(kept), 1), np.take_along_axis(
         scores, np.array(kept), 1
@@ -302,16 +302,16 @@ def brute_force_touched(documents, score, q, touched):
 
 @quick
 @given(searches(), st.sampled_from([1, 2, 20, 300]), st.sampled_from([3, 40, 10**5]))
-def test_touched_classes_alone_equal_brute_force(problem, q, budget):
+def test_matching_classes_alone_equal_brute_force(problem, q, budget):
     """Through one index, the parts of one, and two segments."""
     documents, score, n_terms = problem
     n_classes = len(score.biases)
     q = min(q, n_classes)
     counts = np.bincount(score.indices, minlength=n_terms).astype(np.int32)
-    pruning = QueryPruning(counts, budget, touched_only=True)
+    pruning = QueryPruning(counts, budget, matching_only=True)
     every = np.arange(documents.rows.n_documents)
     few = pruning.prune(documents, every)
-    expected = brute_force_touched(few, score, q, find_touched(few, score, counts, budget, q))
+    expected = brute_force_matching(few, score, q, find_matching(few, score, counts, budget, q))
     index = build_index(score, n_terms, dense_share=1.0)
     found = search(documents, score, index, q, pruning=pruning)
     assert np.array_equal(found[0], expected[0])
@@ -325,12 +325,12 @@ def test_touched_classes_alone_equal_brute_force(problem, q, budget):
         of_parts = search(documents, score, parts, q, pruning=pruning)
         assert all(np.array_equal(a, b) for a, b in zip(of_parts, found, strict=True))
     segments = split_segments(score, index, n_terms, np.random.default_rng(q), dense_share=1.0)
-    touching = pruning.find_touching(few, every)
-    of_segments = search_segments(few, few, segments, q, q, touching=touching)
+    matching = pruning.find_matching(few, every)
+    of_segments = search_segments(few, few, segments, q, q, matching=matching)
     assert all(np.array_equal(a, b) for a, b in zip(of_segments, expected, strict=True))
 
 
-def test_a_dense_row_touches_every_class():
+def test_a_dense_row_matches_every_class():
     """It does not tell which classes have the term."""
     score = LinearScorer(
         np.arange(65),
@@ -342,7 +342,7 @@ def test_a_dense_row_touches_every_class():
     documents = WeightedDocuments(CountMatrix.from_matrix(np.ones((1, 1))), np.ones(1), np.ones(1))
     index = build_index(score, 1)
     assert index.dense_row_ids.tolist() == [0]
-    pruning = QueryPruning(np.array([64]), 64, touched_only=True)
+    pruning = QueryPruning(np.array([64]), 64, matching_only=True)
     classes, _ = search(documents, score, index, 3, pruning=pruning)
     assert classes.tolist() == [[63, 62, 61]]
 

@@ -61,7 +61,7 @@ def test_the_smallest_budget_that_finds_enough():
     )
 
 
-def test_touched_classes_alone_are_an_option_from_100_000_classes_on():
+def test_matching_classes_alone_are_an_option_from_100_000_classes_on():
     assert list_budgets(99_999, FitConfig()) == BUDGETS
     assert list_budgets(100_000, FitConfig(search="exact")) == BUDGETS
     assert min(list_budgets(100_000, FitConfig())) == MIN_POSTINGS

@@ -10,7 +10,7 @@ The error bound sums up, in quanta: what float32 loses (`_ROUNDING`), half a lev
 (1.01 levels, for both classes that are compared), and what rounding factors and sums to integers
 loses over all levels of a term. docs/search-exactness.md derives it.
 
-Where a model has very many classes, most have none of a document's rare terms. `shortlist_touched`
+Where a model has very many classes, most have none of a document's rare terms. `shortlist_matching`
 accumulates only those that have one, so its time does not grow with the number of classes.
 """
 
@@ -345,7 +345,7 @@ def shortlist_classes(vectors, queries, index, wanted, block, scratch, shortlist
 
 
 @inlined
-def touch_classes(vectors, row, index, scratch):
+def accumulate_matching(vectors, row, index, scratch):
     """Fill the accumulators of the classes that have a term of a document; list them as survivors.
 
     Returns how many, and the error bound in quanta; -1 where a term is a dense row, which does not
@@ -354,14 +354,14 @@ def touch_classes(vectors, row, index, scratch):
     indptr, indices, weights, _ = vectors
     zero_points, scales, starts = index.zero_points, index.scales, index.indptr
     biases, length_weights = index.biases, index.length_weights
-    accumulators, touched = scratch.accumulators, scratch.survivors
+    accumulators, matching = scratch.accumulators, scratch.survivors
     for j in range(indptr[row], indptr[row + 1]):
         if weights[j] != 0.0 and index.dense_row_ids[indices[j]] >= 0:
             return np.int64(-1), 0.0
     quantum, start, error_bound = plan_document(vectors, row, index)
     per_quantum = np.float32(1.0 / quantum)
     total, middle = np.float32(vectors.totals[row] / quantum), np.float32(start)
-    n_touched = np.int64(0)
+    n_matching = np.int64(0)
     for j in range(indptr[row], indptr[row + 1]):
         term, weight = indices[j], np.float64(weights[j])
         if weight == 0.0:
@@ -376,35 +376,35 @@ def touch_classes(vectors, row, index, scratch):
                 accumulators[c] = np.uint16(
                     np.int32(biases[c] * per_quantum + length_weights[c] * total + middle)
                 )
-                touched[n_touched] = c
-                n_touched += 1
+                matching[n_matching] = c
+                n_matching += 1
             added = (base + factor * np.int64(index.quantized[p])) >> _FRACTION_BITS
             accumulators[c] += np.uint16(added)
-    return n_touched, error_bound
+    return n_matching, error_bound
 
 
 @subroutine
-def shortlist_from_touched(n_touched, wanted, error_bound, scratch, shortlist):
-    """List the touched classes at most `error_bound` below the wanted-th highest; clear them."""
-    accumulators, keys, touched = scratch.accumulators, scratch.keys, scratch.survivors
-    for p in range(n_touched):
-        keys[p] = accumulators[touched[p]]
+def shortlist_from_matching(n_matching, wanted, error_bound, scratch, shortlist):
+    """List the matching classes at most `error_bound` below the wanted-th highest; clear them."""
+    accumulators, keys, matching = scratch.accumulators, scratch.keys, scratch.survivors
+    for p in range(n_matching):
+        keys[p] = accumulators[matching[p]]
     threshold = np.uint16(1)
-    if n_touched > wanted:
-        threshold = lower(nth_largest(keys, n_touched, wanted), error_bound)
+    if n_matching > wanted:
+        threshold = lower(nth_largest(keys, n_matching, wanted), error_bound)
     n = 0
-    for p in range(n_touched):
-        if accumulators[touched[p]] >= threshold:
+    for p in range(n_matching):
+        if accumulators[matching[p]] >= threshold:
             if n < len(shortlist):
-                shortlist[n] = touched[p]
+                shortlist[n] = matching[p]
             n += 1
-        accumulators[touched[p]] = 0
+        accumulators[matching[p]] = 0
     sort_keys(shortlist, np.int64(0), min(n, len(shortlist)))
     return n
 
 
 @kernel
-def shortlist_touched(vectors, queries, index, wanted, block, scratch, shortlist):
+def shortlist_matching(vectors, queries, index, wanted, block, scratch, shortlist):
     """List as `shortlist_classes` does; where told, only classes that have a term of the document.
 
     All accumulators are 0 at the beginning.
@@ -412,21 +412,21 @@ def shortlist_touched(vectors, queries, index, wanted, block, scratch, shortlist
     label_indptr, label_ids = queries.label_indptr, queries.label_ids
     accumulators = scratch.accumulators
     for i in range(block.first, block.last):
-        row, n_touched, error_bound = queries.document_ids[i], np.int64(-1), 0.0
-        if queries.touched_only[i]:
-            n_touched, error_bound = touch_classes(vectors, row, index, scratch)
-        if n_touched < 0:
+        row, n_matching, error_bound = queries.document_ids[i], np.int64(-1), 0.0
+        if queries.matching_only[i]:
+            n_matching, error_bound = accumulate_matching(vectors, row, index, scratch)
+        if n_matching < 0:
             error_bound = accumulate(vectors, row, index, scratch)
         for c in index.tombstones:
             accumulators[c] = 0
         for p in range(label_indptr[i], label_indptr[i + 1]):
             accumulators[label_ids[p]] = 0
         listed = shortlist.classes[i]
-        if n_touched < 0:
+        if n_matching < 0:
             shortlist.sizes[i] = shortlist_reaching(wanted, error_bound, scratch, listed)
             for c in range(len(accumulators)):
                 accumulators[c] = 0
         else:
-            shortlist.sizes[i] = shortlist_from_touched(
-                n_touched, wanted, error_bound, scratch, listed
+            shortlist.sizes[i] = shortlist_from_matching(
+                n_matching, wanted, error_bound, scratch, listed
             )

@@ -67,7 +67,7 @@ class SearchQueries(NamedTuple):
     subset_indptr: Array
     subset_classes: Array
     are_allowed: Array
-    touched_only: Array
+    matching_only: Array
 
 
 class ListRows(NamedTuple):

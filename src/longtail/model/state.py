@@ -283,9 +283,9 @@ class LongTailState:
         overlay = self.overlay
         if overlay is None:
             return (main,)
-        # A touched class is found in either segment: the terms of the few changed ones, of which
+        # A class matches in either segment: the terms of the few changed ones, of which
         # many would be dense rows, must tell which classes have them.
-        dense_share = 1.0 if self.pruning.touched_only else DENSE_SHARE
+        dense_share = 1.0 if self.pruning.matching_only else DENSE_SHARE
         return overlay.segments(main, len(self.term_weights), dense_share=dense_share)
 
     @cached_property

@@ -28,7 +28,7 @@ class QueryPruning:
     class_frequencies: NDArray[Any]  # (n_terms,) int64: number of classes that have each term
     # Bound on the sum of a document's class frequencies; one term is always kept.
     posting_budget: int
-    touched_only: bool = False  # whether only classes that have one of these terms are found
+    matching_only: bool = False  # whether only classes that have one of these terms are found
 
     @classmethod
     def of(
@@ -40,7 +40,7 @@ class QueryPruning:
         return cls(frequencies, WHOLE_QUERY).with_budget(postings_per_class, n_classes)
 
     def with_budget(self, postings_per_class: float, n_classes: int) -> QueryPruning:
-        """Return the same counts with another budget; below one, only touched classes are found."""
+        """Return the same counts with another budget; below one only matching classes are found."""
         budget = int(postings_per_class * n_classes)
         return QueryPruning(self.class_frequencies, budget, postings_per_class < 1)
 
@@ -70,20 +70,20 @@ class QueryPruning:
         )
         return WeightedDocuments(rows, weights, totals)
 
-    def find_touching(
+    def find_matching(
         self, pruned: WeightedDocuments, document_ids: Integers
     ) -> NDArray[np.bool_] | None:
-        """Return for which documents only touched classes are found; None where for none.
+        """Return for which documents only matching classes are found; None where for none.
 
         A document without a known term within the budget may find any class.
         """
-        if not self.touched_only:
+        if not self.matching_only:
             return None
         indptr, entries = gather_rows(pruned.rows.indptr, document_ids)
         n_classes = self.class_frequencies[pruned.rows.indices[entries]]
-        touch = (pruned.weights[entries] != 0) & (n_classes > 0)
-        touch &= n_classes <= self.posting_budget
-        return np.asarray(np.diff(np.append(0, np.cumsum(touch))[indptr]) > 0)
+        match = (pruned.weights[entries] != 0) & (n_classes > 0)
+        match &= n_classes <= self.posting_budget
+        return np.asarray(np.diff(np.append(0, np.cumsum(match))[indptr]) > 0)
 
     def grow_terms(self, n_terms: int) -> QueryPruning:
         """Make room for terms that no class has."""

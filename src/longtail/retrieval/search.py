@@ -127,16 +127,16 @@ def search(
     if not document_ids.size * n_candidates:
         shape = len(document_ids), n_candidates
         return np.empty(shape, index_dtype(len(scorer.biases))), np.empty(shape)
-    touching = None
+    matching = None
     if pruning is not None:
         documents = pruning.prune(documents, document_ids, n_jobs)
         if subsets is None:
-            touching = pruning.find_touching(documents, document_ids)
+            matching = pruning.find_matching(documents, document_ids)
     given = documents, scorer, index, n_candidates
-    found = _search_pruned(*given, document_ids, labels, subsets, touching, n_jobs)
-    if touching is None:
+    found = _search_pruned(*given, document_ids, labels, subsets, matching, n_jobs)
+    if matching is None:
         return found
-    lack = np.flatnonzero(touching & (found[0][:, -1] < 0))
+    lack = np.flatnonzero(matching & (found[0][:, -1] < 0))
     if len(lack):
         of_labels = None if labels is None else labels.gather(lack)
         exact = _search_pruned(*given, document_ids[lack], of_labels, None, None, n_jobs)
@@ -152,7 +152,7 @@ def _search_pruned(
     document_ids: Integers,
     labels: LabelSets | None,
     subsets: ClassSubsets | None,
-    touching: NDArray[np.bool_] | None,
+    matching: NDArray[np.bool_] | None,
     n_jobs: int | None,
 ) -> tuple[Integers, Floats]:
     """Search by all terms that weigh something; the index part by part, where it has parts.
@@ -166,14 +166,14 @@ def _search_pruned(
             scores = score_pairs(documents, shortlist, scorer, n_jobs, document_ids=ids)
             return rank_topk(shortlist, scores, n_candidates, n_jobs)
 
-        queries = make_queries(document_ids, labels, subsets, touching)
+        queries = make_queries(document_ids, labels, subsets, matching)
         return search_batches(documents, [index], [queries], n_candidates, rank, n_jobs)
     found: list[NDArray[Any]] = []
     scores: list[Floats] = []
     for shard, (first, last) in enumerate(pairwise(index.bounds)):
         of_part = None if labels is None else labels.gather_classes(np.arange(first, last))
         of_scorer = scorer.slice(slice(first, last))
-        given = document_ids, of_part, subsets, touching, n_jobs
+        given = document_ids, of_part, subsets, matching, n_jobs
         classes, values = _search_pruned(
             documents, of_scorer, index.open(shard), n_candidates, *given
         )
@@ -193,7 +193,7 @@ def search_segments(
     *,
     subsets: ClassSubsets | None = None,
     also_whole: bool = False,
-    touching: NDArray[np.bool_] | None = None,
+    matching: NDArray[np.bool_] | None = None,
 ) -> tuple[NDArray[Any], Floats]:
     """Return the best of each document's candidates over all segments, best first; exact.
 
@@ -215,7 +215,7 @@ def search_segments(
         The classes that may be found for each document.
     also_whole : bool, default=False
         Whether the k best over all classes are wanted as well, in the columns after the first k.
-    touching : ndarray of shape (n_documents,), bool, optional
+    matching : ndarray of shape (n_documents,), bool, optional
         For which documents only classes with a term of the pruned query are found, where these are
         enough; with subsets every class of the subset is.
 
@@ -250,18 +250,18 @@ def search_segments(
 
     ids = np.arange(documents.rows.n_documents)
     indexes = [segment.index for segment in segments]
-    if touching is not None and subsets is None:
-        n_touched = np.zeros(len(ids), np.int64)
+    if matching is not None and subsets is None:
+        n_matching = np.zeros(len(ids), np.int64)
 
-        def rank_touched(
+        def rank_matching(
             ids: Integers, shortlists: Sequence[NDArray[Any]]
         ) -> tuple[NDArray[Any], Floats]:
-            n_touched[ids] = sum(np.count_nonzero(rows >= 0, axis=1) for rows in shortlists)
+            n_matching[ids] = sum(np.count_nonzero(rows >= 0, axis=1) for rows in shortlists)
             return rank(ids, shortlists)
 
-        queries = [make_queries(ids, touching=touching)] * len(segments)
-        found = search_batches(pruned, indexes, queries, n_candidates, rank_touched, n_jobs)
-        lack = np.flatnonzero(touching & (n_touched < n_candidates))
+        queries = [make_queries(ids, matching=matching)] * len(segments)
+        found = search_batches(pruned, indexes, queries, n_candidates, rank_matching, n_jobs)
+        lack = np.flatnonzero(matching & (n_matching < n_candidates))
         if len(lack):
             queries = [make_queries(lack)] * len(segments)
             exact = search_batches(pruned, indexes, queries, n_candidates, rank, n_jobs)
@@ -343,15 +343,15 @@ def make_queries(
     document_ids: Integers,
     labels: LabelSets | None = None,
     subsets: ClassSubsets | None = None,
-    touching: NDArray[np.bool_] | None = None,
+    matching: NDArray[np.bool_] | None = None,
 ) -> SearchQueries:
     """Return queries that pass over the label sets of their documents, or over nothing.
 
-    With `subsets`, the classes of each document's subset alone are found; where `touching`, classes
+    With `subsets`, the classes of each document's subset alone are found; where `matching`, classes
     that have one of its terms.
     """
     nothing = np.zeros(0, np.int64)
-    touched_only = np.zeros(0, np.bool_) if touching is None else touching
+    matching_only = np.zeros(0, np.bool_) if matching is None else matching
     if labels is None:
         passed_over = np.zeros(len(document_ids) + 1, np.int64), nothing
     else:
@@ -359,9 +359,9 @@ def make_queries(
     if subsets is None:
         everything = np.full(len(document_ids), -1), np.zeros(1, np.int64), nothing
         no_subsets = *everything, np.zeros(0, np.bool_)
-        return SearchQueries(document_ids, *passed_over, *no_subsets, touched_only)
+        return SearchQueries(document_ids, *passed_over, *no_subsets, matching_only)
     given = subsets.subset_ids, subsets.indptr, subsets.class_ids, subsets.are_allowed
-    return SearchQueries(document_ids, *passed_over, *given, touched_only)
+    return SearchQueries(document_ids, *passed_over, *given, matching_only)
 
 
 def _slice_queries(queries: SearchQueries, first: int, last: int) -> SearchQueries:
@@ -371,7 +371,7 @@ def _slice_queries(queries: SearchQueries, first: int, last: int) -> SearchQueri
         document_ids=queries.document_ids[first:last],
         label_indptr=queries.label_indptr[first : last + 1],
         subset_ids=queries.subset_ids[first:last],
-        touched_only=queries.touched_only[first:last],
+        matching_only=queries.matching_only[first:last],
     )
 
 
@@ -383,7 +383,7 @@ def _gather_queries(queries: SearchQueries, rows: Integers) -> SearchQueries:
         label_indptr=indptr,
         label_ids=queries.label_ids[entries],
         subset_ids=queries.subset_ids[rows],
-        touched_only=queries.touched_only[rows] if len(queries.touched_only) else rows[:0] > 0,
+        matching_only=queries.matching_only[rows] if len(queries.matching_only) else rows[:0] > 0,
     )
 
 
@@ -415,9 +415,9 @@ def _shortlist(
         return Shortlist(classes, np.zeros(n_rows, np.int64))
 
     shortlist, whole = empty(n_queries), empty(n_queries if also_whole else 0)
-    if len(queries.touched_only):
+    if len(queries.matching_only):
         parallel_for(
-            lambda first, last: kernels.shortlist_touched(
+            lambda first, last: kernels.shortlist_matching(
                 documents.vectors,
                 queries,
                 index.arrays,
@@ -467,7 +467,7 @@ def make_scratch(n_classes: int, most_terms: int) -> SearchScratch:
 
 
 def _make_clear_scratch(n_classes: int, most_terms: int) -> SearchScratch:
-    """Return the same with accumulators of 0: no class is touched."""
+    """Return the same with accumulators of 0: no class matches."""
     scratch = make_scratch(n_classes, most_terms)
     return scratch._replace(accumulators=np.zeros(n_classes, np.uint16))
 

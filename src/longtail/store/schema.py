@@ -265,7 +265,7 @@ LONG_TAIL_VALUES = (
         "pruning/posting_budget", "integer", "postings that the terms of a query may have", 0,
         LARGEST_COUNT,
     ),
-    ValueSpec("pruning/touched_only", "boolean", "whether only classes with such a term are found",
+    ValueSpec("pruning/matching_only", "boolean", "whether only classes with such a term are found",
               optional=True),
     ValueSpec("calibrator/marginal", "boolean", "whether documents had several labels"),
     ValueSpec("calibrator/calibration_error", "float", "calibration error to expect", 0, 1,

@@ -63,7 +63,7 @@ class FitConfig:
         Whether the learned parts are compared with simpler variants on held-out documents.
     by_size : bool
         Whether the mixture of features and residuals depends on the size of the class.
-    min_touched : int
+    min_matching : int
         Number of classes from which on they may.
     max_checked : int
         Documents on which scorers and posting budgets are compared.
@@ -95,7 +95,7 @@ class FitConfig:
     residual_cost: float = 2.0
     self_check: bool = True
     by_size: bool = True
-    min_touched: int = 100_000
+    min_matching: int = 100_000
     max_checked: int = 2_000
     min_listed: int = 10
     held_out_share: float = 0.15

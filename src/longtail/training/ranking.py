@@ -68,7 +68,7 @@ def rank_documents(
         n_jobs,
         subsets=subsets,
         also_whole=also_whole,
-        touching=state.pruning.find_touching(pruned, ids),
+        matching=state.pruning.find_matching(pruned, ids),
     )
     if not by_meaning:
         return ranked

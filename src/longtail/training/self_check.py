@@ -53,7 +53,7 @@ from longtail.training.mixture import AS_LEARNED, N_FEATURES, N_PARTS, Mixture
 
 BUDGETS = (1, 4, 16)  # postings per class, beside the whole query
 # Where only classes with one of the terms that search are found; they are no dense rows then.
-TOUCHED_BUDGETS = (MIN_POSTINGS, 1 / 64, 1 / 32)
+MATCHING_BUDGETS = (MIN_POSTINGS, 1 / 64, 1 / 32)
 MAX_LOST_RECALL = 0.01  # as a share of what the whole query finds
 BONUSES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)  # on top of the learned one
 MAX_LOST_F1 = 0.01  # as a share, for classes that are known by name alone
@@ -254,8 +254,8 @@ def choose_scorer(figures: Sequence[Figures]) -> int:
 
 def list_budgets(n_classes: int, config: FitConfig) -> tuple[float, ...]:
     """Return the postings per class that are compared, fewest first."""
-    is_exact = config.search == "exact" or n_classes < config.min_touched
-    return BUDGETS if is_exact else TOUCHED_BUDGETS + BUDGETS
+    is_exact = config.search == "exact" or n_classes < config.min_matching
+    return BUDGETS if is_exact else MATCHING_BUDGETS + BUDGETS
 
 
 def choose_budget(budgets: Sequence[float], recalls: Sequence[float], best_recall: float) -> float:

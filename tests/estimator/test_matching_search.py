@@ -34,16 +34,16 @@ def data():
     return *draw_documents(rng, 4), draw_documents(rng, 1)[0]
 
 
-def fit(data, min_touched=2, **parameters):
+def fit(data, min_matching=2, **parameters):
     X, y, _ = data
-    with many_classes_are(min_touched):
+    with many_classes_are(min_matching):
         return LongTailClassifier(random_state=0, **parameters).fit(X, y)
 
 
 @contextmanager
-def many_classes_are(min_touched):
+def many_classes_are(min_matching):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(long_tail, "FitConfig", partial(FitConfig, min_touched=min_touched))
+        patch.setattr(long_tail, "FitConfig", partial(FitConfig, min_matching=min_matching))
         yield
 
 
@@ -63,13 +63,13 @@ def predict(classifier, X, **options):
 def test_held_out_documents_choose_it(data, fitted):
     check = fitted.state_.check
     assert check.postings_per_class < 1
-    assert fitted.state_.pruning.touched_only
+    assert fitted.state_.pruning.matching_only
     assert len(check.recalls) == 7
     exact = fit(data, search="exact")
     assert exact.state_.check.postings_per_class >= 1
     assert len(exact.state_.check.recalls) == 4
-    assert not exact.state_.pruning.touched_only
-    assert not fit(data, min_touched=N_CLASSES + 1).state_.pruning.touched_only
+    assert not exact.state_.pruning.matching_only
+    assert not fit(data, min_matching=N_CLASSES + 1).state_.pruning.matching_only
     assert np.mean(fitted.predict(data[2]) == exact.predict(data[2])) > 0.95
 
 
