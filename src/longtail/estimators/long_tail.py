@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import numbers
 import warnings
 from collections.abc import Mapping
@@ -70,6 +71,8 @@ from longtail.training.pipeline import fit_long_tail
 from longtail.training.ranking import rank_documents
 from longtail.training.self_check import SelfCheck
 from longtail.training.thresholds import find_threshold
+
+_LOGGER = logging.getLogger("longtail")
 
 RESIDUAL = "residual"  # the last feature of an explanation: what the class has learned
 
@@ -609,7 +612,8 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
         unknown : float, default=0.0
             Share of the documents to come whose class the model does not have. Every prediction for
             them is wrong, so the threshold must keep them out: how they score is learned on
-            held-out documents with their true class taken away.
+            held-out documents with their true class taken away. With `level` the nodes above that
+            class are right.
         each : bool, default=False
             Whether each kept prediction must be that probable. By default all kept predictions
             reach the precision on average, and each has at least half the probability asked for.
@@ -623,11 +627,9 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
             With the precision and coverage to expect; NaN where the precision cannot be reached.
         """
         if level is not None:
-            if unknown:
-                raise ValueError("unknown does not go with level: use one of them.")
-            state = self._fitted()
-            calibrator = self._back_off(state).level_calibrator(check_integer("level", level, 1))
-            return find_threshold(calibrator, precision, each=each)
+            check_share("unknown", unknown)
+            back_off, level = self._back_off(self._fitted()), check_integer("level", level, 1)
+            return back_off.find_level_threshold(level, precision, unknown, each=each)
         return find_threshold(self._calibrator(self._fitted()), precision, unknown, each=each)
 
     def health(self) -> Health:
@@ -787,6 +789,10 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
                 "refine the documents."
             )
         state = fit_long_tail(counts, labels, self._config(), on_stage, class_texts)
+        if counts.embeddings is not None and not state.needs_embeddings:
+            compared = len(state.check.meaning_figures) > 0
+            reason = "fare no better with them" if compared else "are too few to learn from"
+            _LOGGER.warning("embeddings are summed up, but not used: held-out documents %s", reason)
         if not self.memory:
             return state
         return replace(state, memory=DocumentMemory.of(counts, labels.class_ids, self.memory))

@@ -39,6 +39,7 @@ from longtail.teaching.opening import (
     find_concerned,
     open_state,
     take_all,
+    with_encoder,
 )
 from longtail.teaching.refined import write_refined
 
@@ -106,11 +107,7 @@ class Teacher:
 
     @_state.setter
     def _state(self, state: State) -> None:
-        if self._embedder is not None and state.model._needs_encoder:
-            model = copy.copy(state.model)
-            model._use_embedder(self._embedder)
-            state = replace(state, model=model)
-        self._current = state
+        self._current = with_encoder(state, self._embedder)
 
     @property
     def _turn(self) -> threading.RLock:
@@ -339,8 +336,8 @@ class Teacher:
         model = load_file(self._path, verify=False)
         if read_checksum(self._path) != state.checksum:
             raise ModelFileError(self._path, "was replaced by another process; try again")
-        model, ledger = take_all(self._path, model, [*self._read(), change])
-        return State(model, state.checksum, state.header, ledger)
+        opened = State(model, state.checksum, state.header)
+        return take_all(self._path, opened, [*self._read(), change])
 
     def _read(self) -> list[Change]:
         """Return all changes of the journal, which is held."""
@@ -402,7 +399,7 @@ class Teacher:
             header = self._journal.append(before, done.entry.action, rows, by)
             change = Change(change_number, "", by, done.entry.action, ())
             ledger = state.ledger.extend([change]) if state.is_attached else Ledger.of([change])
-            self._state = State(done.model, state.checksum, header, ledger)
+            self._state = State(done.model, state.checksum, header, ledger, state.last_in_base)
             return change_number
 
         return self._hold(record)
