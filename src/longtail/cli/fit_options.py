@@ -114,6 +114,7 @@ CLASSIFIER_OPTIONS = (
         float,
         "Seconds for learning; calibration is skipped first, then residuals.",
     ),
+    EstimatorOption("search", str, "exact: look at all classes, also from 100,000 on."),
     EstimatorOption(
         "memory",
         int,
