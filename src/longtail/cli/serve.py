@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from longtail.cli.inputs import check_model
+from longtail.cli.inputs import check_model, find_embedder
 from longtail.cli.shared_options import ModelPath, Quiet
 from longtail.cli.show import clear_errors, print_note
 
@@ -81,6 +81,7 @@ def serve(
             read_only=read_only,
             refine="auto" if refine else "never",
             audit=audit,
+            embedder=find_embedder(),
         )
 
         def say_loading() -> None:

@@ -27,21 +27,11 @@ BATCH = 1024  # texts that are encoded together
 
 @dataclass(frozen=True, eq=False)
 class Embedder:
-    """An encoder of texts.
+    """An encoder of texts."""
 
-    Attributes
-    ----------
-    name : str
-        Of the callable.
-    probe : ndarray of shape (n_dimensions,), int16
-        Embedding of `PROBE`.
-    encode : callable or None
-        None in a model that was opened without it.
-    """
-
-    name: str
-    probe: Embeddings
-    encode: Encode | None = None
+    name: str  # of the callable
+    probe: Embeddings  # (n_dimensions,) int16: embedding of `PROBE`
+    encode: Encode | None = None  # none in a model that was opened without it
 
     @classmethod
     def of(cls, encode: Any) -> Embedder:
@@ -64,7 +54,7 @@ class Embedder:
         given = Embedder.of(encode)
         same = len(given.probe) == len(self.probe)
         if same:
-            product = np.dot(given.probe.astype(np.int64), self.probe.astype(np.int64))
+            product = (given.probe.astype(np.int64) * self.probe.astype(np.int64)).sum()
             same = float(product) / ONE**2 >= MIN_SIMILARITY
         if not same:
             raise ValueError(
@@ -78,7 +68,7 @@ class Embedder:
         if self.encode is None:
             raise ValueError(
                 f"this model was fitted with the embeddings of {self.name!r}; open it with that "
-                "encoder: load(path, embedder=...)."
+                "encoder: load(path, embedder=...), or longtail --embedder MODULE:NAME."
             )
         plain = [plain_text(text, fields) for text in texts]
         batches = [

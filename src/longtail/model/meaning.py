@@ -48,19 +48,12 @@ def no_meaning() -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Meanings:
-    """Directions of the classes of a table.
+    """Directions of the classes of a table."""
 
-    Attributes
-    ----------
-    means, names : Directions
-        Of the class means, and of the class texts; None where these have no embeddings.
-    class_sizes : ndarray of shape (n_rows,)
-        Documents of each class.
-    """
-
+    # Of the class means, and of the class texts; None where these have no embeddings.
     means: Directions
     names: Directions | None
-    class_sizes: Integers
+    class_sizes: Integers  # (n_rows,): documents of each class
 
     @classmethod
     def of(cls, statistics: ClassStatistics, names: ClassNames | None) -> Meanings:
@@ -68,8 +61,8 @@ class Meanings:
         assert statistics.embedding_sums is not None
         texts = None if names is None else names.embeddings
         return cls(
-            Directions.of(to_unit_vectors(statistics.embedding_sums)),
-            None if texts is None else Directions.of(texts),
+            Directions(to_unit_vectors(statistics.embedding_sums)),
+            None if texts is None else Directions(texts),
             statistics.class_sizes,
         )
 
@@ -84,7 +77,7 @@ class Meanings:
     def alone(self) -> Directions:
         """Directions of their texts."""
         names = self.means if self.names is None else self.names
-        return Directions(names.vectors[self.rows_alone], names.codes[:, self.rows_alone])
+        return Directions(names.vectors[self.rows_alone])
 
     @cached_property
     def log_sizes(self) -> Floats:

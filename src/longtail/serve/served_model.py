@@ -160,10 +160,15 @@ class ServedModel:
         read_only: bool,
         most_queued: int,
         refine: Literal["auto", "never"] = "auto",
+        embedder: Any = None,
     ) -> None:
         self.path = path
         self._seen = fingerprint(path)
-        self._source: Any = Follower(path) if read_only else VersionedTeacher(path, refine=refine)
+        self._source: Any
+        if read_only:
+            self._source = Follower(path, embedder=embedder)
+        else:
+            self._source = VersionedTeacher(path, refine=refine, embedder=embedder)
         self._most_queued, self._n_queued = most_queued, 0
         self._executor = ThreadPoolExecutor(1, "longtail-change")
         model, version = self._source.current
@@ -267,4 +272,5 @@ def _check_model(path: Path, model: Any) -> TextClassifier:
             "that takes texts. Fit one with: longtail fit, or TextClassifier."
         )
     texts: TextClassifier = model
+    _ = texts.state_.embed([])  # says that an encoder is missing
     return texts

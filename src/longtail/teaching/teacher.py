@@ -40,6 +40,7 @@ from longtail.teaching.opening import (
     find_concerned,
     open_state,
     take_all,
+    with_encoder,
 )
 from longtail.teaching.refined import (
     AUTOMATIC,
@@ -126,11 +127,7 @@ class Teacher:
 
     @_state.setter
     def _state(self, state: State) -> None:
-        if self._embedder is not None and state.model._needs_encoder:
-            model = copy.copy(state.model)
-            model._use_embedder(self._embedder)
-            state = replace(state, model=model)
-        self._current = state
+        self._current = with_encoder(state, self._embedder)
 
     @property
     def _turn(self) -> threading.RLock:
