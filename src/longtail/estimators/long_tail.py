@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -107,6 +107,10 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
         calibration first, then the residuals. What is left out depends on the speed of the machine,
         so the same `random_state` may give different models; sums and shared weights are always
         learned, however long they take.
+    search : {"auto", "exact"}, default="auto"
+        With 100,000 classes and more, "auto" looks only at classes that have one of a document's
+        rarest terms, if held-out documents lose at most one true candidate in a hundred by it;
+        "exact" looks at all.
     memory : int, default=0
         Documents of each class that the model keeps, the last ones; with them `refine` needs no
         documents to learn from. They are counts of terms, which whoever has the model can read.
@@ -164,6 +168,7 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
         multilabel: Multilabel = "auto",
         calibrate: bool = True,
         time_budget: float | None = None,
+        search: Literal["auto", "exact"] = "auto",
         memory: int = 0,
         class_weight: Mapping[Any, float] | str | None = None,
         random_state: Any = None,
@@ -175,6 +180,7 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
         self.multilabel = multilabel
         self.calibrate = calibrate
         self.time_budget = time_budget
+        self.search = search
         self.memory = memory
         self.class_weight = class_weight
         self.random_state = random_state
@@ -751,6 +757,8 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
         check_positive("C", self.C)
         if self.time_budget is not None:
             check_positive("time_budget", self.time_budget)
+        if self.search not in ("auto", "exact"):
+            raise ValueError(f'search must be "auto" or "exact"; got {self.search!r}.')
         check_memory(self.memory)
         check_class_weight(self.class_weight)
 
@@ -763,6 +771,7 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
             n_jobs=self.n_jobs,
             calibrate=bool(self.calibrate),
             time_budget=self.time_budget,
+            search=self.search,
         )
 
     def _fit_state(

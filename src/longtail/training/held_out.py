@@ -63,6 +63,7 @@ from longtail.training.self_check import (
     choose_scorer,
     first_f1,
     gains_by_meaning,
+    list_budgets,
     measure_self,
     share_bonus,
 )
@@ -183,12 +184,16 @@ def compare_budgets(
     config: FitConfig,
     n_jobs: int | None,
 ) -> SelfCheck:
-    """Choose the posting budget by what each of `BUDGETS`, and then the whole query, has found."""
+    """Choose the posting budget by what each of them, and then the whole query, has found."""
     recalls = [entry.recall for entry in _measure(held_out, found, statistics, config)]
     # With several labels a pruned query may find more than the whole one.
     best = max(recalls) if config.multilabel else recalls[-1]
     return replace(
-        check, recalls=np.array(recalls), postings_per_class=choose_budget(recalls[:-1], best)
+        check,
+        recalls=np.array(recalls),
+        postings_per_class=choose_budget(
+            list_budgets(statistics.n_classes, config), recalls[:-1], best
+        ),
     )
 
 
