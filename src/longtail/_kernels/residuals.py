@@ -15,6 +15,8 @@ _SMALLEST_GAP = 1e-3
 
 _RESTING_SHARE = 0.1  # of the tolerance: a pair that moves less rests for a pass
 
+_SMALLEST_NUMBER = 5e-324
+
 # Squared length of a vector, which is 1, and its bias. A document without terms has less: its dual
 # variable takes shorter steps then, to the same end.
 SQUARE = 2.0
@@ -172,16 +174,18 @@ def fit_class(vectors, examples, solver, c, scratch):
 
 @subroutine
 def drain_row(indices, smallest_weight, weights, rows, size):
-    """Move the weights of a document's terms to `rows`, but for small ones; returns their end."""
+    """Move the weights of a document's terms to `rows`, but for small ones; returns their end.
+
+    Without a branch, which half of the terms would take: a weight that is small is written over.
+    """
+    bound = max(smallest_weight, _SMALLEST_NUMBER)  # 0 is no weight
     for j in range(len(indices)):
-        term = indices[j]
+        term = np.uint64(indices[j])
         weight = weights[term]
         weights[term] = 0.0
-        if weight == 0.0 or abs(weight) < smallest_weight:
-            continue
-        rows.indices[size] = term
+        rows.indices[size] = indices[j]
         rows.weights[size] = weight
-        size += 1
+        size += np.int64(abs(weight) >= bound)
     return size
 
 
@@ -214,7 +218,7 @@ def fit_class_residuals(vectors, examples, solver, block, scratch, rows):
     """
     size, weights = np.int64(0), scratch.dense
     for c in range(block.first, block.last):
-        if size + len(weights) > len(rows.indices):
+        if size + len(weights) >= len(rows.indices):
             return c
         rows.sizes[c] = 0
         rows.biases[c] = 0.0

@@ -143,7 +143,7 @@ def fit_class_separators(vectors, examples, negatives, solver, block, scratch, p
     size, weights, order = np.int64(0), scratch.dense, scratch.order
     starts, document_ids = examples.starts, examples.document_ids
     for c in range(block.first, block.last):
-        if size + len(weights) > len(rows.indices):
+        if size + len(weights) >= len(rows.indices):
             return c
         rows.sizes[c] = 0
         rows.biases[c] = 0.0
