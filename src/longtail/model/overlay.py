@@ -22,12 +22,14 @@ from longtail._caching import cached_property
 from longtail._columns import align_labels, as_labels, show_label
 from longtail._validation import check_same_kind, look_up
 from longtail.model.entry import Changes, Documents, Entry
+from longtail.model.meaning import Meanings, Table
 from longtail.model.names import ClassNames
 from longtail.model.scorer import ClassResiduals, LinearScorer, add_scorers
 from longtail.model.statistics import (
     ClassStatistics,
     check_total,
     empty_classes_have_no_terms,
+    have_sums,
     with_count_bits,
 )
 from longtail.model.statistics_editing import subtract_any, sum_compactly, without_frequencies
@@ -181,6 +183,11 @@ class Rows:
             scorer=splice_rows([first.scorer, second.scorer], *sources, indices=statistics.indices),
             names=splice_rows([first.names, second.names], *sources),
         )
+
+    @cached_property
+    def meanings(self) -> Meanings:
+        """Directions of the classes."""
+        return Meanings.of(self.statistics, self.names)
 
     @cached_property
     def name_scorer(self) -> LinearScorer | None:
@@ -421,6 +428,22 @@ class Overlay:
                 found.append(Segment(tier.ranking_scorer, residuals, index, self.ranks[tier.ids]))
         return tuple(found)
 
+    @cached_property
+    def searched(self) -> list[int]:
+        """Which of the base and the tiers are searched: those that have a class that is there."""
+        of_tiers = zip(self.tiers, self.tombstones[1:], strict=True)
+        kept = [i for i, (tier, gone) in enumerate(of_tiers, 1) if len(gone) < len(tier.ids)]
+        return [0, *kept]
+
+    def tables(self, main: Meanings) -> tuple[Table, ...]:
+        """Return the directions of all classes, in the order of `segments`."""
+        found = []
+        for i in self.searched:
+            ids = self.ranks[self.row_ids if i == 0 else self.tiers[i - 1].ids]
+            ids[self.tombstones[i]] = -1
+            found.append(Table(main if i == 0 else self.tiers[i - 1].meanings, ids))
+        return tuple(found)
+
     def grow_terms(self, n_terms: int) -> Self:
         """Make room for terms that no document has."""
         n_new = n_terms - len(self.class_frequencies)
@@ -644,7 +667,7 @@ def _check_sums(
     owners = np.repeat(np.arange(len(ids)), np.diff(sums.indptr))
     wrong[owners[(sums.counts < 0) | (sums.centroid_sums < 0)]] = True
     if not empty_classes_have_no_terms(sums):
-        wrong |= (sums.class_sizes == 0) & (np.diff(sums.indptr) > 0)
+        wrong |= (sums.class_sizes == 0) & have_sums(sums)
     if wrong.any() or np.any(frequencies < 0):
         concerned = ids[wrong].tolist() if wrong.any() else ids.tolist()
         raise RefusedError(

@@ -32,27 +32,17 @@ class CycleError(RefusedError):
 
 @dataclass(frozen=True, eq=False)
 class Parents:
-    """What an entry says of the parents of nodes.
+    """The parents of nodes in an entry."""
 
-    Attributes
-    ----------
-    labels : ndarray of shape (n_nodes,)
-        What the nodes were called then.
-    ids : ndarray of shape (n_nodes,), int64
-        Persistent id of the class that a node is; -1 where it was none.
-    children, parents : ndarray of shape (n_pairs,), int64
-        Positions of nodes.
-    is_whole : bool
-        Whether these are all nodes; otherwise the first one has other parents, and no more is said.
-    n_ids : int
-        Persistent ids that were used then: a class that came later can be one of the labels.
-    """
-
-    labels: NDArray[Any]
+    labels: NDArray[Any]  # (n_nodes,): what the nodes were called then
+    # (n_nodes,) int64: persistent id of the class that a node is; -1 where it was none.
     ids: Integers
+    # (n_pairs,) int64: positions of nodes.
     children: Integers
     parents: Integers
+    # Whether these are all nodes; otherwise the first one has other parents, and no more is said.
     is_whole: bool
+    # Persistent ids that were used then: a class that came later can be one of the labels.
     n_ids: int
 
     @classmethod

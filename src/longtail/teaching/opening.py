@@ -46,7 +46,7 @@ __all__ = [
 ]
 
 
-def load(path: str | os.PathLike[str], *, verify: bool = True) -> Classifier:
+def load(path: str | os.PathLike[str], *, verify: bool = True, embedder: Any = None) -> Classifier:
     """Open a model that `save` wrote, with all that it was taught since.
 
     Parameters
@@ -56,6 +56,8 @@ def load(path: str | os.PathLike[str], *, verify: bool = True) -> Classifier:
     verify : bool, default=True
         Check every array against its checksum and the model's own invariants. Skip this only for a
         file that was verified where it lies. The journal is always checked.
+    embedder : callable, optional
+        The encoder of a model that was fitted with one: a file holds no code.
 
     Returns
     -------
@@ -67,6 +69,8 @@ def load(path: str | os.PathLike[str], *, verify: bool = True) -> Classifier:
     ------
     longtail.exceptions.ModelFileError
         If anything is wrong with the file or its journal, or they do not belong together.
+    ValueError
+        If the encoder is another than that of the fit, or the model has none.
 
     Warns
     -----
@@ -74,6 +78,8 @@ def load(path: str | os.PathLike[str], *, verify: bool = True) -> Classifier:
         If a crash left an unfinished record at the end of the journal; it was never acknowledged.
     """
     model: Classifier = open_state(path, verify).model
+    if embedder is not None:
+        model._use_embedder(embedder)
     return model
 
 
@@ -142,7 +148,8 @@ def bounds_of(model: Any) -> Bounds:
     arrays = model._arrays
     n_terms = arrays.base.statistics.n_terms
     learns = hasattr(model, "refine")
-    return Bounds(overlay_of(arrays).n_ids, n_terms, model.takes_texts, learns)
+    n_dimensions = getattr(arrays, "n_dimensions", None)
+    return Bounds(overlay_of(arrays).n_ids, n_terms, model.takes_texts, learns, n_dimensions)
 
 
 @contextmanager

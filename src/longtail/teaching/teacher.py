@@ -60,6 +60,8 @@ class Teacher:
         A model file that `save` wrote. Its journal is `path` with ``.journal`` at the end.
     verify : bool, default=True
         As for `load`.
+    embedder : callable, optional
+        As for `load`: the encoder of a model that was fitted with one.
 
     Attributes
     ----------
@@ -86,13 +88,29 @@ class Teacher:
     ['a', 'b']
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, verify: bool = True) -> None:
+    def __init__(
+        self, path: str | os.PathLike[str], *, verify: bool = True, embedder: Any = None
+    ) -> None:
         self._path = Path(path)
+        self._embedder = embedder
         self._turns: tuple[int, threading.RLock] = (os.getpid(), threading.RLock())
         self._journal = Journal(path)
         weakref.finalize(self, self._journal.close)
         self._state = open_state(path, verify)
         self._shown: tuple[State, Any] | None = None
+
+    @property
+    def _state(self) -> State:
+        """The model with all changes, and where its journal ends."""
+        return self._current
+
+    @_state.setter
+    def _state(self, state: State) -> None:
+        if self._embedder is not None and state.model._needs_encoder:
+            model = copy.copy(state.model)
+            model._use_embedder(self._embedder)
+            state = replace(state, model=model)
+        self._current = state
 
     @property
     def _turn(self) -> threading.RLock:

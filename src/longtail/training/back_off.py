@@ -51,23 +51,13 @@ class DeepestNodes(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class BackOff:
-    """A hierarchy over the classes of a model, and what held-out documents show of it.
+    """A hierarchy over the classes of a model, and what held-out documents show of it."""
 
-    Attributes
-    ----------
-    hierarchy : Hierarchy
-        As it was set.
-    classes : ndarray of shape (n_classes,)
-        Labels of the model, sorted. Those that are no nodes are roots by themselves.
-    calibrator : Calibrator
-        With the ranking of held-out documents.
-    ranked_ids : ndarray of shape (n_base_classes,), int64
-        The class of each id in that ranking; -1 where it is gone.
-    """
-
-    hierarchy: Hierarchy
+    hierarchy: Hierarchy  # as it was set
+    # (n_classes,): labels of the model, sorted. Those that are no nodes are roots by themselves.
     classes: NDArray[Any]
-    calibrator: Calibrator
+    calibrator: Calibrator  # with the ranking of held-out documents
+    # (n_base_classes,) int64: the class of each id in that ranking; -1 where it is gone.
     ranked_ids: Integers
 
     @cached_property

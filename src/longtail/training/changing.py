@@ -26,7 +26,14 @@ from longtail.sparse import Floats, Integers, append_constant, splice_rows, stac
 from longtail.training.outcomes import Calibrations
 
 # What follows from the base alone, and stays whatever is changed.
-_OF_BASE = ("ranking_scorer", "ranking_residuals", "name_scorer", "shares", "smallest_share")
+_OF_BASE = (
+    "ranking_scorer",
+    "ranking_residuals",
+    "name_scorer",
+    "shares",
+    "smallest_share",
+    "meanings",
+)
 
 
 def take_in(state: LongTailState, changes: Changes, n_jobs: int | None = None) -> LongTailState:
