@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from longtail import LongTailClassifier, ModelFileError, Teacher, load
@@ -139,54 +139,126 @@ def fitted(tmp_path_factory):
 class Oracle:
     """Every document of every class, kept as it is; undo starts again from the beginning.
 
-    How many documents have each term is counted beside it, because removing a class leaves that
-    count as it is; never more than there are documents are shown.
+    Classes are counted as they came; what they are called, and whether they are there, follows from
+    the changes in effect. How many documents have each term is counted beside it, because removing
+    a class leaves that count as it is; never more than there are documents are shown.
     """
 
     def __init__(self):
-        self.base = (Counter(START), self.count(Counter(START)))
-        self.log = []  # number, action, arguments
+        self.begin(Counter(START), count_terms(Counter(START)))
 
-    def state(self, undoing=()):
-        """Return documents and term counts after what is in effect; None if a change fails."""
-        state = self.base
+    def begin(self, bag, counts):
+        """Take documents by label as those of a file."""
+        self.labels = sorted({label for _, label in bag})
+        self.base = Counter()
+        for (row, label), n in bag.items():
+            self.base[row, self.labels.index(label)] += n
+        n_documents = sum(bag.values())
+        self.counts = np.minimum(counts, n_documents)
+        self.log = []  # number, action, arguments with ids in place of labels
+
+    def live(self, undoing=()):
+        """Return the changes in effect, without those that undo."""
         taken = set(undoing)
         for number, action, *arguments in reversed(self.log):
             if action == "undo" and number not in taken:
                 taken.update(arguments[0])
-        for number, action, *arguments in self.log:
-            if number not in taken and action != "undo":
-                state = self.after(state, action, *arguments)
-                if state is None:
+        return [change for change in self.log if change[0] not in taken and change[1] != "undo"]
+
+    def label(self, k, live):
+        renames = [
+            arguments[1]
+            for _, action, *arguments in live
+            if (action, arguments[0]) == ("rename", k)
+        ]
+        return renames[-1] if renames else self.labels[k]
+
+    def root(self, k, live):
+        """Return what a class is a part of in the end; None where that leads nowhere."""
+        into = {}
+        for _, action, *arguments in live:
+            if action == "merge":
+                if arguments[0] in into:
                     return None
-        return state
+                into[arguments[0]] = arguments[1]
+        for _ in self.labels:
+            k = into.get(k, k)
+        return None if k in into else k
 
-    @staticmethod
-    def count(bag):
-        """Count the documents that have each term."""
-        return sum(n * (np.array(row) > 0) for (row, _), n in bag.items())
-
-    @classmethod
-    def after(cls, state, action, *arguments):
-        """Return the state after one change, or None where it is refused."""
-        bag, counts = state
-        if action in ("teach", "forget"):
-            given = Counter(arguments[0])
-            if action == "teach":
-                return bag + given, counts + cls.count(given)
-            if given - bag or given == bag:
+    def state(self, live):
+        """Return documents by label and term counts, or None if changes contradict each other."""
+        bag, counts = Counter(self.base), self.counts
+        for _, action, *arguments in live:
+            if action in ("teach", "forget"):
+                sign = 1 if action == "teach" else -1
+                for key in arguments[0]:
+                    bag[key] += sign
+                counts = counts + sign * count_terms(Counter(arguments[0]))
+        sums = Counter()
+        for (row, k), n in bag.items():
+            root = self.root(k, live)
+            if root is None:
                 return None
-            return bag - given, counts - cls.count(given)
-        present, first, last = {name for _, name in bag}, arguments[0], arguments[-1]
-        if action == "remove":
-            rest = Counter({key: n for key, n in bag.items() if key[1] != first})
-            return (rest, counts) if first in present and rest else None
-        if first not in present or (last in present) == (action == "rename") or first == last:
+            sums[row, root] += n
+        removed = {arguments[0] for _, action, *arguments in live if action == "remove"}
+        if min(sums.values()) < 0:
             return None
-        moved = Counter()
-        for (row, name), n in bag.items():
-            moved[row, last if name == first else name] += n
-        return moved, counts
+        ids = {k for (_, k), n in sums.items() if n and k not in removed}
+        labels = {k: self.label(k, live) for k in ids}
+        if not ids or len(set(labels.values())) < len(ids):
+            return None
+        left = {(row, labels[k]): n for (row, k), n in sums.items() if n and k in ids}
+        return Counter(left), counts
+
+    def find(self, label, live):
+        """Return the class that has a label, or would have it if it had documents."""
+        removed = {arguments[0] for _, action, *arguments in live if action in ("remove", "merge")}
+        named = [k for k in range(len(self.labels)) if k not in removed]
+        named = [k for k in named if self.label(k, live) == label]
+        there = {name for _, name in self.state(live)[0]}
+        bag = [k for k in named if label in there and self.has_documents(k, live)]
+        return (bag or named or [None])[0]
+
+    def has_documents(self, k, live):
+        bag = Counter(self.base)
+        for _, action, *arguments in live:
+            if action in ("teach", "forget"):
+                for key in arguments[0]:
+                    bag[key] += 1 if action == "teach" else -1
+        sums = Counter()
+        for (_, other), n in bag.items():
+            sums[self.root(other, live)] += n
+        return sums[k] > 0
+
+    def resolve(self, action, arguments):
+        """Return arguments with ids, or None where a class must be there and is not."""
+        live = self.live()
+        there = {name for _, name in self.state(live)[0]}
+        if action == "teach":
+            pairs = []
+            for row, label in arguments[0]:
+                k = self.find(label, live)
+                if k is None:
+                    self.labels.append(label)
+                    k = len(self.labels) - 1
+                pairs.append((row, k))
+            return [pairs]
+        if action == "forget":
+            [[(row, label)]] = arguments
+            return [[(row, self.find(label, live))]] if label in there else None
+        first, last = arguments[0], arguments[-1]
+        if first not in there or (action == "remove" and len(there) == 1):
+            return None
+        if action == "remove":
+            return [self.find(first, live)]
+        if (last in there) == (action == "rename") or first == last:
+            return None
+        return [self.find(first, live), last if action == "rename" else self.find(last, live)]
+
+
+def count_terms(bag):
+    """Count the documents that have each term."""
+    return sum(n * (np.array(row) > 0) for (row, _), n in bag.items())
 
 
 def statistics_of(state):
@@ -200,24 +272,27 @@ def statistics_of(state):
 
 
 def perform(teacher, oracle, path, step):
-    """Do one step to both; what the oracle refuses must be refused."""
+    """Do one step to both; what the oracle refuses must be refused, and nothing else."""
     action, *arguments = step
     if action == "reopen":
         return Teacher(path)
+    live = oracle.live()
+    bag, counts = oracle.state(live)
     if action == "compact":
         if oracle.log:
-            oracle.base, oracle.log = oracle.state(), []
+            oracle.begin(bag, counts)
         teacher.compact()
         return teacher
-    state = oracle.state()
     if action == "forget":
         arguments = [[tuple(arguments)]]
     elif action == "forget some":  # one that is there
-        kept = sorted(state[0].elements())
+        kept = sorted(bag.elements())
         action, arguments = "forget", [[kept[arguments[0] % len(kept)]]]
+    n_classes = len(oracle.labels)
     if action in ("teach", "forget"):
         X, y = zip(*arguments[0], strict=True)
         call, given = getattr(teacher, action), (np.array(X), list(y))
+        meant = oracle.resolve(action, arguments)
     elif action in ("undo", "undo one"):
         marked = mark_undone(teacher.changes())
         done = [c.number for c in marked if c.in_effect]
@@ -229,25 +304,33 @@ def perform(teacher, oracle, path, step):
             number = arguments[0] + (oracle.log[0][0] - 1 if oracle.log else 0)
             chosen = [number] if number in done else None
             call, given = (lambda number: teacher.undo(numbers=[number])), (number,)
-        action, arguments = "undo", [chosen]
+        action, meant = "undo", None if chosen is None else [chosen]
     else:
         method = "remove_class" if action == "remove" else f"{action}_class"
         method = "merge_classes" if action == "merge" else method
         call, given = getattr(teacher, method), arguments
-    if action == "undo":
-        possible = chosen is not None and oracle.state(chosen) is not None
-    else:
-        possible = Oracle.after(state, action, *arguments) is not None
-    if not possible:
+        meant = oracle.resolve(action, arguments)
+    if meant is not None:
+        after = oracle.live(*meant) if action == "undo" else [*live, (None, action, *meant)]
+    if meant is None or oracle.state(after) is None:
+        del oracle.labels[n_classes:]
         with pytest.raises(ValueError, match=r"."):
             call(*given)
         return teacher
-    number = call(*given)
-    oracle.log.append((number, action, *arguments))
+    oracle.log.append((call(*given), action, *meant))
     return teacher
 
 
+def taught(label, row=1):
+    return "teach", [(POOL[row], label)]
+
+
 @given(steps)
+@example([("merge", "a", "b"), taught("a"), ("undo one", 1), ("undo one", 2), ("undo one", 1)])
+@example([("rename", "a", "d"), taught("a"), ("undo one", 1), ("remove", "a"), ("undo one", 1)])
+@example([("remove", "b"), ("remove", "c"), ("compact",), taught("a")])
+@example([("merge", "a", "b"), taught("b", 6), ("undo one", 1), ("undo one", 3)])
+@example([("merge", "a", "b"), ("undo", 1), ("merge", "a", "c"), ("undo one", 2)])
 @examples(40)
 def test_teaching_is_summing(fitted, steps):
     with tempfile.TemporaryDirectory() as folder:
@@ -255,7 +338,7 @@ def test_teaching_is_summing(fitted, steps):
         teacher, oracle = Teacher(path), Oracle()
         for step in steps:
             teacher = perform(teacher, oracle, path, step)
-        classes, expected = statistics_of(oracle.state())
+        classes, expected = statistics_of(oracle.state(oracle.live()))
         reopened = load(path)
         for model in (teacher.model, reopened):
             assert model.classes_.tolist() == classes

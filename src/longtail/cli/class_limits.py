@@ -49,8 +49,11 @@ class Limits:
                 "--level or --top."
             )
 
-    def read(self, model: Any) -> dict[str, Any]:
-        """Return the arguments of the model's methods."""
+    def read(self, model: Any, unknown: float = 0.0) -> dict[str, Any]:
+        """Return the arguments of the model's methods.
+
+        A model that answers by nodes is told the share of documents of unknown classes.
+        """
         from longtail.estimators.subsets import read_subsets
 
         if self.branch is not None or self.level is not None:
@@ -63,6 +66,8 @@ class Limits:
         branch = None if self.branch is None else as_label(model, self.branch)
         given = read_limits(model, **labels, branch=branch)
         read_subsets(given.get("within"), given.get("exclude"), model.classes_, 1)  # checks them
+        if unknown and self.back_off is not None:
+            model.expect_unknown(unknown)
         others = {"level": self.level, "back_off": self.back_off}
         return given | {name: value for name, value in others.items() if value is not None}
 

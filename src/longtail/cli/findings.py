@@ -399,7 +399,8 @@ def describe_worst(classes: Iterable[ClassResult], mistakes: str) -> str:
     if not missed:
         return f"no {mistakes}"
     if len(missed) <= _N_WORST:
-        return f"{count(len(missed), 'class')} have all {mistakes}"
+        verb = "has" if len(missed) == 1 else "have"
+        return f"{count(len(missed), 'class')} {verb} all {mistakes}"
     share = sum(missed[-_N_WORST:]) / sum(missed)
     if share < _SPREAD:
         return f"the {mistakes} are spread over {len(missed):,} classes"

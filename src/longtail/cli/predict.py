@@ -118,11 +118,13 @@ def predict(
     with clear_errors():
         source = Source(documents, text, None, layout, keep or [])
         limits.check(precision, top)
+        if unknown and precision is None and limits.back_off is None:
+            raise ValueError("--unknown goes with --precision or --back-off, which it changes.")
         if _is_text(source):
             classifier = load_model(model, threads)
             threshold = _find_threshold(classifier, precision, unknown, each, limits.level)
             _check_max_labels(classifier, max_labels)
-            among = limits.read(classifier)
+            among = limits.read(classifier, unknown)
             document = one_document(classifier, documents[0], layout.zero_based)
             chunk = Documents(document, [], [1], [[]], 0)
             shown = top or _TOP_OF_A_TEXT
@@ -149,7 +151,7 @@ def predict(
         source = match_source(source, classifier, quiet)
         threshold = _find_threshold(classifier, precision, unknown, each, limits.level)
         _check_max_labels(classifier, max_labels)
-        among = limits.read(classifier)
+        among = limits.read(classifier, unknown)
         n_documents = n_kept = n_without_words = 0
         columns = choose_columns(classifier, source, top, escape_formulas, written)
         texts = class_texts(classifier)

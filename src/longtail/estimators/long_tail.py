@@ -603,7 +603,8 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
         unknown : float, default=0.0
             Share of the documents to come whose class the model does not have. Every prediction for
             them is wrong, so the threshold must keep them out: how they score is learned on
-            held-out documents with their true class taken away.
+            held-out documents with their true class taken away. With `level` the nodes above that
+            class are right.
         each : bool, default=False
             Whether each kept prediction must be that probable. By default all kept predictions
             reach the precision on average, and each has at least half the probability asked for.
@@ -617,11 +618,9 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
             With the precision and coverage to expect; NaN where the precision cannot be reached.
         """
         if level is not None:
-            if unknown:
-                raise ValueError("unknown does not go with level: use one of them.")
-            state = self._fitted()
-            calibrator = self._back_off(state).level_calibrator(check_integer("level", level, 1))
-            return find_threshold(calibrator, precision, each=each)
+            check_share("unknown", unknown)
+            back_off, level = self._back_off(self._fitted()), check_integer("level", level, 1)
+            return back_off.find_level_threshold(level, precision, unknown, each=each)
         return find_threshold(self._calibrator(self._fitted()), precision, unknown, each=each)
 
     def health(self) -> Health:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from longtail._caching import cached_property
 from longtail._columns import align_labels, as_labels, show_label
+from longtail._constants import WEIGHT_BITS
 from longtail._validation import check_same_kind, look_up
 from longtail.model.entry import Changes, Documents, Entry
 from longtail.model.meaning import Meanings, Table
@@ -53,6 +54,12 @@ Value = TypeVar("Value")
 # that putting the two together costs more.
 SMALL_TIER = 256
 SMALL_SHARE = 1 / 32
+
+
+NEVER_ADDED = (
+    "cannot subtract documents that were never added to their class. "
+    "Give the same documents with the same labels as when they were added."
+)
 
 
 class RefusedError(ValueError):
@@ -499,6 +506,8 @@ def change(base: Base, before: Overlay, changes: Changes, finish: Finish) -> Ove
             n_occurrences=n_occurrences,
         )
     after = _show(base, before, after, ids)
+    subtracted = [sums.terms for sums in taught if sums.direction < 0]
+    _check_frequencies(after, np.concatenate([total.indices, *subtracted]), ids)
     may_be_empty = edited or any(sums.direction < 0 for sums in taught)
     if may_be_empty and not after.class_sizes(base).any():
         raise RefusedError(
@@ -670,11 +679,20 @@ def _check_sums(
         wrong |= (sums.class_sizes == 0) & have_sums(sums)
     if wrong.any() or np.any(frequencies < 0):
         concerned = ids[wrong].tolist() if wrong.any() else ids.tolist()
-        raise RefusedError(
-            "cannot subtract documents that were never added to their class. "
-            "Give the same documents with the same labels as when they were added.",
-            concerned,
-        )
+        raise RefusedError(NEVER_ADDED, concerned)
+
+
+def _check_frequencies(after: Overlay, terms: Integers, ids: Integers) -> None:
+    """Refuse sums of classes that have a term which fewer documents have.
+
+    A document that was never added can be in the sums of a class term by term. Once it is
+    subtracted, the model could not be saved.
+    """
+    of_documents, of_classes = after.document_frequencies, after.class_frequencies
+    # Documents may count as fractions, the least of which is a unit.
+    least = 2.0**-WEIGHT_BITS if of_documents.dtype.kind == "f" else 1
+    if np.any(of_documents[terms] < least * of_classes[terms]):
+        raise RefusedError(NEVER_ADDED, ids.tolist())
 
 
 def _put(tiers: tuple[Rows, ...], rows: Rows) -> tuple[Rows, ...]:

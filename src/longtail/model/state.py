@@ -295,7 +295,13 @@ class LongTailState:
         """What answers by nodes of the hierarchy, where there is one."""
         if self.current_hierarchy is None:
             return None
-        return BackOff(self.current_hierarchy, self.all_classes, self.calibrator, self.find_today())
+        return BackOff(
+            self.current_hierarchy,
+            self.all_classes,
+            self.calibrator,
+            self.find_today(),
+            self.calibrator.unknown_share,
+        )
 
     def find_today(self) -> Integers:
         """Return the class of today of each class of the base; -1 where it is gone."""

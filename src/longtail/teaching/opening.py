@@ -10,7 +10,7 @@ import gc
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -85,12 +85,16 @@ def load(path: str | os.PathLike[str], *, verify: bool = True, embedder: Any = N
 
 @dataclass(frozen=True)
 class State:
-    """A model, the checksum of its file, and its journal as it was then; None without one."""
+    """A model, the checksum of its file, and its journal as it was then; None without one.
+
+    Changes up to `last_in_base` are in the base of the model and cannot be taken out of it.
+    """
 
     model: Any
     checksum: str
     header: Header | None
     ledger: Ledger = field(default_factory=lambda: Ledger.of([]))
+    last_in_base: int = 0
 
     @property
     def is_attached(self) -> bool:
@@ -121,26 +125,25 @@ def _open(path: str | os.PathLike[str], verify: bool, journal: Journal | None) -
         return State(model, checksum, contents.header)
     changes = contents.changes
     with naming(changes):
-        model, ledger = take_all(Path(path), model, changes, verify=verify)
-    return State(model, checksum, contents.header, ledger)
+        return take_all(Path(path), State(model, checksum, contents.header), changes, verify)
 
 
-def take_all(
-    path: Path, model: Any, changes: Sequence[Change], *, verify: bool = False
-) -> tuple[Any, Ledger]:
-    """Return a model with the live changes of its journal, and which these are.
+def take_all(path: Path, state: State, changes: Sequence[Change], verify: bool = False) -> State:
+    """Return the state of a model file with the live changes of its journal.
 
     Raises
     ------
     RefusedError
         If sums or labels forbid them.
     """
-    ledger = Ledger.of(changes)
+    ledger, model = Ledger.of(changes), state.model
     entries = read_entries(changes, bounds_of(model))
     if ledger.refined:
-        return open_refined(path, model, entries, ledger, verify=verify), ledger
+        model, last_in_base = open_refined(path, model, entries, ledger, verify=verify)
+        return replace(state, model=model, ledger=ledger, last_in_base=last_in_base)
     live = [entry for entry in entries if entry.number in ledger.live]
-    return (model._take_changes(Changes(entries, live)) if entries else model), ledger
+    model = model._take_changes(Changes(entries, live)) if entries else model
+    return replace(state, model=model, ledger=ledger)
 
 
 def bounds_of(model: Any) -> Bounds:
@@ -216,7 +219,7 @@ def advance(
     minus: list[Entry] = []
     if any(change.action == "undo" for change in news):
         was, now = state.ledger.in_effect, ledger.in_effect
-        if min((was ^ now), default=header.next_number) < ledger.refined:
+        if min((was ^ now), default=header.next_number) <= state.last_in_base:
             return None
         new = {entry.number: entry for entry in entries}
         old = read_some(header, sorted((was ^ now) - new.keys()))
@@ -226,7 +229,7 @@ def advance(
     model = copy.copy(state.model)
     if entries or plus or minus:
         model._take_changes(Changes(entries, plus, minus))
-    return State(model, state.checksum, header, ledger)
+    return State(model, state.checksum, header, ledger, state.last_in_base)
 
 
 def catch_up(path: Path, journal: Journal, state: State) -> State:

@@ -26,7 +26,7 @@ from longtail.store.container import read_checksum
 from longtail.store.files import sync_folder
 from longtail.store.journal import Journal, refined_path
 from longtail.teaching.log import Ledger
-from longtail.training.changing import derive, merge_learned
+from longtail.training.changing import derive, merge_learned, name_again
 
 
 def write_refined(journal: Journal, model: Any, ledger: Ledger, change_number: int) -> Row:
@@ -45,8 +45,10 @@ def write_refined(journal: Journal, model: Any, ledger: Ledger, change_number: i
 
 def open_refined(
     path: Path, base: Any, entries: Sequence[Entry], ledger: Ledger, *, verify: bool
-) -> Any:
+) -> tuple[Any, int]:
     """Return the model after the changes of a journal of which a `refine` is live.
+
+    And the number of the last change that its base has: it can be taken back by opening alone.
 
     Parameters
     ----------
@@ -77,12 +79,14 @@ def open_refined(
     later = [e for e in entries if e.number > change_number]
     if set(entry.learned["live"]) == {n for n in ledger.in_effect if n < change_number}:
         plus = [e for e in live if e.number > change_number]
-        return refined._over(entry.class_ids, n_ids)._take_changes(Changes(later, plus))
+        model = refined._over(entry.class_ids, n_ids)._take_changes(Changes(later, plus))
+        return model, change_number
     calibrated = [e for e in live if e.action == "recalibrate" and e.number > change_number]
     others = [e for e in live if e.action != "recalibrate"]
     base._take_changes(Changes(entries, others))
     _adopt(base, refined, entry)
-    return base._take_changes(Changes((), calibrated)) if calibrated else base
+    model = base._take_changes(Changes((), calibrated)) if calibrated else base
+    return model, max(ledger.actions)
 
 
 def _load(path: Path, entry: Entry, base: Any, *, verify: bool) -> Any:
@@ -124,9 +128,18 @@ def _check_fit(
 
 
 def _adopt(model: Any, refined: Any, entry: Entry) -> None:
-    """Let a model with other sums have what was learned."""
+    """Let a model with other sums have what was learned.
+
+    Texts that classes were given later are weighted by it, as they are where nothing was undone.
+    """
     overlay = overlay_of(model._arrays)
     ids = overlay.ids
+    edited = [(row, overlay.edits.get(class_id)) for row, class_id in enumerate(ids.tolist())]
+    texts = [
+        (row, edits.text)
+        for row, edits in edited
+        if edits is not None and edits.text is not None and max(edits.texts) > entry.number
+    ]
     rows = np.full(overlay.n_ids, -1)
     rows[entry.class_ids] = np.arange(len(entry.class_ids))
     learned = refined._arrays
@@ -135,8 +148,12 @@ def _adopt(model: Any, refined: Any, entry: Entry) -> None:
         merged = merge_learned(state)
         n_new = merged.statistics.n_terms - learned.statistics.n_terms
         found = rows[ids]
+        # As they are counted: those shown are cut off where classes were removed, and what is
+        # taught next would be added to that.
+        frequencies = state.overlay.document_frequencies
         changed = replace(
             merged,
+            statistics=replace(merged.statistics, document_frequencies=frequencies),
             corpus=learned.corpus,
             collection_model=append_constant(learned.collection_model, n_new),
             term_weights=append_constant(learned.term_weights, n_new, 1.0),
@@ -148,6 +165,9 @@ def _adopt(model: Any, refined: Any, entry: Entry) -> None:
             stale=merged.stale | (found < 0),
             candidate_factor=learned.candidate_factor,
         )
+        if changed.names is not None:
+            corpus = learned.corpus.with_entered_terms(merged.statistics.n_terms)
+            changed = replace(changed, names=name_again(changed.names, texts, corpus))
         return derive(changed)
 
     if model.takes_texts:

@@ -339,8 +339,8 @@ class Teacher:
         model = load_file(self._path, verify=False)
         if read_checksum(self._path) != state.checksum:
             raise ModelFileError(self._path, "was replaced by another process; try again")
-        model, ledger = take_all(self._path, model, [*self._read(), change])
-        return State(model, state.checksum, state.header, ledger)
+        opened = State(model, state.checksum, state.header)
+        return take_all(self._path, opened, [*self._read(), change])
 
     def _read(self) -> list[Change]:
         """Return all changes of the journal, which is held."""
@@ -402,7 +402,7 @@ class Teacher:
             header = self._journal.append(before, done.entry.action, rows, by)
             change = Change(change_number, "", by, done.entry.action, ())
             ledger = state.ledger.extend([change]) if state.is_attached else Ledger.of([change])
-            self._state = State(done.model, state.checksum, header, ledger)
+            self._state = State(done.model, state.checksum, header, ledger, state.last_in_base)
             return change_number
 
         return self._hold(record)
