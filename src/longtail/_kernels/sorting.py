@@ -87,9 +87,9 @@ def sort_terms(terms, start, stop, n_terms, offsets, buffer):
     for bucket in range((n_terms >> shift) + 1):
         offsets[bucket + 1] += offsets[bucket]
     for j in range(start, stop):
-        own = np.int64(terms[j]) >> shift
-        buffer[offsets[own]] = terms[j]
-        offsets[own] += 1
+        slot = np.int64(terms[j]) >> shift
+        buffer[offsets[slot]] = terms[j]
+        offsets[slot] += 1
     for j in range(n):
         terms[start + j] = buffer[j]
     sort_keys(terms, start, stop)
