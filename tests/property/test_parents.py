@@ -51,7 +51,7 @@ class Oracle:
     """
 
     def __init__(self):
-        self.begin(sorted(set(START)), {child: {above} for child, above in PARENTS.items()})
+        self.begin(sorted(set(START)), to_dict(PARENTS.items()))
 
     def begin(self, classes, parents):
         """Take a state as that of a file."""
@@ -225,6 +225,8 @@ def to_dict(pairs):
 @example([("rename", "a", "p"), ("move", "p", {"c"}), ("undo", 1)])  # two nodes become one
 @example([("remove", "a"), ("hierarchy", {"a": {"b"}}), ("undo", 1), ("rename", "a", "e")])
 @example([("hierarchy", {}), ("move", "a", {"b"}), ("hierarchy", {"b": {"q"}}), ("undo", 2)])
+@example([("move", "a", {"c"}), ("move", "a", set())])  # nobody says any more that c is a node
+@example([("move", "p", set()), ("move", "d", set())])  # a node of the file that has no child left
 @examples(120)
 def test_parents_are_those_of_the_live_changes(fitted, steps):
     with tempfile.TemporaryDirectory() as folder:

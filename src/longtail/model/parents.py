@@ -145,11 +145,15 @@ def find_hierarchy(
 
 def _join(given: list[Parents], base: Base, overlay: Overlay) -> Hierarchy:
     """Return a whole hierarchy with moves after it, as nodes are called today."""
-    labels = join_labels([parents.labels_today(base, overlay) for parents in given])
+    named = [parents.labels_today(base, overlay) for parents in given]
+    last = {labels[0]: i for i, labels in enumerate(named) if i}
+    which = [0, *sorted(last.values())]  # an earlier move of a node says nothing, of no node
+    given, named = [given[i] for i in which], [named[i] for i in which]
+    labels = join_labels(named)
     check_same_kind(labels, overlay.all_classes)
     # Nearly sorted already: the index makes numpy sort stably, which takes advantage of it.
     nodes, _, ids = np.unique(labels, return_index=True, return_inverse=True)
-    begins = np.cumsum([0, *(len(parents.labels) for parents in given)]).tolist()
+    begins = np.cumsum([0, *map(len, named)]).tolist()
     moved = {
         int(ids[begin]): ids[begin + parents.parents]
         for parents, begin in zip(given[1:], begins[1:], strict=False)
