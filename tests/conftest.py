@@ -118,7 +118,8 @@ def check_statistics(statistics):
         arrays[spec.name] = getattr(parts[part], name)
     check_arrays(STATISTICS, arrays)
     names = ("length", "mean_class_length")
-    check_rules(arrays, {f"corpus/{name}": getattr(statistics.corpus, name) for name in names})
+    values = {f"corpus/{name}": getattr(statistics.corpus, name) for name in names}
+    check_rules(arrays, values | {"statistics/count_bits": statistics.count_bits})
 
 
 def check_vocabulary(vocabulary):

@@ -57,6 +57,15 @@ def test_fractions_count_in_the_sums(Classifier, problem):
 
 
 @BOTH
+def test_halves_that_make_a_whole_are_saved(Classifier, tmp_path):
+    X, y = [[2, 1, 0, 0], [1, 1, 0, 0], [0, 1, 1, 0], [0, 0, 1, 0]], ["a", "a", "b", "b"]
+    model = Classifier(random_state=0).fit(X, y)
+    model.partial_fit([[0, 0, 0, 1]] * 2, ["a", "b"], sample_weight=[0.5, 0.5])
+    model.save(tmp_path / "model")  # the last term is in one document and in two classes
+    assert longtail.load(tmp_path / "model").statistics_ == model.statistics_
+
+
+@BOTH
 def test_whole_weights_are_repetitions_in_the_sums(Classifier, problem):
     weights = np.arange(120) % 4
     weighted = Classifier(random_state=0).fit(problem.X, problem.y, sample_weight=weights)

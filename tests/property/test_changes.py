@@ -9,13 +9,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from longtail import LongTailClassifier, ModelFileError, Teacher, load
 from longtail.model.statistics import ClassStatistics
 from longtail.store import write_model
-from longtail.store.changes import mark_undone
 from longtail.store.container import read_checksum
 from longtail.store.journal import Journal, journal_path, read_journal
 from tests.conftest import as_row, examples
@@ -121,6 +120,7 @@ steps = st.lists(
         st.tuples(st.just("remove"), names),
         st.tuples(st.just("undo"), st.integers(1, 2)),
         st.tuples(st.just("undo one"), st.integers(1, 8)),
+        st.just(("refine",)),
         st.just(("compact",)),
         st.just(("reopen",)),
     ),
@@ -137,56 +137,99 @@ def fitted(tmp_path_factory):
 
 
 class Oracle:
-    """Every document of every class, kept as it is; undo starts again from the beginning.
+    """Every document of every class, kept as it is: a file, and the set of changes in effect.
 
-    How many documents have each term is counted beside it, because removing a class leaves that
-    count as it is; never more than there are documents are shown.
+    Classes are numbered in the order in which they came, those of the file first; a class that has
+    lost its documents is found again by its label, unless it was removed or merged. How many
+    documents have each term is counted beside it, because removing a class leaves that count as it
+    is; never more than there are documents are shown.
     """
 
     def __init__(self):
-        self.base = (Counter(START), self.count(Counter(START)))
+        bag = Counter(START)
+        self.begin(bag, self.count(bag))
+
+    def begin(self, bag, counts):
+        """Take documents and counts as those of a file."""
+        self.labels = sorted({name for _, name in bag})  # what each class was called first
+        self.base = {(row, self.labels.index(name)): n for (row, name), n in bag.items()}
+        self.counts = counts
         self.log = []  # number, action, arguments
 
-    def state(self, undoing=()):
-        """Return documents and term counts after what is in effect; None if a change fails."""
-        state = self.base
+    def live(self, undoing=()):
+        """Return the changes in effect, undos among them."""
         taken = set(undoing)
         for number, action, *arguments in reversed(self.log):
             if action == "undo" and number not in taken:
                 taken.update(arguments[0])
-        for number, action, *arguments in self.log:
-            if number not in taken and action != "undo":
-                state = self.after(state, action, *arguments)
-                if state is None:
-                    return None
-        return state
+        return [change for change in self.log if change[0] not in taken]
 
     @staticmethod
     def count(bag):
         """Count the documents that have each term."""
-        return sum(n * (np.array(row) > 0) for (row, _), n in bag.items())
+        return sum((n * (np.array(row) > 0) for (row, _), n in bag.items()), np.zeros(11, int))
 
-    @classmethod
-    def after(cls, state, action, *arguments):
-        """Return the state after one change, or None where it is refused."""
-        bag, counts = state
-        if action in ("teach", "forget"):
-            given = Counter(arguments[0])
-            if action == "teach":
-                return bag + given, counts + cls.count(given)
-            if given - bag or given == bag:
-                return None
-            return bag - given, counts - cls.count(given)
-        present, first, last = {name for _, name in bag}, arguments[0], arguments[-1]
-        if action == "remove":
-            rest = Counter({key: n for key, n in bag.items() if key[1] != first})
-            return (rest, counts) if first in present and rest else None
-        if first not in present or (last in present) == (action == "rename") or first == last:
+    def roots(self, live):
+        """Return what each class is a part of in the end; None where there is no one such."""
+        into = [change[2:] for change in live if change[1] == "merge"]
+        if len(dict(into)) < len(into):
             return None
-        moved = Counter()
-        for (row, name), n in bag.items():
-            moved[row, last if name == first else name] += n
-        return moved, counts
+        roots = {}
+        for k in range(len(self.labels)):
+            root, seen = k, set()
+            while root in dict(into):
+                if root in seen:
+                    return None
+                seen.add(root)
+                root = dict(into)[root]
+            roots[k] = root
+        return roots
+
+    def state(self, live):
+        """Return the documents, the term counts and the class of each label; None if refused."""
+        roots = self.roots(live)
+        removed = {change[2] for change in live if change[1] == "remove"}
+        if roots is None or any(roots[k] != k for k in removed):
+            return None
+        own, counts, labels = Counter(), self.counts, dict(enumerate(self.labels))
+        for (row, k), n in self.base.items():
+            own[row, roots[k]] += n
+        for _, action, *arguments in live:
+            if action == "rename":
+                labels[arguments[0]] = arguments[1]
+            if action in ("teach", "forget"):
+                sign = 1 if action == "teach" else -1
+                for row, k in arguments[0]:
+                    own[row, roots[k]] += sign
+                    counts = counts + sign * (np.array(row) > 0)
+        there = {k for (_, k), n in own.items() if n and k not in removed}
+        ids = {labels[k]: k for k in there}
+        if min(own.values()) < 0 or not there or len(ids) < len(there):
+            return None
+        bag = Counter({(row, labels[k]): n for (row, k), n in own.items() if k in there})
+        return +bag, counts, ids
+
+    def find(self, label):
+        """Return the class that has a label, or would have it; a new one where none has."""
+        live = self.live()
+        ids, roots = self.state(live)[2], self.roots(live)
+        removed = {change[2] for change in live if change[1] == "remove"}
+        labels = dict(enumerate(self.labels))
+        labels |= {change[2]: change[3] for change in live if change[1] == "rename"}
+        hidden = [k for k, name in labels.items() if name == label and roots[k] == k]
+        hidden = [k for k in hidden if k not in removed]
+        if label not in ids and not hidden:
+            self.labels.append(label)
+            return len(self.labels) - 1
+        return ids.get(label, min(hidden, default=None))
+
+
+METHODS = {
+    "rename": "rename_class",
+    "merge": "merge_classes",
+    "remove": "remove_class",
+    "refine": "refine",
+}
 
 
 def statistics_of(state):
@@ -200,66 +243,94 @@ def statistics_of(state):
 
 
 def perform(teacher, oracle, path, step):
-    """Do one step to both; what the oracle refuses must be refused."""
+    """Do one step to both; what the oracle refuses must be refused, and change nothing."""
     action, *arguments = step
     if action == "reopen":
         return Teacher(path)
+    live = oracle.live()
+    bag, counts, ids = oracle.state(live)
     if action == "compact":
-        if oracle.log:
-            oracle.base, oracle.log = oracle.state(), []
+        oracle.begin(bag, counts)
         teacher.compact()
         return teacher
-    state = oracle.state()
-    if action == "forget":
-        arguments = [[tuple(arguments)]]
-    elif action == "forget some":  # one that is there
-        kept = sorted(state[0].elements())
-        action, arguments = "forget", [[kept[arguments[0] % len(kept)]]]
-    if action in ("teach", "forget"):
-        X, y = zip(*arguments[0], strict=True)
-        call, given = getattr(teacher, action), (np.array(X), list(y))
-    elif action in ("undo", "undo one"):
-        marked = mark_undone(teacher.changes())
-        done = [c.number for c in marked if c.in_effect]
-        changes = [c.number for c in marked if c.in_effect and c.action != "undo"]
+    before, n_classes = teacher.model, len(oracle.labels)
+    if action in ("undo", "undo one"):
+        changes = [number for number, kind, *_ in live if kind != "undo"]
         if action == "undo":
-            chosen = changes[-arguments[0] :] if len(changes) >= arguments[0] else None
-            call, given = teacher.undo, (arguments[0],)
+            undone = changes[-arguments[0] :] if len(changes) >= arguments[0] else None
+            call, given = teacher.undo, arguments
         else:
             number = arguments[0] + (oracle.log[0][0] - 1 if oracle.log else 0)
-            chosen = [number] if number in done else None
-            call, given = (lambda number: teacher.undo(numbers=[number])), (number,)
-        action, arguments = "undo", [chosen]
+            undone = [number] if number in [change[0] for change in live] else None
+            call, given = (lambda number: teacher.undo(numbers=[number])), [number]
+        action, meant = "undo", [undone]
+        possible = undone is not None and oracle.state(oracle.live(undone)) is not None
     else:
-        method = "remove_class" if action == "remove" else f"{action}_class"
-        method = "merge_classes" if action == "merge" else method
-        call, given = getattr(teacher, method), arguments
-    if action == "undo":
-        possible = chosen is not None and oracle.state(chosen) is not None
-    else:
-        possible = Oracle.after(state, action, *arguments) is not None
+        if action == "forget":
+            arguments = [[tuple(arguments)]]
+        elif action == "forget some":  # one that is there
+            kept = sorted(bag.elements())
+            action, arguments = "forget", [[kept[arguments[0] % len(kept)]]]
+        if action in ("teach", "forget"):
+            X, y = zip(*arguments[0], strict=True)
+            call, given = getattr(teacher, action), (np.array(X), list(y))
+            find = oracle.find if action == "teach" else ids.get
+            found = {name: find(name) for name in sorted(set(y))}
+            meant = [[(row, found[name]) for row, name in arguments[0]]]
+            possible = None not in found.values()
+        else:
+            call, given, last = getattr(teacher, METHODS[action]), arguments, arguments[-1:]
+            meant = [ids.get(arguments[0]), *arguments[1:]] if arguments else []
+            if action == "merge":
+                meant = [ids.get(name) for name in arguments]
+            possible = None not in meant and (action != "merge" or meant[0] != meant[1])
+            possible &= action != "rename" or last[0] not in ids
+        possible = possible and oracle.state([*live, (0, action, *meant)]) is not None
     if not possible:
         with pytest.raises(ValueError, match=r"."):
             call(*given)
+        assert teacher.model is before
+        del oracle.labels[n_classes:]
         return teacher
     number = call(*given)
-    oracle.log.append((number, action, *arguments))
+    oracle.log.append((number, action, *meant))
     return teacher
 
 
 @given(steps)
+@example([("remove", "a"), ("teach", [(POOL[5], "a")]), ("undo one", 1)])  # two would be called a
+@example([("teach", [(POOL[5], "e")]), ("remove", "e"), ("undo one", 1)])
+@example([("remove", "a"), ("forget some", 0), ("compact",), ("teach", [(POOL[5], "b")])])
+@example([("remove", "a"), ("forget some", 0), ("refine",), ("teach", [(POOL[5], "b")])])
+@example([("merge", "a", "b"), ("undo", 1), ("remove", "a"), ("undo one", 2)])
+@example([("remove", "a"), ("undo", 1), ("merge", "a", "b"), ("undo one", 2)])
+@example([("rename", "c", "d"), ("refine",), ("rename", "a", "e"), ("undo one", 1), ("undo", 1)])
+@example(
+    [
+        ("rename", "c", "d"),
+        ("refine",),
+        ("teach", [(POOL[5], "e")]),
+        ("undo one", 1),
+        ("forget", POOL[5], "e"),
+        ("reopen",),
+        ("undo", 1),
+    ]
+)
 @examples(40)
 def test_teaching_is_summing(fitted, steps):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(shutil.copy(fitted, Path(folder) / "model"))
-        teacher, oracle = Teacher(path), Oracle()
+        teacher, other, oracle = Teacher(path), Teacher(path), Oracle()
         for step in steps:
             teacher = perform(teacher, oracle, path, step)
-        classes, expected = statistics_of(oracle.state())
+            other.refresh()
+            classes, expected = statistics_of(oracle.state(oracle.live()))
+            for model in (teacher.model, other.model):
+                assert model.classes_.tolist() == classes
+                assert model.statistics_ == expected
         reopened = load(path)
-        for model in (teacher.model, reopened):
-            assert model.classes_.tolist() == classes
-            assert model.statistics_ == expected
+        assert reopened.classes_.tolist() == teacher.model.classes_.tolist()
+        assert reopened.statistics_ == teacher.model.statistics_
         X = np.array([row for row, _ in START])
         one, other = teacher.model.predict_topk(X, 3), reopened.predict_topk(X, 3)
         assert np.array_equal(one.classes, other.classes)

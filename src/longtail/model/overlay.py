@@ -248,7 +248,7 @@ class Overlay:
     base_rows : ndarray of shape (n_ids,), int64
         Row of each persistent id in the base; -1 for classes that came later.
     labels : dict of int to label
-        What classes that came later were called when they came.
+        What classes without a row in the base were called first, or when it was built.
     edits : dict of int to ClassEdits
         The live edits of classes.
     tiers : tuple of Rows
@@ -264,14 +264,14 @@ class Overlay:
     all_classes : ndarray of shape (n_classes,)
         Their labels, sorted.
     document_frequencies, class_frequencies : ndarray of shape (n_terms,)
-        Of all documents and of all classes that are there; the first may be too high where a class
-        was removed, whose sums do not tell how many of its documents had a term.
+        Of all documents and of all classes that are there; the first counts those of removed
+        classes as well, whose sums do not tell how many of their documents had a term.
     n_occurrences : float
         Sum of all counts.
     next_number : int
         Of an entry that no log numbers.
     n_closed : int
-        Ids below it that have no row in the base were gone when that was built.
+        Ids below it that have neither a row in the base nor a label were gone when it was built.
     """
 
     row_ids: Integers
@@ -290,8 +290,17 @@ class Overlay:
     n_closed: int = 0
 
     @classmethod
-    def over(cls, base: Base, row_ids: Integers | None = None, n_ids: int = 0) -> Self:
-        """Return an overlay without any change; ids without a row were used before it."""
+    def over(
+        cls,
+        base: Base,
+        row_ids: Integers | None = None,
+        n_ids: int = 0,
+        hidden: dict[int, Any] | None = None,
+    ) -> Self:
+        """Return an overlay without any change; ids without a row were used before it.
+
+        Those of `hidden` have a label still, and come back with documents; the others are gone.
+        """
         n_classes, statistics = len(base.classes), base.statistics
         row_ids = np.arange(n_classes) if row_ids is None else row_ids
         n_ids = max(n_ids, n_classes)
@@ -300,7 +309,7 @@ class Overlay:
         return cls(
             row_ids=row_ids,
             base_rows=base_rows,
-            labels={},
+            labels=hidden or {},
             edits={},
             tiers=(),
             apart=Rows(np.zeros(0, np.int64), _no_sums(statistics)),
@@ -375,12 +384,22 @@ class Overlay:
 
     def find_hidden(self, base: Base) -> dict[Any, int]:
         """Return the classes that have a label and neither documents nor text now, by label."""
-        hidden = reversed(np.flatnonzero(~self.visible).tolist())  # the first one counts
-        return {self.label_of(base, i): i for i in hidden if self.is_root(i)}
+        hidden = self.hidden_labels(base)
+        return {label: i for i, label in reversed(hidden.items())}  # the first one counts
+
+    def hidden_labels(self, base: Base) -> dict[int, Any]:
+        """Return the labels of these classes by their persistent ids, ascending."""
+        hidden = np.flatnonzero(~self.visible).tolist()
+        return {i: self.label_of(base, i) for i in hidden if self.is_root(i)}
+
+    def is_closed(self, class_id: int) -> bool:
+        """Return whether a class was gone for good when the base was built."""
+        is_old = class_id < self.n_closed and self.base_rows[class_id] < 0
+        return bool(is_old and class_id not in self.labels)
 
     def is_root(self, class_id: int) -> bool:
         """Return whether a class was neither removed nor merged."""
-        if class_id < self.n_closed and self.base_rows[class_id] < 0:
+        if self.is_closed(class_id):
             return False
         edits = self.edits.get(class_id)
         return edits is None or not (edits.removals or edits.merges)
@@ -397,7 +416,7 @@ class Overlay:
     def statistics(self, base: Base) -> ClassStatistics:
         """Return the sums of all classes that are there, in the order of labels."""
         sums = self.gather(base, self.ids)
-        frequencies = np.minimum(self.document_frequencies, sums.n_documents)
+        frequencies = self.document_frequencies
         if frequencies.dtype.kind == "f" and are_integral(frequencies):
             frequencies = frequencies.astype(np.int64)
         return replace(sums, document_frequencies=frequencies)
@@ -549,9 +568,12 @@ def _edit(before: Overlay, changes: Changes) -> tuple[Overlay, set[int], set[int
     if not edited:
         return before, edited, changed_ids
     for class_id in edited:
-        if len(edits_of[class_id].merges) > 1:
+        edits = edits_of[class_id]
+        if len(edits.merges) > 1:
             raise RefusedError("a class would be a part of two others.", [class_id])
-        if edits_of[class_id].is_empty:
+        if edits.merges and edits.removals:
+            raise RefusedError("a class would be removed and a part of another.", [class_id])
+        if edits.is_empty:
             del edits_of[class_id]
     return replace(before, edits=edits_of), edited, changed_ids
 

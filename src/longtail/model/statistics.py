@@ -59,7 +59,7 @@ class ClassStatistics(RowTable):
         Number of documents of each class; multiples of `2**-WEIGHT_BITS` where documents count as
         fractions, whose sums are exact as well.
     document_frequencies : ndarray of shape (n_terms,), int64 or float64
-        df_t, the number of documents with term t.
+        df_t, the number of documents with term t; those of classes that were removed count as well.
     count_bits : int
         0 where every count is a whole number, else `FRACTION_BITS`.
     sublinear : bool
@@ -190,6 +190,14 @@ class ClassStatistics(RowTable):
         return totals * np.float64(2.0**-self.count_bits)
 
     @cached_property
+    def limited_frequencies(self) -> Integers:
+        """df_t, but at most the number of documents."""
+        frequencies = self.document_frequencies
+        if frequencies.max(initial=0) <= self.n_documents:
+            return frequencies
+        return _as_integers(np.minimum(frequencies, self.n_documents))
+
+    @cached_property
     def corpus(self) -> Corpus:
         """The global quantities of exactly these documents."""
         totals = np.zeros(self.n_terms, np.int64)
@@ -197,7 +205,7 @@ class ClassStatistics(RowTable):
         term_counts = totals * np.float64(2.0**-self.count_bits)
         return Corpus(
             n_documents=self.n_documents,
-            document_frequencies=self.document_frequencies,
+            document_frequencies=self.limited_frequencies,
             term_counts=term_counts,
             length=float(term_counts.sum()),
             mean_class_length=float(term_counts.sum()) / max(self.n_classes, 1),
@@ -394,10 +402,13 @@ def combine(a: ClassStatistics, b: ClassStatistics, factor: int) -> ClassStatist
 
 def _add_counts(a: Integers, b: Integers, factor: int) -> Integers:
     """Return a + factor * b; as integers again where that is whole."""
-    total = a + factor * b
-    if total.dtype.kind == "f" and are_integral(total):
-        return total.astype(np.int64)
-    return total
+    return _as_integers(a + factor * b)
+
+
+def _as_integers(numbers: Integers) -> Integers:
+    """Return numbers as integers where all are whole."""
+    is_whole = numbers.dtype.kind == "f" and are_integral(numbers)
+    return numbers.astype(np.int64) if is_whole else numbers
 
 
 def with_count_bits(statistics: ClassStatistics, bits: int) -> ClassStatistics:

@@ -40,11 +40,14 @@ class Ledger:
         Those that take others back.
     live : frozenset of int
         Numbers of those in effect.
+    absorbed : int
+        The last change that is part of the base of the model in memory; 0 for none.
     """
 
     actions: dict[int, str]
     undos: tuple[Change, ...]
     live: frozenset[int]
+    absorbed: int = 0
 
     @classmethod
     def of(cls, changes: Sequence[Change]) -> Ledger:
@@ -57,9 +60,9 @@ class Ledger:
         undos = tuple(change for change in changes if change.action == "undo")
         actions, undos = {**self.actions, **new}, (*self.undos, *undos)
         if len(undos) == len(self.undos):
-            return Ledger(actions, undos, self.live | new.keys())
+            return Ledger(actions, undos, self.live | new.keys(), self.absorbed)
         undone = actions.keys() - _live_after(actions.keys(), undos)
-        return Ledger(actions, undos, frozenset(actions.keys() - undone))
+        return Ledger(actions, undos, frozenset(actions.keys() - undone), self.absorbed)
 
     @property
     def in_effect(self) -> set[int]:

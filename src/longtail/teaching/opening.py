@@ -10,7 +10,7 @@ import gc
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -132,7 +132,8 @@ def take_all(
     ledger = Ledger.of(changes)
     entries = read_entries(changes, bounds_of(model))
     if ledger.refined:
-        return open_refined(path, model, entries, ledger, verify=verify), ledger
+        model, absorbed = open_refined(path, model, entries, ledger, verify=verify)
+        return model, replace(ledger, absorbed=absorbed)
     live = [entry for entry in entries if entry.number in ledger.live]
     return (model._take_changes(Changes(entries, live)) if entries else model), ledger
 
@@ -209,7 +210,7 @@ def advance(
     minus: list[Entry] = []
     if any(change.action == "undo" for change in news):
         was, now = state.ledger.in_effect, ledger.in_effect
-        if min((was ^ now), default=header.next_number) < ledger.refined:
+        if min((was ^ now), default=header.next_number) <= ledger.absorbed:
             return None
         new = {entry.number: entry for entry in entries}
         old = read_some(header, sorted((was ^ now) - new.keys()))

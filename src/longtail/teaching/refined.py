@@ -45,8 +45,10 @@ def write_refined(journal: Journal, model: Any, ledger: Ledger, change_number: i
 
 def open_refined(
     path: Path, base: Any, entries: Sequence[Entry], ledger: Ledger, *, verify: bool
-) -> Any:
+) -> tuple[Any, int]:
     """Return the model after the changes of a journal of which a `refine` is live.
+
+    And the number of the last change that its base has: it cannot do without those up to there.
 
     Parameters
     ----------
@@ -76,13 +78,32 @@ def open_refined(
     live = [e for e in entries if e.number in ledger.in_effect and e.action != "refine"]
     later = [e for e in entries if e.number > change_number]
     if set(entry.learned["live"]) == {n for n in ledger.in_effect if n < change_number}:
-        plus = [e for e in live if e.number > change_number]
-        return refined._over(entry.class_ids, n_ids)._take_changes(Changes(later, plus))
+        missing = np.setdiff1d(np.arange(n_ids), entry.class_ids).tolist()
+        hidden = _find_hidden(base, missing, earlier, ledger)
+        gone = set(missing) - hidden.keys()
+        if gone.isdisjoint(i for e in later for i in [*e.class_ids.tolist(), e.into]):
+            plus = [e for e in live if e.number > change_number]
+            refined._over(entry.class_ids, n_ids, hidden)
+            return refined._take_changes(Changes(later, plus)), change_number
     calibrated = [e for e in live if e.action == "recalibrate" and e.number > change_number]
     others = [e for e in live if e.action != "recalibrate"]
     base._take_changes(Changes(entries, others))
     _adopt(base, refined, entry)
-    return base._take_changes(Changes((), calibrated)) if calibrated else base
+    model = base._take_changes(Changes((), calibrated)) if calibrated else base
+    return model, max(ledger.actions)
+
+
+def _find_hidden(
+    base: Any, missing: Sequence[int], entries: Sequence[Entry], ledger: Ledger
+) -> dict[int, Any]:
+    """Return the labels of classes that have no documents after entries but are not gone."""
+    live = [entry for entry in entries if entry.number in ledger.live]
+    renamed = {int(e.class_ids[0]): e.label for e in live if e.action == "rename"}
+    gone = {int(e.class_ids[0]) for e in live if e.action in ("merge", "remove")}
+    labels = {i: label for entry in entries for i, label in entry.new_classes.items()} | renamed
+    overlay, first = overlay_of(base._arrays), base._arrays.base
+    there = [i for i in missing if i not in gone]
+    return {i: labels[i] if i in labels else overlay.label_of(first, i) for i in there}
 
 
 def _load(path: Path, entry: Entry, base: Any, *, verify: bool) -> Any:
@@ -126,7 +147,7 @@ def _check_fit(
 def _adopt(model: Any, refined: Any, entry: Entry) -> None:
     """Let a model with other sums have what was learned."""
     overlay = overlay_of(model._arrays)
-    ids = overlay.ids
+    ids, hidden = overlay.ids, overlay.hidden_labels(model._arrays.base)
     rows = np.full(overlay.n_ids, -1)
     rows[entry.class_ids] = np.arange(len(entry.class_ids))
     learned = refined._arrays
@@ -154,4 +175,4 @@ def _adopt(model: Any, refined: Any, entry: Entry) -> None:
         model._swap(lambda state: state.over(adopt(state.model)))
     else:
         model._swap(adopt)
-    model._over(ids, overlay.n_ids)
+    model._over(ids, overlay.n_ids, hidden)
