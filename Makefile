@@ -10,7 +10,7 @@ demo: $(VENV)/cli ## learn 12,582 classes from text, explain, teach and undo
 	$(BIN)/longtail demo
 
 serve: $(VENV)/cli ## the WordNet model with its page, at http://127.0.0.1:8080/
-	$(BIN)/python -m longtail.serve.demo
+	$(BIN)/python -m longtail.serve.wordnet
 
 browser: ## Chromium, for the tests of the page; needs root where it is missing
 	@command -v chromium >/dev/null || { [ "$$(id -u)" != 0 ] || { apt-get update -qq && apt-get -o DPkg::Lock::Timeout=600 install -y -qq chromium; }; }

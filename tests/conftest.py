@@ -116,7 +116,8 @@ def check_statistics(statistics):
     for spec in STATISTICS:
         part, _, name = spec.name.partition("/")
         arrays[spec.name] = getattr(parts[part], name)
-    check_arrays(STATISTICS, arrays)
+    arrays = {name: array for name, array in arrays.items() if array is not None}
+    check_arrays([spec for spec in STATISTICS if spec.name in arrays], arrays)
     names = ("length", "mean_class_length")
     values = {f"corpus/{name}": getattr(statistics.corpus, name) for name in names}
     check_rules(arrays, values | {"statistics/count_bits": statistics.count_bits})

@@ -7,7 +7,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 wheel=$(ls "$PWD"/dist/*.whl)
-pythons=${PYTHONS:-$(for minor in 11 12 13 14; do command -v "python3.$minor" || true; done)}
+# A name on the path may be a stub that starts nothing.
+pythons=${PYTHONS:-$(for minor in 11 12 13 14; do "python3.$minor" -c '' 2>/dev/null && command -v "python3.$minor" || true; done)}
 
 # check PYTHON NAME REQUIREMENT...: install the wheel beside these requirements and run the README with it.
 check() {

@@ -267,7 +267,7 @@ def describe_help() -> str:
 
 def describe_service() -> str:
     """Return the service's description of itself."""
-    from longtail.serve.app import create_app
+    from longtail.serve.application import create_app
 
     description = create_app("model.longtail").fastapi.openapi()
     return json.dumps(description, indent=1, sort_keys=True, ensure_ascii=False) + "\n"

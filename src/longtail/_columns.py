@@ -20,35 +20,21 @@ _MAX_PADDING = 1 << 26  # bytes; strings of unequal length in an array of a fixe
 
 @dataclass(frozen=True)
 class TableFormat:
-    """What a model was told about the tables that it is fitted on; a file keeps it.
+    """Layout of the tables that a model was fitted on; saved with the model."""
 
-    Attributes
-    ----------
-    text, label : tuple of str
-        Columns that hold the text, joined by a blank, and the labels.
-    label_separator : str or None
-        What separates the labels in a column; empty where labels are whole, None where nothing
-        was said.
-    format : str or None
-        Format of the files that the rest is about; None where nothing was said.
-    header : bool
-        Whether the first row of CSV and TSV names the columns.
-    delimiter : str or None
-        What separates fields; None is the format's own.
-    quotes : bool or None
-        Whether fields may stand in double quotes; None is as the format has it.
-    encoding : str
-        Of CSV, TSV and JSON lines.
-    """
-
+    # Columns that hold the text, joined by a blank, and the labels.
     text: tuple[str, ...] = ()
     label: tuple[str, ...] = ()
+    # What separates the labels in a column; empty where labels are whole, None where nothing was
+    # said.
     label_separator: str | None = None
+    # Format of the files that the rest is about; None where nothing was said.
     format: str | None = None
-    header: bool = True
-    delimiter: str | None = None
+    header: bool = True  # whether the first row of CSV and TSV names the columns
+    delimiter: str | None = None  # what separates fields; None is the format's own
+    # Whether fields may stand in double quotes; None is as the format has it.
     quotes: bool | None = None
-    encoding: str = "utf-8"
+    encoding: str = "utf-8"  # of CSV, TSV and JSON lines
 
     def split_labels(self, cell: str) -> list[str]:
         """Return the labels of a cell, as a reader of the tables splits it."""
@@ -63,10 +49,6 @@ def as_texts(texts: Any) -> list[str]:
     ----------
     texts : sequence of str
         A column of documents.
-
-    Returns
-    -------
-    list of str
 
     Raises
     ------

@@ -10,6 +10,7 @@ FRACTION_BITS = 32
 # How many documents a document counts as is rounded to 2^-24; then float64 holds sums of 2^29 such
 # weights exactly, in any order.
 WEIGHT_BITS = 24
+EMBEDDING_BITS = 12  # a coordinate of 512 is 0.044 in the mean: 181 units
 WHOLE_QUERY = 1 << 30  # postings per class: more than the terms of any document
 LABEL_FORMS = ("labels", "lists", "sparse indicator", "dense indicator")
 MAX_LABEL = 10_000  # characters of a label in a journal, which is small beside what it may cost

@@ -35,18 +35,10 @@ _SET_TYPES = (list, tuple, set, frozenset, np.ndarray)
 
 @dataclass(frozen=True)
 class LabelForm:
-    """In which form labels came, and in which `predict` gives them.
+    """In which form labels came, and in which `predict` gives them."""
 
-    Attributes
-    ----------
-    form : int
-        Row of `LABEL_FORMS`.
-    n_columns : int
-        Columns of the indicator matrix; 0 for other forms.
-    """
-
-    form: int = 0
-    n_columns: int = 0
+    form: int = 0  # row of `LABEL_FORMS`
+    n_columns: int = 0  # columns of the indicator matrix; 0 for other forms
 
     @property
     def is_multilabel(self) -> bool:
@@ -63,21 +55,6 @@ class LabelForm:
 class LabelSets(RowTable):
     """The label set of each document, as ids of sorted classes.
 
-    Attributes
-    ----------
-    indptr : ndarray of shape (n_documents + 1,), int64
-        Where the labels of each document begin.
-    class_ids : ndarray of shape (n_pairs,), int64
-        Rows of `classes`, ascending and distinct within a document.
-    classes : ndarray of shape (n_classes,)
-        Labels, sorted.
-    form : LabelForm
-        The form they came in.
-    weights : ndarray of shape (n_pairs,), float64, or None
-        How many documents each pair counts as in the sums of its class; None where all are 1.
-    costs : ndarray of shape (n_pairs,), float64, or None
-        What the loss of each pair counts where something is learned; None where all count 1.
-
     Examples
     --------
     >>> sets = read_label_sets([["b", "a"], [], ["b"]])
@@ -87,11 +64,16 @@ class LabelSets(RowTable):
 
     ENTRIES = ("class_ids", "weights", "costs")
 
-    indptr: Integers
+    indptr: Integers  # (n_documents + 1,) int64: where the labels of each document begin
+    # (n_pairs,) int64: rows of `classes`, ascending and distinct within a document.
     class_ids: Integers
-    classes: NDArray[Any]
-    form: LabelForm = field(default_factory=LabelForm)
+    classes: NDArray[Any]  # (n_classes,): labels, sorted
+    form: LabelForm = field(default_factory=LabelForm)  # the form they came in
+    # (n_pairs,): how many documents each pair counts as in the sums of its class; None where all
+    # are 1.
     weights: Floats | None = None
+    # (n_pairs,): what the loss of each pair counts where something is learned; None where all count
+    # 1.
     costs: Floats | None = None
 
     @classmethod
@@ -161,7 +143,7 @@ class LabelSets(RowTable):
 
     @cached_property
     def document_costs(self) -> Floats:
-        """What the loss of each document counts where it is a negative: the mean of its pairs."""
+        """Weight of the loss of each document as a negative: the mean of its pairs."""
         if self.costs is None:
             return np.ones(self.n_documents)
         totals = np.bincount(self.document_ids, self.costs, self.n_documents)

@@ -9,12 +9,11 @@ A value that is missing (None, NaN, blank) is left out.
 
 from __future__ import annotations
 
-import difflib
 import json
 import math
 import numbers
 import re
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,30 +21,23 @@ import numpy as np
 
 from longtail._caching import cached_property
 from longtail._columns import as_texts, is_missing, to_list
+from longtail._words import describe_missing
 
 TEXT, CATEGORY, CATEGORIES, NUMERIC = "text", "category", "categories", "number"
 KINDS = (TEXT, CATEGORY, CATEGORIES, NUMERIC)
 SEPARATORS = ";|"  # of categories in one string, where none is given
 _NAME = re.compile(r"[^\x00-\x1f\x7f]{1,200}")
 _LARGEST = 2.0**1023  # in size; what a file holds
-_MAX_NAMES = 40  # fields that an error lists
 
 Record = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Fields:
-    """The fields of a record, in order.
+    """The fields of a record, in order."""
 
-    Attributes
-    ----------
-    kinds : tuple of (str, str)
-        Name and kind of each.
-    edges : tuple of tuples of float
-        For each number the values at which its bins begin, but the first; empty before `fit`.
-    """
-
-    kinds: tuple[tuple[str, str], ...]
+    kinds: tuple[tuple[str, str], ...]  # name and kind of each
+    # For each number the values at which its bins begin, but the first; empty before `fit`.
     edges: tuple[tuple[float, ...], ...] = ()
 
     @cached_property
@@ -154,7 +146,7 @@ def _write_rows(table: Any, fields: Fields) -> list[str]:
     names = list(getattr(table, "column_names", None) or table.columns)
     for name in fields.names:
         if name not in names:
-            raise ValueError(f"documents: {_missing_field(name, names)}.")
+            raise ValueError(f"documents: {describe_missing('field', name, names)}.")
     columns = [to_list(name, table[name], "value") for name in fields.names]
     rows = (dict(zip(fields.names, row, strict=True)) for row in zip(*columns, strict=True))
     return [_write(row, fields, i) for i, row in enumerate(rows)]
@@ -166,14 +158,6 @@ def _write(record: Any, fields: Fields, document: int) -> str:
         return write_record(record, fields)
     except ValueError as error:
         raise ValueError(f"document {document}: {error}.") from None
-
-
-def _missing_field(name: str, names: Sequence[Any]) -> str:
-    """Say that a field is missing, and which there are."""
-    shown = ", ".join(repr(found) for found in names[:_MAX_NAMES])
-    close = difflib.get_close_matches(name, list(map(str, names)), 1)
-    hint = f"; did you mean {close[0]!r}?" if close else ""
-    return f"there is no field {name!r}; there are {shown or 'none'}{hint}"
 
 
 def write_record(record: Any, fields: Fields) -> str:
@@ -205,7 +189,7 @@ def _read_values(record: Any, fields: Fields) -> Record:
             f"{problem} ({record!r:.80})"
         )
     if not any(name in record for name in fields.names):
-        raise ValueError(_missing_field(fields.names[0], [*record]))
+        raise ValueError(describe_missing("field", fields.names[0], record))
     values: Record = {}
     for name, kind in fields.kinds:
         try:

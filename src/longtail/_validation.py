@@ -26,38 +26,25 @@ def cap_adversaries(adversaries: int, n_classes: int) -> int:
     """Return κ, at most n_classes - 1."""
     if n_classes < 2:
         raise ValueError(f"n_classes must be at least 2 to have adversaries; got {n_classes}.")
-    if not isinstance(adversaries, numbers.Integral) or adversaries < 1:
-        raise ValueError(
-            f"adversaries must be an integer of at least 1; got {adversaries!r}. "
-            f"It is capped at n_classes - 1 (here {n_classes - 1})."
-        )
-    return min(int(adversaries), n_classes - 1)
+    capped = f" It is capped at n_classes - 1 (here {n_classes - 1})."
+    return min(check_integer("adversaries", adversaries, 1, capped), n_classes - 1)
 
 
 def check_examples_per_class(examples_per_class: float) -> None:
     """Refuse anything but a positive number."""
-    is_number = isinstance(examples_per_class, numbers.Real)
-    if not is_number or not examples_per_class > 0 or not np.isfinite(examples_per_class):
-        raise ValueError(
-            f"examples_per_class must be a positive number; got {examples_per_class!r}. "
-            "The paper uses 1 or 2."
-        )
+    check_positive("examples_per_class", examples_per_class, " The paper uses 1 or 2.")
 
 
 def cap_candidates(candidates: int, n_classes: int) -> int:
     """Return q, at most n_classes."""
-    if not isinstance(candidates, numbers.Integral) or candidates < 1:
-        raise ValueError(
-            f"candidates must be an integer of at least 1; got {candidates!r}. "
-            f"It is capped at the number of classes (here {n_classes})."
-        )
-    return min(int(candidates), n_classes)
+    capped = f" It is capped at the number of classes (here {n_classes})."
+    return min(check_integer("candidates", candidates, 1, capped), n_classes)
 
 
-def check_integer(name: str, value: int, smallest: int) -> int:
+def check_integer(name: str, value: int, smallest: int, hint: str = "") -> int:
     """Return an integer of at least `smallest`."""
     if not isinstance(value, numbers.Integral) or value < smallest:
-        raise ValueError(f"{name} must be an integer of at least {smallest}; got {value!r}.")
+        raise ValueError(f"{name} must be an integer of at least {smallest}; got {value!r}.{hint}")
     return int(value)
 
 
@@ -67,10 +54,10 @@ def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}.")
 
 
-def check_positive(name: str, value: float) -> None:
+def check_positive(name: str, value: float, hint: str = "") -> None:
     """Refuse a parameter that is not a positive finite number."""
     if not isinstance(value, numbers.Real) or not value > 0 or not np.isfinite(value):
-        raise ValueError(f"{name} must be a positive number; got {value!r}.")
+        raise ValueError(f"{name} must be a positive number; got {value!r}.{hint}")
 
 
 def check_memory(memory: int) -> None:
@@ -100,8 +87,7 @@ def check_k(k: int, n_classes: int) -> int:
 
 def check_top_terms(top_terms: int) -> None:
     """Refuse anything but a whole number of terms."""
-    if not isinstance(top_terms, numbers.Integral) or top_terms < 0:
-        raise ValueError(f"top_terms must be an integer of at least 0; got {top_terms!r}.")
+    check_integer("top_terms", top_terms, 0)
 
 
 def check_precision(precision: float) -> None:

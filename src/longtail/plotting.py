@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from longtail._optional import import_optional
 from longtail.metrics import FREQUENCY_BANDS, mean_interval, wilson_interval
 from longtail.metrics.classes import FrequencyBand
 from longtail.metrics.evaluation import Certainty, Evaluation
@@ -28,7 +29,7 @@ _LONGEST_NAME = 48  # characters of a class or term
 _LONGEST_LINE = 80  # characters of both classes side by side
 
 
-def new_figure(inches: float, height: float) -> Figure:
+def new_figure(inches: float, height: float, layout: Any = "constrained") -> Figure:
     """Return an empty figure of a size in inches that no window will show.
 
     Raises
@@ -36,13 +37,9 @@ def new_figure(inches: float, height: float) -> Figure:
     ImportError
         If matplotlib is not installed.
     """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ImportError(
-            "drawing a figure needs the package matplotlib: pip install 'longtail[plot]'"
-        ) from error
-    return Figure(figsize=(inches, height), layout="constrained")
+    module = import_optional("matplotlib.figure", "drawing a figure", "'longtail[plot]'")
+    figure: Figure = module.Figure(figsize=(inches, height), layout=layout)
+    return figure
 
 
 def plot_explanation(
@@ -58,10 +55,6 @@ def plot_explanation(
         Of another class for the same document, such as the runner-up, with all of its terms.
     n_terms : int, default=12
         How many terms to draw; those that matter most to the difference.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
     """
     terms = rank_terms(explanation, runner_up)[:n_terms]
     features = [name for name, _ in explanation.feature_lines()]

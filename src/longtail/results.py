@@ -1,4 +1,4 @@
-"""What methods return: `TopK`, `Threshold`, `Health`, `Explanation`."""
+"""Results of methods: `TopK`, `Threshold`, `Health`, `Explanation`."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from longtail._optional import import_optional
 from longtail._words import count
 from longtail.sparse import Floats
 
@@ -95,10 +96,7 @@ class TopK:
         ImportError
             If pandas is not installed.
         """
-        try:
-            import pandas as pd
-        except ImportError as error:
-            raise ImportError("to_pandas needs the package pandas: pip install pandas") from error
+        pd = import_optional("pandas", "to_pandas", "pandas")
         documents, ranks = np.nonzero(self.valid)
         columns = {
             "document": documents,
@@ -385,6 +383,9 @@ class Explanation:
         the documents have them. Tables show their sum as one line.
     against : Explanation or None
         The runner-up's score, in the same terms.
+    meaning : float or None
+        What the embedding of the document adds, where the model ranks by these; then it is a part
+        of the score beside terms, rest and constant.
     """
 
     label: Any
@@ -397,6 +398,7 @@ class Explanation:
     runner_up_score: float
     common: Mapping[Hashable, float] = field(default_factory=dict)
     against: Explanation | None = None
+    meaning: float | None = None
 
     def beside(self, against: Explanation | None = None) -> Explanation:
         """Return the explanation beside that of its runner-up, if there is one."""
@@ -425,6 +427,7 @@ class Explanation:
             "common": {str(term): value for term, value in self.common.items()},
             "rest": self.rest,
             "constant": self.constant,
+            **({} if self.meaning is None else {"meaning": self.meaning}),
         }
 
     def term_lines(self) -> list[tuple[str, float]]:
@@ -438,7 +441,8 @@ class Explanation:
             first = ", ".join(map(str, list(self.common)[:_MAX_NAMED]))
             more = ", ..." if len(self.common) > _MAX_NAMED else ""
             lines.append((f"(shared by most classes: {first}{more})", folded))
-        return [*lines, ("(other terms)", self.rest - folded), ("(class)", self.constant)]
+        lines += [("(other terms)", self.rest - folded), ("(class)", self.constant)]
+        return lines if self.meaning is None else [*lines, ("(meaning)", self.meaning)]
 
     def feature_lines(self) -> list[tuple[str, float]]:
         """Return the lines of a table of features; they add up to the score.

@@ -33,7 +33,8 @@ class RowTable:
     """Rows of entries: arrays with a value per entry, and arrays with a value per row.
 
     A subclass is a frozen dataclass whose `indptr` says where each row begins; it names its arrays
-    in `ENTRIES` and `ROWS`. An array that is None stays None.
+    in `ENTRIES` and `ROWS`. An array that is None stays None;
+    where some of several tables lack one of rows, theirs are zeros.
     """
 
     ENTRIES: ClassVar[tuple[str, ...]] = ()
@@ -84,10 +85,15 @@ def splice_rows(tables: Sequence[Table], *sources: Integers, **known: NDArray[An
     for name, _ in last._arrays(last.ENTRIES):
         if name not in known:
             arrays[name] = runs.copy([getattr(table, name) for table in tables])
-    for name, array in last._arrays(last.ROWS):
-        of_rows = np.zeros(len(sources[0]), array.dtype)
-        for table, rows in zip(tables, sources, strict=True):
-            of_rows[rows >= 0] = getattr(table, name)[rows[rows >= 0]]
+    for name in last.ROWS:
+        given = [getattr(table, name) for table in tables]
+        like = next((array for array in reversed(given) if array is not None), None)
+        if like is None:
+            continue
+        of_rows = np.zeros((len(sources[0]), *like.shape[1:]), like.dtype)
+        for array, rows in zip(given, sources, strict=True):
+            if array is not None:
+                of_rows[rows >= 0] = array[rows[rows >= 0]]
         arrays[name] = of_rows
     return last._replace(indptr=runs.indptr, **arrays)
 
@@ -99,10 +105,15 @@ def stack_rows(tables: Sequence[Table]) -> Table:
         name: np.concatenate([getattr(t, name)[t.indptr[0] : t.indptr[-1]] for t in tables])
         for name, _ in first._arrays(first.ENTRIES)
     }
-    arrays |= {
-        name: np.concatenate([getattr(table, name) for table in tables])
-        for name, _ in first._arrays(first.ROWS)
-    }
+    for name in first.ROWS:
+        given = [getattr(table, name) for table in tables]
+        like = next((array for array in given if array is not None), None)
+        if like is not None:
+            filled = [
+                np.zeros((len(of_table), *like.shape[1:]), like.dtype) if array is None else array
+                for array, of_table in zip(given, lengths, strict=True)
+            ]
+            arrays[name] = np.concatenate(filled)
     return first._replace(indptr=offsets_from_lengths(np.concatenate(lengths)), **arrays)
 
 
@@ -159,14 +170,18 @@ class CountMatrix(RowTable):
 
     `indptr` (n_documents + 1,) int64, `indices` (nnz,) int32 (int64 beyond 2^31 terms), `data`
     (nnz,) float32 where all counts are whole numbers that it holds exactly, else float64.
+    `embeddings` (n_documents, n_dimensions) int16, where documents have any, are unit vectors in
+    fixed point (`model.embeddings`); a row of zeros is none.
     """
 
     ENTRIES = ("indices", "data")
+    ROWS = ("embeddings",)
 
     indptr: Integers
     indices: NDArray[Any]
     data: NDArray[Any]
     n_terms: int
+    embeddings: NDArray[np.int16] | None = None
 
     @property
     def n_documents(self) -> int:
@@ -175,7 +190,7 @@ class CountMatrix(RowTable):
 
     @property
     def arrays(self) -> Counts:
-        """What kernels read."""
+        """Arrays for the kernels."""
         return Counts(self.indptr, self.indices, self.data)
 
     @property
@@ -192,7 +207,8 @@ class CountMatrix(RowTable):
         """Return the same documents without the terms that are not kept."""
         kept = keep[self.indices]
         n_before = np.append(0, np.cumsum(kept))
-        return CountMatrix(n_before[self.indptr], self.indices[kept], self.data[kept], self.n_terms)
+        arrays = {"indices": self.indices[kept], "data": self.data[kept]}
+        return self._replace(indptr=n_before[self.indptr], **arrays)
 
     def to_csr(self) -> sp.csr_array[Any]:
         """Return the counts as scipy has them, without copying."""
@@ -241,6 +257,12 @@ class CountMatrix(RowTable):
             return cls.from_matrix(sp.csr_array((data, indices, indptr), shape=shape))
         narrow = indices.astype(index_dtype(n_terms), copy=False)
         return cls(indptr, narrow, _narrow(data, largest), n_terms)
+
+
+def stack_embeddings(tables: Sequence[CountMatrix]) -> NDArray[np.int16] | None:
+    """Return the embeddings of the documents of tables, where all of them have any."""
+    given = [table.embeddings for table in tables if table.embeddings is not None]
+    return np.concatenate(given) if given and len(given) == len(tables) else None
 
 
 def check_sparse(X: Any, name: str = "X") -> None:

@@ -373,7 +373,7 @@ class Fitted:
 
     @property
     def state(self):
-        return self.ours._state
+        return self.ours.state_
 
     @property
     def unseen(self):

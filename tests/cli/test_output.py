@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import longtail
-from longtail.cli.files import escape_formula
+from longtail.cli.outputs import escape_formula
 from longtail.cli.show import clean
 from tests.cli.test_models import fails, run, write_csv
 

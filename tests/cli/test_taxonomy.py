@@ -82,11 +82,19 @@ def test_within_exclude_and_branch(files):
 
 
 def test_nodes_and_levels(files):
-    _, _, test, model, _ = files
+    folder, _, test, model, _ = files
     loaded = longtail.load(model)
     texts = [body for _, body in make_rows(1, 60)]
     rows = read_jsonl(run("predict", model, test, "--back-off", "0.95", "--json", "--quiet"))
     assert [row["class"] or "" for row in rows] == loaded.predict(texts, back_off=0.95).tolist()
+    texts = ["tail den feathers hoots", "runs den pond pond"]  # of two classes each
+    doubtful = write_csv(folder / "doubtful.csv", [("", text) for text in texts])
+    arguments = ("--back-off", "0.9", "--unknown", "0.5", "--json", "--quiet")
+    rows = read_jsonl(run("predict", model, doubtful, *arguments))
+    told = longtail.load(model).expect_unknown(0.5).predict_nodes(texts, 0.9)
+    assert [row["class"] or "" for row in rows] == told.labels.tolist()
+    assert told.labels.tolist() != loaded.predict(texts, back_off=0.9).tolist()
+    texts = [body for _, body in make_rows(1, 60)]
     rows = read_jsonl(run("predict", model, test, "--level", 1, "--json", "--quiet"))
     top = loaded.predict_proba_topk(texts, 1, level=1)
     assert [row["class"] for row in rows] == top.classes[:, 0].tolist()
@@ -112,6 +120,7 @@ def test_mistakes(files):
     assert "no hierarchy" in fails("predict", plain, test, "--back-off", "0.9")
     assert "does not go with" in fails("predict", model, test, "--back-off", "0.9", "--top", "3")
     assert "cannot be read" in fails("predict", model, test, "--within", folder)
+    assert "goes with --precision" in fails("predict", model, test, "--unknown", "0.2")
 
 
 def test_a_vocabulary(files):

@@ -18,7 +18,7 @@ from scipy.sparse import csr_array
 
 from longtail import DoubleSamplingClassifier, LongTailClassifier, TextClassifier
 from longtail.datasets import Table
-from longtail.distributed import MemoryLimitError, fit_partitions, memory
+from longtail.distributed import MemoryLimitError, fit_partitions, memory_plan
 from longtail.text import TextVectorizer
 from longtail.training import mixture
 from tests.distributed import data
@@ -151,8 +151,8 @@ def test_indicator_matrices(tmp_path):
 @pytest.mark.usefixtures("mixed")
 def test_many_shards(tmp_path, monkeypatch):
     """The index is divided by class, residuals by more classes than have documents."""
-    monkeypatch.setattr(memory, "INDEX_BYTES", 10**6)
-    monkeypatch.setattr(memory, "SHARD_ENTRIES", 300)
+    monkeypatch.setattr(memory_plan, "INDEX_BYTES", 10**6)
+    monkeypatch.setattr(memory_plan, "SHARD_ENTRIES", 300)
     plain = LongTailClassifier(candidates=5, random_state=0)
     plain.fit(*label_sets(), class_texts=rows_of_names())
     reports, model = [], LongTailClassifier(candidates=5, random_state=0)
@@ -331,7 +331,7 @@ def test_memory_that_names_take(tmp_path, monkeypatch):
     attempt("600MB", names)
     for constant in ("TERM_CHARACTER_BYTES", "TEXT_CHARACTER_BYTES", "CLASS_TERM_BYTES"):
         with monkeypatch.context() as patch:
-            patch.setattr(memory, constant, 10**6)
+            patch.setattr(memory_plan, constant, 10**6)
             what = "classes" if constant == "CLASS_TERM_BYTES" else "class texts"
             with pytest.raises(MemoryLimitError, match=rf"too low for \d+ {what}") as refused:
                 attempt("600MB", names)
@@ -339,7 +339,7 @@ def test_memory_that_names_take(tmp_path, monkeypatch):
             model = attempt(needed, names)
         assert data.checksum(model, tmp_path) == data.checksum(plain, tmp_path)
     limits = {}
-    monkeypatch.setattr(memory, "CLASS_TERM_BYTES", 10**6)
+    monkeypatch.setattr(memory_plan, "CLASS_TERM_BYTES", 10**6)
     for given in (None, names):
         with pytest.raises(MemoryLimitError, match=r"at least") as refused:
             attempt("600MB", given)

@@ -20,12 +20,12 @@ from longtail.distributed import (
     MemoryLimitError,
     PartitionError,
     fit_partitions,
-    memory,
+    memory_plan,
     stages,
 )
-from longtail.distributed.memory import parse_bytes
-from longtail.distributed.results import Contents, write_result
-from longtail.distributed.runner import Stored, open_result
+from longtail.distributed.memory_plan import parse_bytes
+from longtail.distributed.on_disk import Stored, open_result
+from longtail.distributed.task_results import TaskResult, write_result
 from longtail.model.scorer import ClassResiduals
 from longtail.text import TextVectorizer
 from longtail.training import pipeline
@@ -85,9 +85,9 @@ def test_a_process_pool(plain, tmp_path, folder):
 
 def test_small_blocks_many_shards(plain, tmp_path, folder, monkeypatch):
     """A file becomes many blocks, the index is divided by class: nothing changes."""
-    monkeypatch.setattr(memory, "INDEX_BYTES", 10**6)
-    monkeypatch.setattr(memory, "READING_FACTOR", 10**5)
-    monkeypatch.setattr(memory, "SHARD_ENTRIES", 900)
+    monkeypatch.setattr(memory_plan, "INDEX_BYTES", 10**6)
+    monkeypatch.setattr(memory_plan, "READING_FACTOR", 10**5)
+    monkeypatch.setattr(memory_plan, "SHARD_ENTRIES", 900)
     reports = []
     model = fit(data.functions(3), tmp_path / "scratch", memory_limit="3GB", on_task=reports.append)
     assert sum(report.stage == "index" for report in reports) == 8  # three variants, and all
@@ -222,7 +222,7 @@ def test_a_memory_limit_is_refused_before_work(tmp_path):
 
 def test_a_memory_limit_that_the_classes_exceed(plain, scratch, folder, monkeypatch):
     """It is refused before anything is learned; the size that the message gives is enough."""
-    monkeypatch.setattr(memory, "CLASS_TERM_BYTES", 10**6)
+    monkeypatch.setattr(memory_plan, "CLASS_TERM_BYTES", 10**6)
     reports = []
     with pytest.raises(MemoryLimitError, match=r"0.60GB is too low for 58 classes") as refused:
         fit(data.functions(4), scratch, memory_limit="600MB", on_task=reports.append)
@@ -246,7 +246,7 @@ def test_residuals_of_shards_as_a_mixture_has_them(factors, tmp_path):
             weights = rng.normal(size=len(terms)).astype(np.float32)
             shards.append(ClassResiduals(indptr, terms, weights, rng.normal(size=len(lengths))))
             rows[name] = shards[-1]
-        write_result(path, Contents().add("result", LearnedRows(**rows)))
+        write_result(path, TaskResult().add("result", LearnedRows(**rows)))
     parts = open_result([Stored(path, LearnedRows) for path in paths])
     joined_rows = join_rows(parts)
     residuals, separators = joined_rows.residuals, joined_rows.separators

@@ -11,7 +11,7 @@ import pytest
 from longtail import DoubleSamplingClassifier, LongTailClassifier, TextClassifier
 from longtail._labels import join_sets, read_label_sets
 from longtail.datasets import Table, read_svmlight
-from longtail.distributed import PartitionError, fit_partitions, memory, predict_partitions
+from longtail.distributed import PartitionError, fit_partitions, memory_plan, predict_partitions
 from tests.distributed import data
 
 
@@ -37,8 +37,8 @@ def test_any_number_of_partitions(n_parts, plain, tmp_path):
 
 def test_many_shards(tmp_path, monkeypatch):
     """The parts of the index have a part of each label set."""
-    monkeypatch.setattr(memory, "INDEX_BYTES", 10**6)
-    monkeypatch.setattr(memory, "SHARD_ENTRIES", 900)
+    monkeypatch.setattr(memory_plan, "INDEX_BYTES", 10**6)
+    monkeypatch.setattr(memory_plan, "SHARD_ENTRIES", 900)
     whole = LongTailClassifier(candidates=5, random_state=0).fit(*data.label_sets())
     reports, model = [], LongTailClassifier(candidates=5, random_state=0)
     fit_partitions(

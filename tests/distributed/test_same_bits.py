@@ -83,7 +83,7 @@ def read_part(folder: Path, first: int, last: int) -> tuple[csr_array, np.ndarra
 def in_here(folder):
     """The checksum of a fit in this process, in which the mixture is learned with its bends."""
     model = LongTailClassifier(random_state=0).fit(*read_part(folder, 0, N_DOCUMENTS))
-    kept: mixture.Mixture = model._fitted().check.kept_mixture
+    kept: mixture.Mixture = model.state_.check.kept_mixture
     assert kept.features[2:].any()
     return data.checksum(model, folder)
 

@@ -77,7 +77,7 @@ def test_the_register_follows_the_classes(tmp_path):
     model = load(tmp_path / "model").forget(["a brown bear sits"], ["fox"])
     expected = fit().rename_class("bear", "zebra").merge_classes("zebra", "fox")
     assert_same_sums(model, expected)
-    assert len(model._state.added.settle(model._state.overlay).class_ids) == 0
+    assert len(model.state_.added.settle(model.state_.overlay).class_ids) == 0
 
 
 words = st.sampled_from(["bear", "fox", "owl", "red", "eats"])
@@ -133,7 +133,7 @@ def test_the_register_is_in_the_file(tmp_path, remember):
     )
     model = load(tmp_path / "model")
     assert model.remember_documents is remember
-    assert len(model._state.added.class_ids) == (7 if remember else 1)
+    assert len(model.state_.added.class_ids) == (7 if remember else 1)
     model.forget(["a brown bear", "a brown bear sits"], ["bear", "bear"])
 
 
@@ -158,6 +158,6 @@ def test_hostile_registers(tmp_path, name, change, message):
 
 
 def test_an_empty_register_finds_nothing():
-    empty, overlay = AddedDocuments.empty(), fit()._state.overlay
+    empty, overlay = AddedDocuments.empty(), fit().state_.overlay
     assert empty.count(np.ones(2, np.uint64), 0, overlay) == 0
     assert len(empty.settle(overlay).class_ids) == 0

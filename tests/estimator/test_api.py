@@ -115,10 +115,10 @@ def test_an_interrupted_fit_changes_nothing(Classifier, problem):
 def test_reading_changes_nothing(Classifier, problem):
     classifier = Classifier(random_state=0).fit(problem.X, problem.y)
     classifier.partial_fit(problem.X[:2], [98, 99])
-    state = classifier._state
+    state = classifier.state_
     _ = classifier.statistics_, classifier.classes_, classifier.weights_, classifier._repr_html_()
     classifier.explain(problem.X[:2], [98, 99])
-    assert classifier._state is state
+    assert classifier.state_ is state
 
 
 @BOTH
@@ -246,7 +246,7 @@ def test_explanations_of_taught_classes_add_up(problem):
     classifier = LongTailClassifier(random_state=0).fit(problem.X, problem.y)
     classifier.partial_fit(problem.X[:3], [97, 98, 99])
     merged = copy.copy(classifier)
-    merged._state = merged._merged(merged._state)
+    merged._state = merged._merged(merged.state_)
     labels = [97, 3, 98, 0, 99]
     mine, theirs = (c.explain(problem.X[:5], labels) for c in (classifier, merged))
     for one, other in zip(mine, theirs, strict=True):

@@ -115,6 +115,77 @@ def test_levels_sum_up(model, new):
     assert np.array_equal(deep.classes, model.predict_topk(X, 3).classes)
 
 
+HIDDEN = np.array([f"c{c:02}" for c in range(0, N_CLASSES, 4)])
+
+
+@pytest.fixture(scope="module")
+def partial():
+    """A model without a quarter of the classes; their families are there."""
+    X, y = make_documents(0, 60)
+    keep = ~np.isin(y, HIDDEN)
+    parents = {child: above for child, above in PARENTS.items() if child not in HIDDEN}
+    return LongTailClassifier(random_state=0).fit(X[keep], y[keep], hierarchy=parents)
+
+
+def are_right(labels, true):
+    return np.array(
+        [
+            label in oracle.ancestors(truth, PARENTS)
+            for label, truth in zip(labels, true, strict=True)
+        ]
+    )
+
+
+@pytest.mark.parametrize("precision", [0.8, 0.9, 0.95])
+def test_precision_holds_where_classes_are_unknown(partial, precision):
+    X, y = make_documents(1, 40)
+    told = copy_of(partial).expect_unknown(float(np.isin(y, HIDDEN).mean()))
+    reached = []
+    for model in (partial, told):
+        answers = model.predict_nodes(X, precision)
+        correct = are_right(answers.labels[answers.valid], y[answers.valid])
+        reached.append(correct.mean())
+    assert reached[0] < precision - 0.05  # what was not told
+    assert reached[1] >= precision - 0.02
+    assert abs(reached[1] - answers.probabilities[answers.valid].mean()) < 0.05
+    assert answers.valid.mean() > 0.9  # a family is an answer
+
+
+def test_thresholds_of_a_level_allow_for_unknown_classes(partial):
+    X, y = make_documents(1, 40)
+    top = partial.predict_proba_topk(X, 1, level=3)  # the classes themselves
+    correct = are_right(top.classes[:, 0], y)
+    plain, allowing = (partial.threshold_for(0.7, share, level=3) for share in (0.0, 0.25))
+    assert correct[plain.keeps(top)[:, 0]].mean() < 0.65
+    kept = allowing.keeps(top)[:, 0]
+    assert correct[kept].mean() >= 0.66  # of 324 held-out documents: a standard error of 0.025
+    assert allowing.coverage == pytest.approx(kept.mean(), abs=0.07)
+    each = partial.threshold_for(0.7, 0.25, level=3, each=True)
+    near = kept & (top.scores[:, 0] < each.threshold + 0.05) & each.keeps(top)[:, 0]
+    assert each.threshold > allowing.threshold
+    assert correct[near].mean() >= 0.6  # those that are only just kept
+
+
+def test_unknown_classes_look_like_known_ones_without_their_class(partial):
+    back_off = partial.state_.back_off
+    n_known = len(back_off._held_out[2])
+    candidates, shares, truth = replace(back_off, unknown=0.2)._held_out
+    n_added = round(n_known / 4)
+    assert len(truth) == n_known + n_added
+    for i in range(0, n_added, 7):
+        row = round(i * (n_known - 1) / (n_added - 1))
+        assert truth[n_known + i] == truth[row]
+        left = {
+            node: share
+            for node, share in zip(candidates[row].tolist(), shares[row].tolist(), strict=True)
+            if node != truth[row]
+        }
+        total = sum(left.values()) or 1.0
+        found = dict(zip(candidates[n_known + i].tolist(), shares[n_known + i], strict=True))
+        assert found.pop(truth[row], 0.0) == 0.0
+        assert found == pytest.approx({node: share / total for node, share in left.items()})
+
+
 def test_branches_are_subsets(model, new):
     X = new[0][::11]
     below = model.branch("order 1")
@@ -182,7 +253,7 @@ def test_edits_of_classes(model, new):
             lambda m: m.predict_topk(np.ones((1, 60)), level=0),
             "level must be an integer of at least 1",
         ),
-        (lambda m: m.threshold_for(0.9, 0.1, level=1), "unknown does not go with level"),
+        (lambda m: m.threshold_for(0.9, 1.0, level=1), "unknown must"),
         (lambda m: m.set_hierarchy({"c00": "c01", "c01": "c00"}), "cycle"),
         (lambda m: m.set_hierarchy(None).predict(np.ones((1, 60)), back_off=0.9), "no hierarchy"),
         (lambda m: m.set_hierarchy(None).move_class("c00", "c01"), "no hierarchy"),

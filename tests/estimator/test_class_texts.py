@@ -97,7 +97,7 @@ def test_classes_without_documents_share_the_bonus_and_hide_nothing():
 
 
 def test_a_name_adds_what_the_formula_says(fitted):
-    state = fitted._state
+    state = fitted.state_
     weight, slope, bonus = state.check.name_weights.tolist()
     idf, sizes = state.corpus.idf, state.statistics.class_sizes
     documents, _ = make_documents(1, seed=3)
@@ -126,9 +126,9 @@ def test_documents_come_and_go_and_the_name_stays(fitted, tmp_path):
     X, y = make_documents(2, seed=4, first=N_CLASSES - 2, last=N_CLASSES + 3)
     before = classifier.predict_topk(X, k=5)
     assert np.array_equal(before.scores, fitted.predict_topk(X, k=5).scores)
-    scorer = classifier._state.ranking_scorer
+    scorer = classifier.state_.ranking_scorer
     classifier.partial_fit(X, y)
-    assert classifier._state.ranking_scorer is scorer  # adding names takes as long as an index
+    assert classifier.state_.ranking_scorer is scorer  # adding names takes as long as an index
     taught = classifier.predict_topk(X, k=5)
     assert np.mean(taught.classes[:, 0] == y) > np.mean(before.classes[:, 0] == y)
     classifier.save(tmp_path / "taught")
@@ -174,7 +174,7 @@ def test_a_model_without_names_can_get_one():
     classifier.set_class_text(155, name_row(155))
     assert classifier.predict(name_row(155)[None]).tolist() == [155]
     classifier.set_class_text(155, None)
-    assert classifier._state.names is None
+    assert classifier.state_.names is None
     assert np.array_equal(classifier.predict_topk(X, k=5).scores, before.scores)
 
 
@@ -215,7 +215,7 @@ def test_bad_class_texts_are_refused(texts, message):
 
 
 def test_bad_edits_leave_the_model(fitted):
-    state = fitted._state
+    state = fitted.state_
     for label, text, message in (
         (1, [1.0], "rows of 240"),
         ("a", name_row(1), "same type"),
@@ -223,7 +223,7 @@ def test_bad_edits_leave_the_model(fitted):
     ):
         with pytest.raises(ValueError, match=message):
             fitted.set_class_text(label, text)
-    assert fitted._state is state
+    assert fitted.state_ is state
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ def test_a_fresh_model_is_up_to_date(problem):
     assert (health.n_documents, health.n_classes) == (480, 40)
     assert health.n_unrefined == health.n_stale == health.n_kept == 0
     assert not health.will_learn
-    calibrator = model._state.calibrator
+    calibrator = model.state_.calibrator
     assert health.n_outcomes == len(calibrator.held_out_correct)
     assert health.accuracy == calibrator.held_out_correct.mean()
     assert health.calibration_error == model.calibration_error_
@@ -37,9 +37,9 @@ def test_teaching_shows_until_it_is_refined(problem):
     new[:, -1] = 3  # a term that no document had
     labels = [f"new {i % 20}" for i in range(40)]
     model.partial_fit(new, labels)
-    state = model._state
+    state = model.state_
     health = model.health()
-    assert model._state is state  # reading changes nothing
+    assert model.state_ is state  # reading changes nothing
     assert health.n_unrefined == 40
     assert health.n_stale == 20
     assert health.unseen_terms == pytest.approx(120 / (X.sum() + 120))

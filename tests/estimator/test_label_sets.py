@@ -12,7 +12,7 @@ import longtail
 from longtail import DoubleSamplingClassifier, LongTailClassifier, Teacher, TextClassifier
 from longtail._labels import as_sets
 from longtail.exceptions import UncalibratedWarning
-from longtail.metrics.calibration import expected_calibration_error
+from longtail.metrics.probabilities import expected_calibration_error
 from tests.conftest import make_problem
 
 N_CLASSES, N_TERMS = 40, 250

@@ -70,7 +70,7 @@ def test_a_fit_without_time_has_sums_and_shared_weights(large, fitted, caplog):
     X, y = large.X[:1200], large.y[:1200]
     hurried = LongTailClassifier(time_budget=1e-9, random_state=0).fit(X, y)
     assert "no time for calibration and residuals" in caplog.text
-    assert hurried._fitted().residuals.weights.size == 0
+    assert hurried.state_.residuals.weights.size == 0
     with pytest.warns(UncalibratedWarning, match="time_budget was too short"):
         hurried.predict_proba_topk(X[:1])
     assert hurried.score(large.X[1200:], large.y[1200:]) > 0.6
@@ -230,17 +230,17 @@ def test_a_new_class_competes_fairly(large):
 def test_refine_learns_the_stale_classes_only(large, keep_residuals):
     X, y = large.X[:600], large.y[:600]
     classifier = LongTailClassifier(random_state=0).fit(X, y)
-    before = classifier._fitted().residuals
+    before = classifier.state_.residuals
     extra, labels = large.X[600:640], np.full(40, 7)
     classifier.partial_fit(extra, labels)
-    assert np.flatnonzero(merge_segments(classifier._fitted()).stale).tolist() == [7]
+    assert np.flatnonzero(merge_segments(classifier.state_).stale).tolist() == [7]
     classifier.refine(np.vstack([X, extra]), np.concatenate([y, labels]))
-    after = classifier._fitted().residuals
-    assert not classifier._fitted().stale.any()
+    after = classifier.state_.residuals
+    assert not classifier.state_.stale.any()
     for c in range(60):
         mine, theirs = (w.weights[w.indptr[c] : w.indptr[c + 1]].tolist() for w in (before, after))
         assert (mine == theirs) == (c != 7)
-    assert classifier._fitted().corpus.n_documents == 640
+    assert classifier.state_.corpus.n_documents == 640
 
 
 def test_refine_gives_a_new_class_residuals(large, keep_residuals):
@@ -251,7 +251,7 @@ def test_refine_gives_a_new_class_residuals(large, keep_residuals):
     number = np.searchsorted(classifier.classes_, 99)
 
     def size():
-        indptr = merge_segments(classifier._fitted()).residuals.indptr
+        indptr = merge_segments(classifier.state_).residuals.indptr
         return indptr[number + 1] - indptr[number]
 
     assert size() == 0
@@ -271,12 +271,12 @@ def test_refine_of_nothing_touched_keeps_every_weight(problem):
 
 def test_refine_refuses_strangers(problem):
     classifier = LongTailClassifier(random_state=0).fit(problem.X, problem.y)
-    model = classifier._fitted()
+    model = classifier.state_
     with pytest.raises(ValueError, match="never added"):
         classifier.refine(problem.X + 1, problem.y)
     with pytest.raises(ValueError, match="not among the classes"):
         classifier.refine(problem.X, problem.y + 100)
-    assert classifier._fitted() is model
+    assert classifier.state_ is model
 
 
 def test_weights_of_a_class_that_disappears_go_with_it(problem):
@@ -284,7 +284,7 @@ def test_weights_of_a_class_that_disappears_go_with_it(problem):
     gone = problem.y == 2
     classifier.forget(problem.X[gone], problem.y[gone])
     assert classifier.classes_.tolist() == [0, 1, 3, 4, 5, 6]
-    model = merge_segments(classifier._fitted())
+    model = merge_segments(classifier.state_)
     assert len(model.residuals.biases) == len(model.stale) == 6
     assert 2 not in classifier.predict(problem.X)
 
@@ -363,7 +363,7 @@ def test_a_model_is_told_to_expect_classes_that_it_lacks(tmp_path):
     loaded = longtail.load(tmp_path / "model")
     assert np.array_equal(loaded.predict_proba_topk(X[new], 3).scores, after.scores)
     loaded.recalibrate(X[new][:200], y[new][:200])  # outcomes know better
-    share = loaded._state.calibrator.unknown_share
+    share = loaded.state_.calibrator.unknown_share
     assert share == pytest.approx(np.mean(y[new][:200] >= 20))
 
 

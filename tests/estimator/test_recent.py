@@ -29,7 +29,7 @@ def draw_documents(rng, n_terms=40):
 
 def build_anew(classifier):
     """Compute scorer and index from the sums alone, nothing copied."""
-    state = changing.merge_learned(classifier._state)
+    state = changing.merge_learned(classifier.state_)
     classifier._state = changing.derive(state)
 
 
@@ -78,13 +78,13 @@ def test_any_teaching_equals_building_anew(seed, actions, capacity):
         assert np.array_equal(mine.scores, theirs.scores)
     assert quick.statistics_ == plain.statistics_
     check_statistics(quick.statistics_)
-    merged = changing.merge(quick._state)
+    merged = changing.merge(quick.state_)
     for part in ("scorer", "index"):
-        mine, theirs = getattr(merged, part), getattr(plain._state, part)
+        mine, theirs = getattr(merged, part), getattr(plain.state_, part)
         for name in vars(type(mine))["__dataclass_fields__"]:
             assert np.array_equal(getattr(mine, name), getattr(theirs, name)), name
     # A class that has the documents of the fit again is not stale.
-    assert not np.any(merged.stale & ~plain._state.stale)
+    assert not np.any(merged.stale & ~plain.state_.stale)
 
 
 def test_many_taught_classes_are_settled(monkeypatch):
@@ -93,7 +93,7 @@ def test_many_taught_classes_are_settled(monkeypatch):
     monkeypatch.setattr(overlay, "SMALL_TIER", 3)
     for c in range(4):
         classifier.partial_fit(X[:1], [f"new {c}"])
-    large, small = classifier._state.overlay.tiers
+    large, small = classifier.state_.overlay.tiers
     assert (len(large.ids), len(small.ids)) == (4, 0)
     assert len(classifier.classes_) == 19
 
@@ -101,7 +101,7 @@ def test_many_taught_classes_are_settled(monkeypatch):
 def test_a_taught_class_is_refined_and_saved_with_the_others(tmp_path):
     X, y = make_documents()
     taught = LongTailClassifier(random_state=0).fit(X, y).partial_fit(X[:3], ["new"] * 3)
-    assert taught._state.overlay is not None
+    assert taught.state_.overlay is not None
     before = taught.predict_topk(X, 5)
     taught.save(tmp_path / "model")
     from longtail import load
@@ -111,7 +111,7 @@ def test_a_taught_class_is_refined_and_saved_with_the_others(tmp_path):
     assert np.array_equal(before.classes, after.classes)
     taught.partial_fit(X[3:4], ["newer"])
     taught.refine(np.vstack([X, X[:3], X[3:4]]), [*y, *["new"] * 3, "newer"])
-    assert not taught._state.stale.any()
+    assert not taught.state_.stale.any()
 
 
 def test_refining_without_documents_follows_the_sums_however_they_came():
@@ -123,11 +123,11 @@ def test_refining_without_documents_follows_the_sums_however_they_came():
     together.partial_fit(np.vstack([d for d, _ in more]), np.concatenate([c for _, c in more]))
     for documents, labels in more[::-1]:
         single.partial_fit(documents, labels)
-    stale = together.classes_[changing.merge(together._state).stale].tolist()
-    frozen = together._state.corpus.n_documents
+    stale = together.classes_[changing.merge(together.state_).stale].tolist()
+    frozen = together.state_.corpus.n_documents
     for classifier in (together, single):
         assert classifier.refine() is classifier
-    state = together._state
+    state = together.state_
     assert (frozen, state.corpus.n_documents) == (len(y), len(y) + sum(len(c) for _, c in more))
     frequencies = (X > 0).sum(axis=0) + sum((d > 0).sum(axis=0) for d, _ in more)
     expected = np.log((1 + state.corpus.n_documents) / (1 + frequencies)) + 1

@@ -67,9 +67,9 @@ def test_with_every_document_in_memory_refine_is_a_fit(problem):
     classes, class_ids = np.unique(y, return_inverse=True)
     labels = LabelSets.single(class_ids, classes)
     fitted = fit_long_tail(CountMatrix.from_matrix(X), labels, FitConfig(seed=0))
-    assert_same_parts(taught._state, fitted)
-    assert not taught._state.stale.any()
-    assert taught._state.memory.n_documents == len(y)
+    assert_same_parts(taught.state_, fitted)
+    assert not taught.state_.stale.any()
+    assert taught.state_.memory.n_documents == len(y)
 
 
 def test_residuals_of_stale_classes_are_those_that_given_documents_would_give(problem):
@@ -81,33 +81,33 @@ def test_residuals_of_stale_classes_are_those_that_given_documents_would_give(pr
     dropped = np.flatnonzero(y == y[0])[-4:-2]  # two documents of this class came since
     kept = kept[~np.isin(kept, dropped)]
     given.refine(np.vstack([X[kept], new[0]]), np.concatenate([y[kept], new[1]]))
-    assert_same_parts(model._state, given._state)
-    assert not model._state.stale.any()
-    assert model._state.memory.n_changed == 6
+    assert_same_parts(model.state_, given.state_)
+    assert not model.state_.stale.any()
+    assert model.state_.memory.n_changed == 6
 
 
 def test_few_stale_classes_wait(problem, monkeypatch):
     X, y = problem
     monkeypatch.setattr(relearning, "SHARE_STALE", 0.03)
     model = LongTailClassifier(memory=4, random_state=0).fit(X, y).partial_fit(X[:1], y[:1])
-    before = model._state.residuals
-    assert model.refine()._state.stale.sum() == 1
-    assert np.array_equal(model._state.residuals.weights, before.weights)
+    before = model.state_.residuals
+    assert model.refine().state_.stale.sum() == 1
+    assert np.array_equal(model.state_.residuals.weights, before.weights)
 
 
 def test_refine_learns_only_when_enough_has_changed(problem):
     X, y = problem
     model = LongTailClassifier(memory=2, random_state=0).fit(X, y)
     n_few = int(SHARE_CHANGED * len(y)) - 1
-    before = model._state
+    before = model.state_
     model.partial_fit(X[:n_few], y[:n_few]).refine()
-    assert np.array_equal(model._state.feature_weights, before.feature_weights)
-    assert model._state.corpus.n_documents == len(y) + n_few
+    assert np.array_equal(model.state_.feature_weights, before.feature_weights)
+    assert model.state_.corpus.n_documents == len(y) + n_few
     model.forget(X[:20], y[:20]).refine()
-    assert not np.array_equal(model._state.feature_weights, before.feature_weights)
-    assert model._state.memory.n_changed == 0
+    assert not np.array_equal(model.state_.feature_weights, before.feature_weights)
+    assert model.state_.memory.n_changed == 0
     assert (
-        model._state.statistics
+        model.state_.statistics
         == (
             LongTailClassifier(random_state=0).fit(X, y).partial_fit(X[20:n_few], y[20:n_few])
         ).statistics_
@@ -118,12 +118,12 @@ def test_a_memory_of_few_of_the_documents_changes_no_feature_weights(problem, mo
     X, y = problem
     monkeypatch.setattr(relearning, "SHARE_KEPT", 0.9)
     few, most = (LongTailClassifier(memory=m, random_state=0).fit(X, y) for m in (11, 24))
-    before = few._state.feature_weights
+    before = few.state_.feature_weights
     for model in (few, most):
         model.partial_fit(X[::4], y[::4]).refine()
-        assert not model._state.stale.any()
-    assert np.array_equal(few._state.feature_weights, before)
-    assert not np.array_equal(most._state.feature_weights, before)
+        assert not model.state_.stale.any()
+    assert np.array_equal(few.state_.feature_weights, before)
+    assert not np.array_equal(most.state_.feature_weights, before)
 
 
 def test_documents_of_stale_classes_teach_the_weights_of_their_terms_alone(problem, monkeypatch):
@@ -132,34 +132,34 @@ def test_documents_of_stale_classes_teach_the_weights_of_their_terms_alone(probl
     monkeypatch.setattr(relearning, "SHARE_KEPT", 2.0)  # nothing is learned anew
     monkeypatch.setattr(relearning, "SHARE_STALE", 0.01)
     model = LongTailClassifier(memory=30, random_state=0).fit(X, y)
-    before = model._state.term_weights
+    before = model.state_.term_weights
     new = np.zeros((3, X.shape[1]), int)
     terms = np.flatnonzero(X.sum(axis=0))[[3, 8, 21]]
     new[:, terms] = [[2, 1, 0], [1, 2, 0], [1, 1, 1]]
     model.partial_fit(new, ["new"] * 3).refine()
-    changed = np.flatnonzero(model._state.term_weights != before)
+    changed = np.flatnonzero(model.state_.term_weights != before)
     assert changed.tolist() == terms.tolist()
-    assert np.abs(np.log(model._state.term_weights / before)).max() < 0.1  # 3 of many documents
+    assert np.abs(np.log(model.state_.term_weights / before)).max() < 0.1  # 3 of many documents
 
 
 def test_a_fit_that_kept_no_term_weights_learns_none(problem, monkeypatch):
     X, y = problem
     monkeypatch.setattr(relearning, "SHARE_KEPT", 2.0)
     model = LongTailClassifier(memory=30, random_state=0).fit(X, y)
-    model._state = replace(model._state, term_weights=np.ones(X.shape[1]))
+    model._state = replace(model.state_, term_weights=np.ones(X.shape[1]))
     model.partial_fit(X[:40], y[:40]).refine()
-    assert np.all(model._state.term_weights == 1.0)
-    assert not model._state.stale.any()
+    assert np.all(model.state_.term_weights == 1.0)
+    assert not model.state_.stale.any()
 
 
 def test_too_few_documents_leave_what_was_learned(problem, monkeypatch):
     X, y = problem
     monkeypatch.setattr(relearning, "MIN_HELD_OUT", 1_000)
     model = LongTailClassifier(memory=EVERYTHING, random_state=0).fit(X, y)
-    before = model._state.term_weights
+    before = model.state_.term_weights
     model.partial_fit(X, y).refine()
-    assert np.array_equal(model._state.term_weights, before)
-    assert model._state.corpus.n_documents == 2 * len(y)
+    assert np.array_equal(model.state_.term_weights, before)
+    assert model.state_.corpus.n_documents == 2 * len(y)
 
 
 def test_probabilities_expect_as_many_unknown_classes_as_before(problem):
@@ -169,10 +169,10 @@ def test_probabilities_expect_as_many_unknown_classes_as_before(problem):
     labels = np.where(np.arange(200) < 100, "unknown", y[:200])
     rows = np.where((np.arange(200) < 100)[:, None], strangers, X[:200])
     model.recalibrate(rows, labels)
-    calibrator = model._state.calibrator
+    calibrator = model.state_.calibrator
     assert (calibrator.n_outcomes, calibrator.unknown_share) == (200, 0.5)
     model.partial_fit(X, y).refine()
-    learned = model._state.calibrator
+    learned = model.state_.calibrator
     assert (learned.n_outcomes, learned.unknown_share) == (200, 0.5)
     n_known = len(learned.unknown_log_odds)
     assert len(learned.held_out_correct) == 2 * n_known
@@ -187,7 +187,7 @@ def test_probabilities_expect_as_many_unknown_classes_as_before(problem):
 def test_nothing_is_kept_unless_asked_for(problem, tmp_path):
     model = LongTailClassifier(random_state=0).fit(*problem)
     model.save(tmp_path / "model")
-    assert model._state.memory is None
+    assert model.state_.memory is None
     assert not [name for name in open_model(tmp_path / "model").arrays if "memory" in name]
 
 
@@ -196,8 +196,8 @@ def test_what_is_kept_is_in_the_file_and_leaves_it_when_forgotten(problem, tmp_p
     model = LongTailClassifier(memory=2, random_state=0).fit(X, y)
     model.partial_fit(np.eye(1, X.shape[1], 7) * 77, ["secret"]).save(tmp_path / "model")
     opened = load(tmp_path / "model")
-    assert opened.memory == opened._state.memory.per_class == 2
-    assert 77 in opened._state.memory.data
+    assert opened.memory == opened.state_.memory.per_class == 2
+    assert 77 in opened.state_.memory.data
     opened.forget(np.eye(1, X.shape[1], 7) * 77, ["secret"]).save(tmp_path / "other")
     assert 77 not in open_model(tmp_path / "other").arrays["memory/data"]
     opened.refine()  # two documents of each class are enough to learn from
@@ -225,7 +225,7 @@ def test_a_journal_replays_what_was_learned(tmp_path):
     teacher.remove_class("c06")
     teacher.teach([write(7)], ["q"])
     teacher.refine()
-    mine, theirs = (model.classifier_._state for model in (teacher.model, load(path)))
+    mine, theirs = (model.classifier_.state_ for model in (teacher.model, load(path)))
     assert_same_parts(mine, theirs)
     for name in ("indptr", "indices", "data", "class_ids", "n_changed"):
         assert np.array_equal(getattr(mine.memory, name), getattr(theirs.memory, name)), name
@@ -240,9 +240,9 @@ def test_a_class_without_a_kept_document_learns_nothing(problem):
     others = np.flatnonzero(y != label)[:60]
     model.forget(X[[last]], [label]).partial_fit(X[others], y[others]).refine()
     class_id = np.searchsorted(model.classes_, label)
-    assert class_id not in model._state.memory.class_ids
-    assert model._state.memory.n_changed == 0
-    residuals = model._state.residuals
+    assert class_id not in model.state_.memory.class_ids
+    assert model.state_.memory.n_changed == 0
+    residuals = model.state_.residuals
     assert residuals.indptr[class_id] == residuals.indptr[class_id + 1]
     assert residuals.biases[class_id] == 0
 
@@ -265,24 +265,24 @@ def test_outcomes_are_changes_of_the_journal(problem, tmp_path):
     path = tmp_path / "model"
     LongTailClassifier(random_state=0).fit(X, y).save(path)
     teacher = Teacher(path)
-    before = teacher.model._state.calibrator
+    before = teacher.model.state_.calibrator
     for first in (0, 60):
         rows = slice(first, first + 60)
         labels = np.where(np.arange(60) % 3, y[rows], "unknown")
         teacher.recalibrate(X[rows], labels, by="ann")
         teacher.teach(X[rows], labels)
-    mine, theirs = teacher.model._state.calibrator, load(path)._state.calibrator
+    mine, theirs = teacher.model.state_.calibrator, load(path).state_.calibrator
     assert mine.n_outcomes == theirs.n_outcomes == 120
     assert mine.unknown_share == theirs.unknown_share == 20 / 120  # taught, it is no longer unknown
     assert np.array_equal(mine.top_probabilities, theirs.top_probabilities)
     assert [change.action for change in teacher.changes()] == ["recalibrate", "teach"] * 2
     teacher.undo(4)
     assert np.array_equal(
-        teacher.model._state.calibrator.top_probabilities, before.top_probabilities
+        teacher.model.state_.calibrator.top_probabilities, before.top_probabilities
     )
     teacher.recalibrate(X[:60], y[:60])
     teacher.recalibrate(X[60:90], y[60:90])  # in a row, yet one by one
-    mine, theirs = teacher.model._state.calibrator, load(path)._state.calibrator
+    mine, theirs = teacher.model.state_.calibrator, load(path).state_.calibrator
     assert np.array_equal(mine.other_probabilities, theirs.other_probabilities)
     assert np.array_equal(mine.held_out_log_odds, theirs.held_out_log_odds)
 
@@ -295,7 +295,7 @@ def with_mixture(model, of_separators=0.0):
     features, residuals = np.zeros((5, 6)), np.zeros((5, 4))
     features[1, 0], residuals[0, :2], residuals[1, :2] = 0.5, 2.0, 0.1
     residuals[0, 2] = of_separators
-    state = model._state
+    state = model.state_
     check = state.check.with_mixture(Mixture(features, residuals))
     model._state = derive(replace(state, check=check))
     return model
@@ -307,12 +307,12 @@ def test_sizes_are_disregarded_where_classes_keep_coming(problem, monkeypatch, m
     monkeypatch.setattr(relearning, "SHARE_CHANGED", 2.0)  # nothing is learned anew
     monkeypatch.setattr(relearning, "SHARE_STALE", 2.0)
     model = with_mixture(LongTailClassifier(memory=memory, random_state=0).fit(X, y))
-    before, mixture = model._state, model._state.check.kept_mixture
+    before, mixture = model.state_, model.state_.check.kept_mixture
     model.refine()  # nobody told it
-    assert model._state.check.kept_mixture.depends_on_size
-    assert np.array_equal(model._state.residuals.weights, before.residuals.weights)
+    assert model.state_.check.kept_mixture.depends_on_size
+    assert np.array_equal(model.state_.residuals.weights, before.residuals.weights)
     model.expect_unknown(0.5).refine()
-    after = model._state
+    after = model.state_
     assert not after.check.kept_mixture.depends_on_size
     assert np.array_equal(after.ranking_weights[0], after.feature_weights)
     assert not after.ranking_weights[1:].any()
@@ -322,7 +322,7 @@ def test_sizes_are_disregarded_where_classes_keep_coming(problem, monkeypatch, m
         relearning.OUTCOMES_KEPT, len(before.calibrator.unknown_log_odds) * 2
     )
     assert after.check.name_weights.tolist() == before.check.name_weights.tolist()
-    again = model.refine()._state
+    again = model.refine().state_
     assert np.array_equal(again.residuals.weights, after.residuals.weights)
     assert np.array_equal(again.scorer.weights, after.scorer.weights)
 
@@ -333,11 +333,11 @@ def test_what_separators_are_part_of_stays_where_sizes_are_disregarded(problem, 
     monkeypatch.setattr(relearning, "SHARE_CHANGED", 2.0)  # nothing is learned anew
     monkeypatch.setattr(relearning, "SHARE_STALE", 2.0)
     model = with_mixture(LongTailClassifier(random_state=0).fit(X, y), of_separators=0.5)
-    before = model._state.residuals
+    before = model.state_.residuals
     model.expect_unknown(0.5).refine()
-    assert not model._state.check.kept_mixture.depends_on_size
-    assert np.array_equal(model._state.residuals.weights, before.weights)
-    assert np.array_equal(model._state.residuals.biases, before.biases)
+    assert not model.state_.check.kept_mixture.depends_on_size
+    assert np.array_equal(model.state_.residuals.weights, before.weights)
+    assert np.array_equal(model.state_.residuals.biases, before.biases)
 
 
 def test_learning_anew_disregards_sizes_where_classes_keep_coming(problem, monkeypatch):

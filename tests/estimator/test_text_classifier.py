@@ -329,12 +329,12 @@ def test_a_rare_term_that_enters_later_is_no_part_of_fitted_documents():
 
 
 def test_forget_refuses_strangers(model):
-    before = model._state
+    before = model.state_
     with pytest.raises(ValueError, match="never added"):
         model.forget(["wört0 zebra"] * 500, ["class 1"] * 500)
     with pytest.raises(ValueError, match="not among the classes"):
         model.forget(TEXTS[:1], ["class 77"])
-    assert model._state is before
+    assert model.state_ is before
 
 
 def test_partial_fit_of_an_unfitted_one_is_a_fit(fitted):
@@ -345,12 +345,12 @@ def test_partial_fit_of_an_unfitted_one_is_a_fit(fitted):
 
 
 def test_failed_teaching_changes_nothing(model):
-    before = model._state
+    before = model.state_
     with pytest.raises(
         ValueError, match="labels are such as 7, but the model's classes are such as"
     ):
         model.partial_fit(["brandnew words"], [7])
-    assert model._state is before
+    assert model.state_ is before
     assert "brandnew" not in model.vocabulary_.terms
 
 

@@ -24,6 +24,7 @@ SEEDS = (*ESTIMATORS, NAMED, SETS)
 # Parts that the golden files lack; the test suite runs every mutation of them.
 MORE_PARTS = {
     NAMED: ("names", "class_texts", "memory", "hierarchy", "nodes", "calibrator",
+            "statistics/embedding_sums", "check/meaning", "embedder", "values/embedder",
             "values/columns", "estimators",
             "values/label_form", "values/memory"),
     SETS: ("check", "feature_names", "calibrator", "values/check", "values/label_form",
@@ -102,6 +103,7 @@ def _with_names(seed: Content) -> Content:
         "bins/offsets": np.array([0, 2, 3]),
         **_keep_documents(arrays),
         **_make_hierarchy(arrays),
+        **_embed(named),
     }
     fields = [["title", "text"], ["price", "number"], ["tags", "categories"], ["year", "number"]]
     more = {
@@ -111,6 +113,7 @@ def _with_names(seed: Content) -> Content:
     }
     estimators = {k: given | more.get(k, {}) for k, given in header["estimators"].items()}
     values = header["values"] | {
+        "embedder/name": "some.encoder",
         "columns/text": ["title", "body"],
         "columns/label": ["class"],
         "columns/label_separator": ";",
@@ -127,6 +130,19 @@ def _with_names(seed: Content) -> Content:
         "memory/n_changed": 3,
     }
     return Content(seed.kind, {"estimators": estimators, "values": values}, kept)
+
+
+def _embed(named: Array) -> dict[str, Array]:
+    """Give classes sums of embeddings, and those that have a name one of that."""
+    random, n_classes = np.random.default_rng(1), len(named)
+    of_names = random.integers(-2000, 2000, (n_classes, 5)) * named[:, None]
+    return {
+        "statistics/embedding_sums": random.integers(-9000, 9000, (n_classes, 5), np.int32),
+        "names/embeddings": of_names.astype(np.int16),
+        "check/meaning": random.normal(size=(N_BENDS + 2, 4)),
+        "check/meaning_figures": random.random((2, len(FIGURES))),
+        "embedder/probe": np.array([4096, 0, -3, 7, 0], np.int16),
+    }
 
 
 def _make_hierarchy(arrays: dict[str, Array]) -> dict[str, Array]:

@@ -23,7 +23,7 @@ from tools.format_page import format_tables
 PAGE = Path(__file__).parents[2] / "docs" / "model-format.md"
 GOLDEN = Path(__file__).parent / "golden"
 # Of a machine or a session, not of a model; the classifier has parameters of its own.
-NOT_SAVED = {"vectorizer", "tokenizer", "n_jobs", "verbose", "classifier"}
+NOT_SAVED = {"vectorizer", "tokenizer", "n_jobs", "verbose", "classifier", "embedder"}
 # Computed from the rest, or known only to the process that fitted the model.
 DERIVED = {
     "classes",
@@ -94,7 +94,7 @@ def test_the_number_of_threads_is_not_in_a_file(tmp_path):
 def test_labels_keep_their_type(labels, tmp_path):
     problem = make_problem()
     classifier = LongTailClassifier(random_state=0).fit(problem.X, problem.y)
-    classifier._state = dataclasses.replace(classifier._state, classes=labels)
+    classifier._state = dataclasses.replace(classifier.state_, classes=labels)
     classifier.save(tmp_path / "model")
     found = longtail.load(tmp_path / "model").classes_
     assert found.dtype == labels.dtype
@@ -178,7 +178,7 @@ def test_what_cannot_be_loaded_cannot_be_saved(tmp_path):
     assert not (tmp_path / "model").exists()
     classifier.set_params(candidates=5)
     classifier._state = dataclasses.replace(
-        classifier._state, term_weights=np.full_like(classifier._state.term_weights, np.nan)
+        classifier.state_, term_weights=np.full_like(classifier.state_.term_weights, np.nan)
     )
     with pytest.raises(ValueError, match="array 'term_weights' must be from 0"):
         classifier.save(tmp_path / "model")

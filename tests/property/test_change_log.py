@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from longtail import LongTailClassifier, Teacher, TextClassifier, load
@@ -98,8 +98,27 @@ def predictions_of(model):
     return [array.tolist() for top in found for array in (top.classes, top.scores)]
 
 
+NEWT = [("newt has gills", "a newt"), ("gills", "owl")]
+DESCRIBE = ("set_class_text", "owl", "gills of a newt")  # in the idf of what was learned last
+REMOVE, TEACH = ("remove_class", "fox"), ("teach", NEWT)  # frequencies are not cut off for good
+RENAME = ("rename_class", "fox", "axo")  # in the base once what was learned was put together anew
+
+STRANGER = [  # the last one was forgotten before; the sums of its class have its terms from others
+    ("forget", [FITTED[3]]),
+    ("teach", [("bear has honey", "owl"), ("gills", "axo"), ("gills", "a newt")]),
+    ("forget", [FITTED[5]]),
+    ("teach", [("newt eats", "fox"), ("bear wants honey", "bear")]),
+    ("forget", [FITTED[3]]),
+]
+
+
 @examples(80)
 @given(steps, st.sampled_from(["plain", "register", "names"]), st.sampled_from([1, 256]))
+@example([("teach", NEWT), ("refine",), ("undo", 1), DESCRIBE], "plain", 256)
+@example([("teach", NEWT), ("refine",), DESCRIBE, ("undo", 1)], "plain", 256)
+@example([("refine",)] * 2 + [REMOVE, ("remove_class", "bear"), ("undo", 1), TEACH], "plain", 256)
+@example([("teach", NEWT), ("refine",), RENAME, ("undo", 1), ("undo", 3)], "plain", 256)
+@example(STRANGER, "plain", 256)
 def test_teacher_and_opened_and_saved_are_the_same_bits(fitted, content, kind, small):
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patched:
         patched.setattr(overlay, "SMALL_TIER", small)

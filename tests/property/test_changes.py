@@ -297,19 +297,28 @@ def perform(teacher, oracle, path, step):
     return teacher
 
 
+def taught(label, row=1):
+    return "teach", [(POOL[row], label)]
+
+
 @given(steps)
-@example([("remove", "a"), ("teach", [(POOL[5], "a")]), ("undo one", 1)])  # two would be called a
-@example([("teach", [(POOL[5], "e")]), ("remove", "e"), ("undo one", 1)])
-@example([("remove", "a"), ("forget some", 0), ("compact",), ("teach", [(POOL[5], "b")])])
-@example([("remove", "a"), ("forget some", 0), ("refine",), ("teach", [(POOL[5], "b")])])
+@example([("remove", "a"), taught("a", 5), ("undo one", 1)])  # two would be called a
+@example([taught("e", 5), ("remove", "e"), ("undo one", 1)])
+@example([("remove", "a"), ("forget some", 0), ("compact",), taught("b", 5)])
+@example([("remove", "a"), ("forget some", 0), ("refine",), taught("b", 5)])
 @example([("merge", "a", "b"), ("undo", 1), ("remove", "a"), ("undo one", 2)])
 @example([("remove", "a"), ("undo", 1), ("merge", "a", "b"), ("undo one", 2)])
+@example([("merge", "a", "b"), taught("a"), ("undo one", 1), ("undo one", 2), ("undo one", 1)])
+@example([("rename", "a", "d"), taught("a"), ("undo one", 1), ("remove", "a"), ("undo one", 1)])
+@example([("remove", "b"), ("remove", "c"), ("compact",), taught("a")])
+@example([("merge", "a", "b"), taught("b", 6), ("undo one", 1), ("undo one", 3)])
+@example([("merge", "a", "b"), ("undo", 1), ("merge", "a", "c"), ("undo one", 2)])
 @example([("rename", "c", "d"), ("refine",), ("rename", "a", "e"), ("undo one", 1), ("undo", 1)])
 @example(
     [
         ("rename", "c", "d"),
         ("refine",),
-        ("teach", [(POOL[5], "e")]),
+        taught("e", 5),
         ("undo one", 1),
         ("forget", POOL[5], "e"),
         ("reopen",),

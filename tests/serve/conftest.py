@@ -17,7 +17,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from longtail import TextClassifier, load
-from longtail.serve.app import create_app
+from longtail.serve.application import create_app
 from longtail.serve.settings import Settings, Token
 
 TEACH, READ = "teach-secret-0123456789", "read-secret-0123456789"

@@ -19,11 +19,11 @@ from starlette.testclient import TestClient
 
 import longtail
 from longtail import TextClassifier
+from longtail.class_names import ClassNames
 from longtail.serve.access import Caller
-from longtail.serve.app import create_app
+from longtail.serve.application import create_app
 from longtail.serve.audit import MAX_REFUSALS, AuditTrail
 from longtail.serve.class_details import encode_id
-from longtail.serve.class_names import ClassNames
 from longtail.serve.metrics import Metrics
 from longtail.serve.monitoring import Monitor
 from longtail.serve.predictions import predict

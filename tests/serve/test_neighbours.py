@@ -11,7 +11,7 @@ import pytest
 from starlette.testclient import TestClient
 
 import longtail
-from longtail.serve.app import create_app
+from longtail.serve.application import create_app
 from longtail.serve.settings import Settings
 from tests.serve.conftest import BEARER, Running
 

@@ -24,7 +24,7 @@ import uvicorn
 
 import longtail
 import longtail.serve.server as serve_module
-from longtail.serve.app import create_app
+from longtail.serve.application import create_app
 from longtail.serve.guard import Pace
 from longtail.serve.protocol import make_protocol
 from longtail.serve.server import bind

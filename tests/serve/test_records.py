@@ -11,7 +11,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from longtail import TextClassifier
-from longtail.serve.app import create_app
+from longtail.serve.application import create_app
 from longtail.serve.highlights import find_terms
 from longtail.serve.settings import Settings
 from tests.estimator.test_records import FIELDS, make_records

@@ -7,7 +7,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from longtail import TextClassifier
-from longtail.serve.app import create_app
+from longtail.serve.application import create_app
 from longtail.serve.class_details import encode_id
 from longtail.serve.settings import Settings, Token
 from tests.serve.conftest import BEARER, TEACH

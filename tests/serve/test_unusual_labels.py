@@ -14,7 +14,7 @@ from longtail import TextClassifier
 pytest.importorskip("fastapi")
 from starlette.testclient import TestClient
 
-from longtail.serve.app import create_app
+from longtail.serve.application import create_app
 from longtail.serve.class_details import encode_id
 from longtail.serve.settings import Settings
 from tests.serve.conftest import BEARER, TOKENS

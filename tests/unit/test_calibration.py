@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from longtail.metrics.calibration import expected_calibration_error
+from longtail.metrics.probabilities import expected_calibration_error
 from longtail.results import Threshold, TopK
 from longtail.training.calibration import (
     Calibrator,

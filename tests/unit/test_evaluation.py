@@ -137,6 +137,7 @@ def draw(result):
     [
         ([0, 0], "no mistakes"),
         ([3, 1], "2 classes have all mistakes"),
+        ([3], "1 class has all mistakes"),
         ([30, 20, 10, 30, 10], "three classes make 80% of the mistakes"),
         ([1] * 100, "the mistakes are spread over 100 classes"),
     ],
@@ -274,6 +275,10 @@ def test_intervals():
     assert (low + high) / 2 == pytest.approx(values.mean())
     assert (high - low) / 2 == pytest.approx(norm.ppf(0.975) * sem(values))
     assert metrics.mean_interval([0.5]) == (0, 1)
+    for value in (0.0, 1.0):  # 47 documents that are all alike leave room for others
+        expected = pytest.approx(metrics.wilson_interval(value, 47))
+        assert metrics.mean_interval(np.full(47, value)) == expected
+        assert metrics.ratio_interval(np.full(47, 2 * value), np.full(47, 2)) == expected
     with pytest.raises(ValueError, match="list of numbers"):
         metrics.mean_interval([])
 

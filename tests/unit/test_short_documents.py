@@ -147,9 +147,9 @@ def test_queries_of_a_few_words_are_not_promised_too_much():
         top = model.predict_proba_topk(rows, 1)
         return expected_calibration_error(top.scores[:, 0], top.classes[:, 0] == y[test])
 
-    blind = replace(model._state.calibrator, short_slope=0.0)
+    blind = replace(model.state_.calibrator, short_slope=0.0)
     told = error(queries), error(X[test])
-    model._state = replace(model._state, calibrator=blind)
+    model._state = replace(model.state_, calibrator=blind)
     untold = error(queries), error(X[test])
     assert told[0] < untold[0] / 2
     assert told[1] < untold[1] + 0.01

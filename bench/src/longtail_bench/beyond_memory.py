@@ -38,29 +38,17 @@ DAY = 86_400.0  # seconds; what a run may take
 
 @dataclass(frozen=True)
 class LargeRow:
-    """What it took to fit and predict a large set.
+    """What it took to fit and predict a large set."""
 
-    Attributes
-    ----------
-    configuration : Configuration
-        Sizes.
-    memory_limit : str or None
-        As it was given to the fit.
-    fit_megabytes, predict_megabytes : float
-        Largest resident memory of all processes together, mapped files included; of a run that
-        was stopped and goes on, since then.
-    stages : dict of str to Stage
-        Costs of the stages, those of earlier runs in the same scratch folder included.
-    accuracy : float
-        Share of new documents whose class comes first.
-    """
-
-    configuration: Configuration
-    memory_limit: str | None
+    configuration: Configuration  # sizes
+    memory_limit: str | None  # as it was given to the fit
+    # Largest resident memory of all processes together, mapped files included; of a run that was
+    # stopped and goes on, since then.
     fit_megabytes: float
     predict_megabytes: float
+    # Costs of the stages, those of earlier runs in the same scratch folder included.
     stages: dict[str, Stage] = field(default_factory=dict)
-    accuracy: float = float("nan")
+    accuracy: float = float("nan")  # share of new documents whose class comes first
 
     @property
     def cpu_seconds(self) -> float:

@@ -39,21 +39,11 @@ class BaselineEnvironmentError(OSError):
 
 @dataclass(frozen=True)
 class BaselinePackages:
-    """What pip installs for a peer.
+    """What pip installs for a peer."""
 
-    Attributes
-    ----------
-    packages : tuple of str
-        Requirements, installed with all they depend on.
-    bare_packages : tuple of str
-        Requirements installed without what they ask for.
-    module : str
-        What must be importable in the end.
-    """
-
-    packages: tuple[str, ...]
-    bare_packages: tuple[str, ...]
-    module: str
+    packages: tuple[str, ...]  # requirements, installed with all they depend on
+    bare_packages: tuple[str, ...]  # requirements installed without what they ask for
+    module: str  # what must be importable in the end
 
 
 # What every worker and `longtail_bench.baselines.base` need.

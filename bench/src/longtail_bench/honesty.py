@@ -47,34 +47,17 @@ OTHERS: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class HonestyRow:
-    """What one setting reached on one split; shares are from 0 to 1.
-
-    Attributes
-    ----------
-    data, setting : str
-        Names.
-    split : {"held-out", "test"}
-        What was predicted.
-    seed : int
-        Decides every random draw.
-    accuracy, macro_f1 : float
-        The latter is the mean of the per-class F1.
-    candidate_recall : float
-        Share of documents whose class is among the candidates.
-    fit_cpu_seconds : float
-        CPU time over all threads.
-    bands : list of FrequencyBand
-        Accuracy and macro F1 by number of training documents of a class.
-    """
+    """What one setting reached on one split; shares are from 0 to 1."""
 
     data: str
     setting: str
-    split: str
-    seed: int
+    split: str  # what was predicted
+    seed: int  # decides every random draw
     accuracy: float
-    macro_f1: float
-    candidate_recall: float
-    fit_cpu_seconds: float
+    macro_f1: float  # mean of the per-class F1
+    candidate_recall: float  # share of documents whose class is among the candidates
+    fit_cpu_seconds: float  # CPU time over all threads
+    # Accuracy and macro F1 by number of training documents of a class.
     bands: list[metrics.FrequencyBand]
 
     @property

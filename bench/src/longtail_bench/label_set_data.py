@@ -37,43 +37,26 @@ _TOKEN = re.compile("[a-z0-9]{2,}")
 
 @dataclass(frozen=True, eq=False)
 class LabelSetDataset:
-    """Term counts and label sets, split into a training and a test part.
+    """Term counts and label sets, split into a training and a test part."""
 
-    Attributes
-    ----------
-    X_train, X_test : (n_documents, n_terms) csr_array
-        Raw term counts.
-    train, test : LabelSets
-        Class ids. Classes of training come first, so an id of at least `n_train_classes` is a class
-        that training never saw.
-    n_train_classes : int
-        Classes with a training document.
-    names : (n_classes, n_terms) csr_array or None
-        Term counts of the classes' names.
-    name_texts : list of str
-        The names themselves, where `names` has them.
-    terms : (n_terms,) array of str
-        The terms, where there are names.
-    train_texts, test_texts : list of str
-        The documents themselves, where they come from a table.
-    languages : (n_test,) array of str or None
-        Language of each test document.
-    n_unlabelled : int
-        Training documents that were left out because they have no label.
-    """
-
+    # Raw term counts.
     X_train: csr_array[Any]
+    # Class ids. Classes of training come first, so an id of at least `n_train_classes` is a class
+    # that training never saw.
     train: LabelSets
     X_test: csr_array[Any]
     test: LabelSets
-    n_train_classes: int
-    names: csr_array[Any] | None
-    languages: NDArray[np.str_] | None
+    n_train_classes: int  # classes with a training document
+    names: csr_array[Any] | None  # term counts of the classes' names
+    languages: NDArray[np.str_] | None  # language of each test document
+    # The names themselves, where `names` has them.
     name_texts: list[str] = field(default_factory=list)
+    # The terms, where there are names.
     terms: NDArray[Any] = field(default_factory=lambda: np.zeros(0, object))
+    # The documents themselves, where they come from a table.
     train_texts: list[str] = field(default_factory=list)
     test_texts: list[str] = field(default_factory=list)
-    n_unlabelled: int = 0
+    n_unlabelled: int = 0  # training documents that were left out because they have no label
 
     @property
     def has_fractions(self) -> bool:

@@ -71,33 +71,21 @@ class PaperRow:
 
 @dataclass(frozen=True)
 class Preset:
-    """One collection of the paper.
+    """One collection of the paper."""
 
-    Attributes
-    ----------
-    name : str
-        As the paper writes it.
-    n_classes, n_train, n_test, n_heldout, n_terms : int
-        Table 2; documents are counted after replication.
-    examples_per_class, adversaries, candidates : int
-        What (π,κ)-DS used, Table 4.
-    results : mapping of str to PaperRow
-        Table 3 for every system.
-    settings : mapping of str to mapping
-        Table 4 for the competitors, parameter -> value; a system the paper could not run is
-        missing.
-    """
-
-    name: str
+    name: str  # as the paper writes it
+    # Table 2; documents are counted after replication.
     n_classes: int
     n_train: int
     n_test: int
     n_heldout: int
     n_terms: int
+    # What (π,κ)-DS used, Table 4.
     examples_per_class: int
     adversaries: int
     candidates: int
-    results: Mapping[str, PaperRow]
+    results: Mapping[str, PaperRow]  # table 3 for every system
+    # Table 4 for the competitors, parameter -> value; a system the paper could not run is missing.
     settings: Mapping[str, Mapping[str, float | str]]
 
     @property

@@ -35,37 +35,19 @@ COLUMNS: Mapping[str, str] = MappingProxyType(
 
 @dataclass(frozen=True)
 class PublishedRow:
-    """What a system reached on a data set, in percent; NaN where it is not given.
+    """What a system reached on a data set, in percent; NaN where it is not given."""
 
-    Attributes
-    ----------
-    system : str
-        As its paper writes it.
-    values : tuple of float
-        In the order of `COLUMNS`.
-    source : str
-        Where the figures are printed.
-    """
-
-    system: str
-    values: tuple[float, float, float, float, float, float]
-    source: str
+    system: str  # as its paper writes it
+    values: tuple[float, float, float, float, float, float]  # in the order of `COLUMNS`
+    source: str  # where the figures are printed
 
 
 @dataclass(frozen=True)
 class PublishedSet:
-    """One data set of the repository.
+    """One data set of the repository."""
 
-    Attributes
-    ----------
-    name : str
-        As the repository writes it.
-    rows : tuple of PublishedRow
-        The best P@1 first.
-    """
-
-    name: str
-    rows: tuple[PublishedRow, ...]
+    name: str  # as the repository writes it
+    rows: tuple[PublishedRow, ...]  # the best P@1 first
 
 
 def _anchors(name: str, **rows: tuple[float, float, float, float, float]) -> PublishedSet:

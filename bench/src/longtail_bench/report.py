@@ -30,18 +30,10 @@ _GROUPS = {
 
 @dataclass(frozen=True)
 class Entry:
-    """One system on one data set, over all its seeds.
+    """One system on one data set, over all its seeds."""
 
-    Attributes
-    ----------
-    title : str
-        What the system is called in tables.
-    rows : tuple of Row
-        One for each seed.
-    """
-
-    title: str
-    rows: tuple[Row, ...]
+    title: str  # what the system is called in tables
+    rows: tuple[Row, ...]  # one for each seed
 
     @property
     def row(self) -> Row:

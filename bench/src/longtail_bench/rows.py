@@ -29,102 +29,61 @@ class Row:
     """What one system reached on one data set and what that cost.
 
     Shares are from 0 to 1, times in seconds; all are NaN where `error` says why there are none.
-
-    Attributes
-    ----------
-    system, data : str
-        Names.
-    seed : int
-        Decides every random draw of the system.
-    split : {"test", "held-out"}
-        What was predicted: the test documents, or training documents held out for a search of
-        settings.
-    settings : dict
-        Parameters that were asked for, beside seed and threads.
-    parameters : dict
-        All parameters with which it ran; empty where it did not get so far.
-    n_train, n_test, n_classes, n_terms : int
-        Sizes of the data.
-    n_unlabelled : int
-        Training documents that were left out because they have no label.
-    fractions : bool
-        Whether the values of the data are not all whole numbers.
-    accuracy, top_5 : float
-        Share of predicted documents whose true class is ranked first, or is one of the first five.
-        A system that gives one class has NaN for the second.
-    macro_f1, macro_f1_of_means : float
-        Mean of the per-class F1; the paper's harmonic mean of macro precision and macro recall.
-    fit_seconds, fit_cpu_seconds : float
-        From counts to a fitted system, weighting of terms included, conversion into a peer's file
-        format not: on the clock, and of the processor over all threads and processes.
-    predict_seconds, predict_cpu_seconds : float
-        All documents in one call, likewise.
-    conversion_seconds : float
-        On the clock, for both: what was left out.
-    warmup_seconds : float
-        Spent on compiling before anything was measured.
-    peak_megabytes : float
-        Largest memory of all processes of the system together, from start to end: interpreter,
-        libraries, data, compiler.
-    model_bytes : int
-        Size of the fitted model when it is stored.
-    bands : tuple of FrequencyBand
-        Results by number of training documents of a class.
-    measures : dict of str to float
-        What documents with label sets are measured by, such as ``P@5``; empty for the others, whose
-        measures are above.
-    label_bands : tuple of LabelBand
-        Results by number of training documents of a class, where documents have label sets.
-    outcome : str
-        "ok", "failed", "time", "memory" or "environment".
-    error : str or None
-        Why there are no results.
-    n_threads : int
-        Threads that the system was given.
-    time_limit, memory_limit : float
-        Seconds and megabytes after which a run is stopped.
-    tuned : int
-        Number of settings from which these were chosen on held-out documents; 0 if none were tried.
-    data_digest : str
-        Start of the SHA-256 of the counts.
-    versions, machine : dict
-        Packages, and what ran them.
     """
 
     system: str
     data: str
-    seed: int
+    seed: int  # decides every random draw of the system
+    # What was predicted: the test documents, or training documents held out for a search of
+    # settings.
     split: str = TEST
+    # Parameters that were asked for, beside seed and threads.
     settings: dict[str, Any] = field(default_factory=dict)
+    # All parameters with which it ran; empty where it did not get so far.
     parameters: dict[str, Any] = field(default_factory=dict)
+    # Sizes of the data.
     n_train: int = 0
     n_test: int = 0
     n_classes: int = 0
     n_terms: int = 0
-    n_unlabelled: int = 0
-    fractions: bool = False
+    n_unlabelled: int = 0  # training documents that were left out because they have no label
+    fractions: bool = False  # whether the values of the data are not all whole numbers
+    # Share of predicted documents whose true class is ranked first, or is one of the first five. A
+    # system that gives one class has NaN for the second.
     accuracy: float = _NAN
+    # Mean of the per-class F1; the paper's harmonic mean of macro precision and macro recall.
     macro_f1: float = _NAN
     macro_f1_of_means: float = _NAN
     top_5: float = _NAN
+    # From counts to a fitted system, weighting of terms included, conversion into a peer's file
+    # format not: on the clock, and of the processor over all threads and processes.
     fit_seconds: float = _NAN
     fit_cpu_seconds: float = _NAN
+    # All documents in one call, likewise.
     predict_seconds: float = _NAN
     predict_cpu_seconds: float = _NAN
-    conversion_seconds: float = 0.0
-    warmup_seconds: float = _NAN
+    conversion_seconds: float = 0.0  # on the clock, for both: what was left out
+    warmup_seconds: float = _NAN  # spent on compiling before anything was measured
+    # Largest memory of all processes of the system together, from start to end: interpreter,
+    # libraries, data, compiler.
     peak_megabytes: float = _NAN
-    model_bytes: int = 0
-    bands: tuple[FrequencyBand, ...] = ()
+    model_bytes: int = 0  # size of the fitted model when it is stored
+    bands: tuple[FrequencyBand, ...] = ()  # results by number of training documents of a class
+    # What documents with label sets are measured by, such as ``P@5``; empty for the others, whose
+    # measures are above.
     measures: dict[str, float] = field(default_factory=dict)
+    # Results by number of training documents of a class, where documents have label sets.
     label_bands: tuple[LabelBand, ...] = ()
-    outcome: str = OK
-    error: str | None = None
-    n_threads: int = 0
+    outcome: str = OK  # "ok", "failed", "time", "memory" or "environment"
+    error: str | None = None  # why there are no results
+    n_threads: int = 0  # threads that the system was given
+    # Seconds and megabytes after which a run is stopped.
     time_limit: float = _NAN
     memory_limit: float = _NAN
+    # Number of settings from which these were chosen on held-out documents; 0 if none were tried.
     tuned: int = 0
-    data_digest: str = ""
+    data_digest: str = ""  # start of the SHA-256 of the counts
+    # Packages, and what ran them.
     versions: dict[str, str] = field(default_factory=dict)
     machine: dict[str, Any] = field(default_factory=dict)
 

@@ -37,20 +37,11 @@ Predicted = tuple[Labels, Floats | None]
 
 @dataclass(frozen=True, eq=False)
 class Stream:
-    """Documents in their order.
+    """Documents in their order."""
 
-    Attributes
-    ----------
-    texts : list of str
-        The documents.
-    labels : ndarray of shape (n_documents,)
-        Their classes.
-    periods : ndarray of shape (n_documents,), int64
-        Year of each, or tenth of the set where there are no years; ascending.
-    """
-
-    texts: list[str]
-    labels: NDArray[Any]
+    texts: list[str]  # the documents
+    labels: NDArray[Any]  # (n_documents,): their classes
+    # (n_documents,) int64: year of each, or tenth of the set where there are no years; ascending.
     periods: Integers
 
     def until(self, period: int) -> Stream:
@@ -82,50 +73,27 @@ class StreamSystem(Protocol):
 
 @dataclass(frozen=True)
 class StreamRow:
-    """What a system reached in a period, or in all.
+    """What a system reached in a period, or in all."""
 
-    Attributes
-    ----------
-    system, period : str
-        Which; `ALL` for all periods together.
-    n_documents : int
-        Number of documents predicted.
-    accuracy : float
-        Share that is correct.
-    macro_f1 : float
-        Mean of the per-class F1 over the classes that occur or are predicted.
-    seen : float
-        Share of the documents whose class had a document before their batch.
-    accuracy_seen : float
-        Accuracy of those.
-    recall_recent : float
-        Accuracy of those whose class was first seen in the last thirty days, or as many documents.
-    n_recent : int
-        Their number.
-    calibration_error : float
-        Of the first class's probability; NaN for a system without probabilities.
-    new_class_auroc : float
-        How well low probabilities tell documents of classes never seen; NaN likewise.
-    learn_cpu_seconds, predict_cpu_seconds : float
-        CPU time in the period; what was learned before the first prediction is `start`.
-    start_cpu_seconds : float
-        CPU time of learning the documents before the first prediction.
-    """
-
+    # Which; `ALL` for all periods together.
     system: str
     period: str
-    n_documents: int
-    accuracy: float
-    macro_f1: float
-    seen: float
-    accuracy_seen: float
+    n_documents: int  # number of documents predicted
+    accuracy: float  # share that is correct
+    macro_f1: float  # mean of the per-class F1 over the classes that occur or are predicted
+    seen: float  # share of the documents whose class had a document before their batch
+    accuracy_seen: float  # accuracy of those
+    # Accuracy of those whose class was first seen in the last thirty days, or as many documents.
     recall_recent: float
-    n_recent: int
+    n_recent: int  # their number
+    # Of the first class's probability; NaN for a system without probabilities.
     calibration_error: float
+    # How well low probabilities tell documents of classes never seen; NaN likewise.
     new_class_auroc: float
+    # CPU time in the period; what was learned before the first prediction is `start`.
     learn_cpu_seconds: float
     predict_cpu_seconds: float
-    start_cpu_seconds: float
+    start_cpu_seconds: float  # CPU time of learning the documents before the first prediction
 
 
 def read_rows(path: Path, run: Mapping[str, Any]) -> dict[str, list[StreamRow]]:
@@ -148,25 +116,14 @@ def read_rows(path: Path, run: Mapping[str, Any]) -> dict[str, list[StreamRow]]:
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
-    """What a system said of each document from the first predicted one on.
+    """What a system said of each document from the first predicted one on."""
 
-    Attributes
-    ----------
-    labels : ndarray of shape (n_documents,)
-        Predicted classes.
-    probabilities : ndarray of shape (n_documents,), float64
-        NaN where there is none.
-    learn, predict : ndarray of shape (n_documents,), float64
-        CPU seconds of each document's batch, divided among its documents.
-    start : float
-        CPU seconds of learning what came before.
-    """
-
-    labels: NDArray[Any]
-    probabilities: Floats
+    labels: NDArray[Any]  # (n_documents,): predicted classes
+    probabilities: Floats  # (n_documents,) float64: naN where there is none
+    # (n_documents,) float64: CPU seconds of each document's batch, divided among its documents.
     learn: Floats
     predict: Floats
-    start: float
+    start: float  # CPU seconds of learning what came before
 
 
 def read_stream(folder: Path) -> Stream:

@@ -14,34 +14,22 @@ Settings = dict[str, Any]
 
 @dataclass(frozen=True)
 class System:
-    """One line of a table.
+    """One line of a table."""
 
-    Attributes
-    ----------
-    title : str
-        What tables call it.
-    module, estimator : str
-        Where its class is. Parameters `n_jobs`, `random_state` and `max_gigabytes` are set by the
-        run where the class has them.
-    settings : mapping
-        Parameters that differ from the defaults of the class.
-    grid : mapping of str to sequence
-        The important parameters and the values that a search tries.
-    environment : str or None
-        Key of `environments.PEERS` if it runs in an environment of its own.
-    reads_texts : bool
-        Whether it is given the documents themselves instead of their counts.
-    group : str
-        "paper" for the systems of the paper, "simple" for baselines, "today" for current ones.
-    """
-
-    title: str
+    title: str  # what tables call it
+    # Where its class is. Parameters `n_jobs`, `random_state` and `max_gigabytes` are set by the run
+    # where the class has them.
     module: str
     estimator: str
+    # Parameters that differ from the defaults of the class.
     settings: Mapping[str, Any] = field(default_factory=dict)
+    # The important parameters and the values that a search tries.
     grid: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    # Key of `environments.PEERS` if it runs in an environment of its own.
     environment: str | None = None
+    # Whether it is given the documents themselves instead of their counts.
     reads_texts: bool = False
+    # "paper" for the systems of the paper, "simple" for baselines, "today" for current ones.
     group: str = "paper"
 
 

@@ -30,23 +30,13 @@ _TEST_SHARE = 0.2
 
 @dataclass(frozen=True)
 class TableColumns:
-    """What is read of tables.
+    """What is read of tables."""
 
-    Attributes
-    ----------
-    text : sequence of str
-        Columns that hold the text.
-    label : str or None
-        Column that holds the class, or the label set: a list, or texts with a separator.
-    label_separator : str or None
-        What separates the labels of a document.
-    test : Path or None
-        Table with the documents to test; a part of the table itself if left out.
-    """
-
-    text: Sequence[str] = ()
+    text: Sequence[str] = ()  # columns that hold the text
+    # Column that holds the class, or the label set: a list, or texts with a separator.
     label: str | None = None
-    label_separator: str | None = None
+    label_separator: str | None = None  # what separates the labels of a document
+    # Table with the documents to test; a part of the table itself if left out.
     test: Path | None = None
 
     def check(self, path: Path) -> None:

@@ -32,41 +32,22 @@ Flags = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Documents by what happens to them.
+    """Documents by what happens to them."""
 
-    Attributes
-    ----------
-    base, taught : ndarray of int64
-        Training documents of the other classes, and those that are taught.
-    held_out : ndarray of shape (n_test,), bool
-        Test documents of the classes held out.
-    """
-
+    # int64: training documents of the other classes, and those that are taught.
     base: NDArray[np.int64]
     taught: NDArray[np.int64]
-    held_out: Flags
+    held_out: Flags  # (n_test,) bool: test documents of the classes held out
 
 
 @dataclass(frozen=True)
 class TaughtRow:
-    """How a model fares.
+    """How a model fares."""
 
-    Attributes
-    ----------
-    system : str
-        Which.
-    recall : float
-        Of the classes held out: share of their test documents that is correct.
-    others : float
-        Accuracy of all other test documents.
-    cpu_seconds : float
-        What it took beyond the step before.
-    """
-
-    system: str
-    recall: float
-    others: float
-    cpu_seconds: float
+    system: str  # which
+    recall: float  # of the classes held out: share of their test documents that is correct
+    others: float  # accuracy of all other test documents
+    cpu_seconds: float  # what it took beyond the step before
 
 
 def split_classes(

@@ -46,32 +46,19 @@ class Documents:
 
 @dataclass(frozen=True)
 class WorkersRow:
-    """One way to fit and predict a data set.
+    """One way to fit and predict a data set."""
 
-    Attributes
-    ----------
-    data : str
-        Which one.
-    n_workers : int or None
-        Dask workers; 0 is this process, with tasks in a random order, and None a plain `fit`.
-    n_partitions : int
-        Of the documents that are fitted, and of those that are predicted.
-    model, predictions : str
-        SHA-256 of the model file, and of the classes and probabilities predicted.
-    cpu_seconds, predict_cpu_seconds : float
-        Of whole processes, while fitting and while predicting.
-    stages : dict of str to Stage
-        What their tasks have cost.
-    """
-
-    data: str
+    data: str  # which one
+    # Dask workers; 0 is this process, with tasks in a random order, and None a plain `fit`.
     n_workers: int | None
-    n_partitions: int
+    n_partitions: int  # of the documents that are fitted, and of those that are predicted
+    # SHA-256 of the model file, and of the classes and probabilities predicted.
     model: str
     predictions: str
+    # Of whole processes, while fitting and while predicting.
     cpu_seconds: float
     predict_cpu_seconds: float
-    stages: dict[str, Stage] = field(default_factory=dict)
+    stages: dict[str, Stage] = field(default_factory=dict)  # what their tasks have cost
 
     @property
     def busiest(self) -> float:

@@ -74,6 +74,10 @@ if _config.DISABLE_JIT:
         """Return the float64 of these bits."""
         return np.int64(bits).view(np.float64)
 
+    def count_bits(bits: Any) -> Any:
+        """Return how many bits are 1."""
+        return np.uint64(int(bits).bit_count())
+
 else:
 
     def kernel(function: Any, **options: Any) -> Any:
@@ -124,3 +128,13 @@ else:
             return builder.bitcast(arguments[0], context.get_value_type(numba.types.float64))
 
         return numba.types.float64(numba.types.int64), generate
+
+    @_intrinsic
+    def count_bits(_context: Any, _bits: Any) -> Any:
+        """Return how many bits are 1."""
+        uint64 = numba.types.uint64
+
+        def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+            return builder.ctpop(arguments[0])
+
+        return uint64(uint64), generate

@@ -338,6 +338,13 @@ class RankScratch(NamedTuple):
     scores: Array
 
 
+class Directions(NamedTuple):
+    """Signs of vectors of classes in columns of 64 bits, and ids of the classes; -1 for none."""
+
+    codes: Array
+    class_ids: Array
+
+
 class TopK(NamedTuple):
     """The best classes of each row, best first, and their scores."""
 

@@ -13,33 +13,26 @@ from longtail._words import count
 from longtail.cli.inputs import (
     Documents,
     Source,
-    as_fields,
     ask_separator,
     check_columns,
     read_documents,
 )
-from longtail.cli.options import (
+from longtail.cli.shared_options import (
     AsJson,
-    CategoriesColumns,
-    CategoryColumns,
+    Content,
     LabelColumns,
     Layout,
-    NumberColumns,
     Quiet,
     TablePaths,
-    TextColumns,
-    reads_table,
+    takes,
 )
 from longtail.cli.show import clear_errors, print_json, print_table, progress, say
 
 
-@reads_table
+@takes(content=Content, layout=Layout)
 def check(
     files: TablePaths,
-    text: TextColumns = None,
-    category: CategoryColumns = None,
-    numeric: NumberColumns = None,
-    categories: CategoriesColumns = None,
+    content: Content,
     label: LabelColumns = None,
     against: Annotated[
         Path | None,
@@ -56,12 +49,10 @@ def check(
     with clear_errors():
         from longtail.datasets.checking import check_documents
 
-        kinds = {"category": category, "number": numeric, "categories": categories}
-        fields = as_fields(text, kinds)
-        source = Source(files[0], text, label, layout, more=tuple(files[1:]), fields=fields)
+        source = Source(files, content.text, label, layout, fields=content.fields)
         check_columns(source, labelled=True)
         source = ask_separator(source)
-        other = None if against is None else replace(source, path=str(against), more=())
+        other = None if against is None else replace(source, files=[str(against)])
         with progress(quiet, compiles=False) as update:
             result = check_documents(
                 _read(source, update), () if other is None else _read(other, update)

@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,56 +15,32 @@ import typer
 from longtail.cli.inputs import Source
 from longtail.cli.show import Update
 
-_CLUSTER = "Beyond memory and beyond one machine"
-
-DaskAddress = Annotated[
-    str | None,
-    typer.Option(
-        "--dask",
-        metavar="ADDRESS",
-        help="Scheduler of a Dask cluster, such as tcp://host:8786.",
-        rich_help_panel=_CLUSTER,
-    ),
-]
-Workers = Annotated[
-    int | None,
-    typer.Option(
-        "--workers",
-        min=1,
-        metavar="N",
-        help="Processes on this machine that share the files.",
-        rich_help_panel=_CLUSTER,
-    ),
-]
-MemoryLimit = Annotated[
-    str | None,
-    typer.Option(
-        "--memory-limit",
-        metavar="SIZE",
-        help="For all processes together, such as 6GB.",
-        rich_help_panel=_CLUSTER,
-    ),
-]
-ScratchFolder = Annotated[
-    Path | None,
-    typer.Option(
-        "--scratch",
-        metavar="FOLDER",
-        help="Where results are kept, so that a second run does what is missing; all workers "
-        "must see it.",
-        rich_help_panel=_CLUSTER,
-    ),
-]
+_option = partial(typer.Option, rich_help_panel="Beyond memory and beyond one machine")
 
 
 @dataclass(frozen=True)
 class Cluster:
     """Where tasks run, as the options say."""
 
-    dask: str | None = None
-    workers: int | None = None
-    memory_limit: str | None = None
-    scratch: Path | None = None
+    dask: Annotated[
+        str | None,
+        _option(metavar="ADDRESS", help="Scheduler of a Dask cluster, such as tcp://host:8786."),
+    ] = None
+    workers: Annotated[
+        int | None,
+        _option(min=1, metavar="N", help="Processes on this machine that share the files."),
+    ] = None
+    memory_limit: Annotated[
+        str | None, _option(metavar="SIZE", help="For all processes together, such as 6GB.")
+    ] = None
+    scratch: Annotated[
+        Path | None,
+        _option(
+            metavar="FOLDER",
+            help="Where results are kept, so that a second run does what is missing; all workers "
+            "must see it.",
+        ),
+    ] = None
 
     @property
     def is_asked(self) -> bool:
@@ -104,7 +81,7 @@ class Cluster:
 
 @dataclass
 class Totals:
-    """What the tasks of a command have cost so far."""
+    """Cost of the tasks of a command so far."""
 
     n_tasks: int = 0
     cpu_seconds: float = 0.0

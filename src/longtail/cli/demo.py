@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from longtail.cli.options import AsJson, Quiet, Seed, Threads
+from longtail.cli.shared_options import AsJson, Quiet, Seed, Threads
 from longtail.cli.show import (
     Update,
     clear_errors,

@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
+from inspect import Parameter
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from longtail._words import count
-from longtail.cli.inputs import as_label, check_model, known_label
-from longtail.cli.options import AsJson, By, ModelPath, Quiet
+from longtail.answers import as_label
+from longtail.cli.inputs import check_model, known_label
+from longtail.cli.shared_options import (
+    AsJson,
+    By,
+    Command,
+    ModelPath,
+    Quiet,
+    declare,
+    parameters_of,
+)
 from longtail.cli.show import (
     clear_errors,
     describe_change,
@@ -25,109 +36,101 @@ _MAX_LISTED = 10  # changes that undo names
 _Class = Annotated[str, typer.Argument(metavar="CLASS", help="A class of the model.")]
 
 
+def changes_model(change: Callable[..., tuple[str, int | None]]) -> Command:
+    """Make a command of what changes an open model, returns what it did, and the change's number.
+
+    The number is None where the journal has none. `change` takes a teacher, its own arguments and,
+    if it wants to know, `quiet`; the command opens the model and says what it holds in the end.
+    """
+    _, *arguments = parameters_of(change)
+
+    @wraps(change)
+    def command(model: Path, as_json: bool, quiet: bool, **given: Any) -> None:
+        with clear_errors():
+            from longtail.teaching import Teacher
+
+            check_model(model)
+            teacher = Teacher(model)
+            if any(parameter.name == "quiet" for parameter in arguments):
+                given["quiet"] = quiet
+            sentence, change_number = change(teacher, **given)
+            sizes = model_sizes(teacher.model, fitted=False)
+            if as_json:
+                changes = [] if change_number is None else [change_number]
+                print_json({"done": sentence, "changes": changes, **sizes})
+            elif not quiet:
+                start = "" if change_number is None else f"Change {change_number}: "
+                say(f"{start}{sentence} The model has {describe_sizes(sizes)}.")
+
+    def option(name: str, annotation: Any, default: Any = Parameter.empty) -> Parameter:
+        return Parameter(name, Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
+
+    return declare(
+        command,
+        [
+            option("model", ModelPath),
+            *(parameter for parameter in arguments if parameter.name != "quiet"),
+            option("as_json", AsJson, False),
+            option("quiet", Quiet, False),
+        ],
+    )
+
+
+@changes_model
 def rename(
-    model: ModelPath,
+    teacher: Any,
     label: _Class,
     new: Annotated[str, typer.Argument(metavar="NEW", help="The name to give it.")],
     by: By = None,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-) -> None:
+) -> tuple[str, int]:
     """Give a class another name."""
-
-    def change(teacher: Any) -> tuple[str, int]:
-        old, renamed = known_label(teacher.model, label), as_label(teacher.model, new)
-        return f"{old} is now called {renamed}.", teacher.rename_class(old, renamed, by=by)
-
-    change_model(model, change, as_json, quiet)
+    old, renamed = known_label(teacher.model, label), as_label(teacher.model, new)
+    return f"{old} is now called {renamed}.", teacher.rename_class(old, renamed, by=by)
 
 
+@changes_model
 def merge(
-    model: ModelPath,
+    teacher: Any,
     label: _Class,
     into: Annotated[str, typer.Argument(metavar="INTO", help="The class that gets them.")],
     by: By = None,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-) -> None:
+) -> tuple[str, int]:
     """Move all documents of a class to another one."""
-
-    def change(teacher: Any) -> tuple[str, int]:
-        source, target = known_label(teacher.model, label), known_label(teacher.model, into)
-        return f"{source} is now part of {target}.", teacher.merge_classes(source, target, by=by)
-
-    change_model(model, change, as_json, quiet)
+    source, target = known_label(teacher.model, label), known_label(teacher.model, into)
+    return f"{source} is now part of {target}.", teacher.merge_classes(source, target, by=by)
 
 
-def remove(
-    model: ModelPath,
-    label: _Class,
-    by: By = None,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-) -> None:
+@changes_model
+def remove(teacher: Any, label: _Class, by: By = None) -> tuple[str, int]:
     """Forget a class with all its documents."""
-
-    def change(teacher: Any) -> tuple[str, int]:
-        found = known_label(teacher.model, label)
-        return f"{found} is removed.", teacher.remove_class(found, by=by)
-
-    change_model(model, change, as_json, quiet)
+    found = known_label(teacher.model, label)
+    return f"{found} is removed.", teacher.remove_class(found, by=by)
 
 
-def refine(model: ModelPath, by: By = None, as_json: AsJson = False, quiet: Quiet = False) -> None:
+@changes_model
+def refine(teacher: Any, by: By = None) -> tuple[str, int]:
     """Bring document frequencies and what else all classes share up to date."""
-    change_model(
-        model, lambda teacher: ("The model is up to date.", teacher.refine(by=by)), as_json, quiet
-    )
+    return "The model is up to date.", teacher.refine(by=by)
 
 
+@changes_model
 def undo(
-    model: ModelPath,
+    teacher: Any,
     n_changes: Annotated[int, typer.Argument(metavar="[N]", min=1, help="How many; 1.")] = 1,
     by: By = None,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-) -> None:
+) -> tuple[str, int]:
     """Take back the last changes that are in effect, and say which."""
-
-    def change(teacher: Any) -> tuple[str, int]:
-        undo_id = teacher.undo(n_changes, by=by)
-        changes = {made.number: made for made in teacher.changes()}
-        undone = [changes[change_id] for change_id in changes[undo_id].content["changes"]]
-        listed = ", ".join(
-            f"{c.number} ({c.action}: {describe_change(c)})" for c in undone[:_MAX_LISTED]
-        )
-        more = f" and {len(undone) - _MAX_LISTED:,} more" if len(undone) > _MAX_LISTED else ""
-        return f"{count(n_changes, 'change')} undone: {listed}{more}.", undo_id
-
-    change_model(model, change, as_json, quiet)
-
-
-def compact(model: ModelPath, as_json: AsJson = False, quiet: Quiet = False) -> None:
-    """Fold the journal into the model file; nothing before it can be undone then."""
-    change_model(
-        model, lambda teacher: ("The journal is folded in.", teacher.compact()), as_json, quiet
+    undo_id = teacher.undo(n_changes, by=by)
+    changes = {made.number: made for made in teacher.changes()}
+    undone = [changes[change_id] for change_id in changes[undo_id].content["changes"]]
+    listed = ", ".join(
+        f"{c.number} ({c.action}: {describe_change(c)})" for c in undone[:_MAX_LISTED]
     )
+    more = f" and {len(undone) - _MAX_LISTED:,} more" if len(undone) > _MAX_LISTED else ""
+    return f"{count(n_changes, 'change')} undone: {listed}{more}.", undo_id
 
 
-def change_model(
-    path: Path, change: Callable[[Any], tuple[str, int | None]], as_json: bool, quiet: bool
-) -> None:
-    """Open a model, change it, and say what was done and what it holds now.
-
-    `change` returns what it did and the number of the change; None where the journal has none.
-    """
-    with clear_errors():
-        from longtail.teaching import Teacher
-
-        check_model(path)
-        teacher = Teacher(path)
-        sentence, change_number = change(teacher)
-        sizes = model_sizes(teacher.model, fitted=False)
-        if as_json:
-            changes = [] if change_number is None else [change_number]
-            print_json({"done": sentence, "changes": changes, **sizes})
-        elif not quiet:
-            start = "" if change_number is None else f"Change {change_number}: "
-            say(f"{start}{sentence} The model has {describe_sizes(sizes)}.")
+@changes_model
+def compact(teacher: Any) -> tuple[str, int | None]:
+    """Fold the journal into the model file; nothing before it can be undone then."""
+    return "The journal is folded in.", teacher.compact()

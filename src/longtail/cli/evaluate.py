@@ -12,21 +12,27 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from longtail._words import count
+from longtail.answers import class_texts
 from longtail.cli.expect import compare_expected, expectations
-from longtail.cli.files import check_writable, replacing, save_figure
 from longtail.cli.findings import Section, compare_rows, describe_difference, find
 from longtail.cli.inputs import (
     Documents,
     Source,
     as_model_labels,
-    class_texts,
-    gives_label_sets,
     load_model,
     match_source,
     n_terms_of,
     read_documents,
 )
-from longtail.cli.options import (
+from longtail.cli.outputs import check_writable, replacing, save_figure
+from longtail.cli.prediction_rows import (
+    Prediction,
+    choose_columns,
+    find_written,
+    open_output,
+    rank_rows,
+)
+from longtail.cli.shared_options import (
     AsJson,
     LabelColumns,
     Layout,
@@ -36,14 +42,7 @@ from longtail.cli.options import (
     TextColumns,
     Threads,
     Unknown,
-    reads_table,
-)
-from longtail.cli.predictions import (
-    Prediction,
-    choose_columns,
-    find_written,
-    open_output,
-    rank_rows,
+    takes,
 )
 from longtail.cli.show import (
     clear_errors,
@@ -65,7 +64,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _Asked:
-    """What an evaluation is asked for: a precision, a share of unknowns, and how long its lists."""
+    """Options of an evaluation: a precision, a share of unknowns, and the lengths of its lists."""
 
     precision: float
     unknown: float
@@ -73,7 +72,7 @@ class _Asked:
     n_mistakes: int
 
 
-@reads_table
+@takes(layout=Layout)
 def evaluate(
     model: ModelPath,
     files: TablePaths,
@@ -138,7 +137,7 @@ def evaluate(
 ) -> None:
     """Compare predictions with the labels of a table: accuracy, calibration, confusions."""
     with clear_errors():
-        source = Source(files[0], text, label, layout, keep or [], tuple(files[1:]))
+        source = Source(files, text, label, layout, keep or [])
         asked = _Asked(precision, unknown, confusions, mistakes if report is not None else 0)
         inputs: list[str | Path] = [model, *source.paths, *([compare] if compare else [])]
         _check_options(asked, figure_format, source, compare)
@@ -282,7 +281,7 @@ class _Reader:
             return
         kept = top.valid[:, 0].tolist()
         # A model of one label gives one class each, also where the documents have several.
-        given = sets if gives_label_sets(self._classifier) else None
+        given = sets if self._classifier.multilabel_ else None
         rows = rank_rows(chunk, top, kept, given, None, self._texts)
         true = labels.tolist() if hasattr(labels, "tolist") else labels
         self._write([replace(row, truth=of_row) for row, of_row in zip(rows, true, strict=True)])

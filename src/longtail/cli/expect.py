@@ -1,4 +1,4 @@
-"""What to expect of a model on new documents, by those that fit held out: as rows and as JSON."""
+"""Expected measures on new documents, estimated on held-out documents: as rows and as JSON."""
 
 from __future__ import annotations
 

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from longtail.cli.files import save_figure
-from longtail.cli.inputs import class_texts, known_label, load_model, one_document, shorten_text
-from longtail.cli.options import AsJson, ModelPath, ZeroBased
+from longtail.answers import class_texts, knows_probabilities
+from longtail.cli.inputs import known_label, load_model, one_document, shorten_text
+from longtail.cli.outputs import save_figure
+from longtail.cli.shared_options import AsJson, ModelPath, ZeroBased
 from longtail.cli.show import clear_errors, print_json, print_table, say
 
 if TYPE_CHECKING:
@@ -56,8 +57,6 @@ def explain(
 
 def _probabilities(classifier: Any, document: Any) -> dict[Any, float]:
     """Return the probabilities of the best classes, for a model that knows them."""
-    from longtail.metrics.evaluation import knows_probabilities
-
     if not knows_probabilities(classifier):
         return {}
     top = classifier.predict_proba_topk(document, 20)

@@ -42,39 +42,18 @@ class Section:
 
 @dataclass(frozen=True)
 class Findings:
-    """What an evaluation has to say.
+    """The findings of an evaluation."""
 
-    Attributes
-    ----------
-    headline : str
-        The one sentence to remember.
-    sections : list of Section
-        All measures first, then what to act on.
-    sentences : list of str
-        What must be known before the numbers are used.
-    figures : mapping of str to callable
-        What draws each figure.
-    captions : mapping of str to tuple of two str
-        What each figure shows, and the same for whoever cannot see it.
-    classes : list of ClassResult
-        Every class.
-    mistakes : list of Mistake
-        Wrong and sure of it.
-    scale : str
-        What `certainty` of a mistake is: a probability or a score.
-    footer : str
-        How the intervals were made.
-    """
-
-    headline: str
-    sections: list[Section]
-    sentences: list[str]
-    figures: Mapping[str, Any]
+    headline: str  # the one sentence to remember
+    sections: list[Section]  # all measures first, then what to act on
+    sentences: list[str]  # what must be known before the numbers are used
+    figures: Mapping[str, Any]  # what draws each figure
+    # What each figure shows, and the same for whoever cannot see it.
     captions: Mapping[str, tuple[str, str]]
-    classes: Sequence[ClassResult]
-    mistakes: Sequence[Mistake]
-    scale: str
-    footer: str
+    classes: Sequence[ClassResult]  # every class
+    mistakes: Sequence[Mistake]  # wrong and sure of it
+    scale: str  # what `certainty` of a mistake is: a probability or a score
+    footer: str  # how the intervals were made
 
 
 def find(result: Evaluation) -> Findings:
@@ -420,7 +399,8 @@ def describe_worst(classes: Iterable[ClassResult], mistakes: str) -> str:
     if not missed:
         return f"no {mistakes}"
     if len(missed) <= _N_WORST:
-        return f"{count(len(missed), 'class')} have all {mistakes}"
+        verb = "has" if len(missed) == 1 else "have"
+        return f"{count(len(missed), 'class')} {verb} all {mistakes}"
     share = sum(missed[-_N_WORST:]) / sum(missed)
     if share < _SPREAD:
         return f"the {mistakes} are spread over {len(missed):,} classes"

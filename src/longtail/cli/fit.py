@@ -13,17 +13,9 @@ from typing import Annotated, Any
 import typer
 
 from longtail._words import count
-from longtail.cli.class_texts import ClassTexts, read_class_texts
-from longtail.cli.cluster import (
-    Cluster,
-    DaskAddress,
-    MemoryLimit,
-    ScratchFolder,
-    Workers,
-    fit_on,
-)
+from longtail.cli.class_text_table import ClassTexts, read_class_texts
+from longtail.cli.cluster import Cluster, fit_on
 from longtail.cli.expect import expectations, print_expectations
-from longtail.cli.files import check_writable
 from longtail.cli.fit_options import (
     CLASSIFIER_OPTIONS,
     TEXT_OPTIONS,
@@ -31,29 +23,25 @@ from longtail.cli.fit_options import (
     VECTORIZER_OPTIONS,
     convert_given,
 )
-from longtail.cli.hierarchy import HierarchyOptions, takes_hierarchy
+from longtail.cli.hierarchy import HierarchyOptions
 from longtail.cli.inputs import (
     Documents,
     Source,
-    as_fields,
     ask_separator,
     check_columns,
     read_documents,
 )
-from longtail.cli.options import (
+from longtail.cli.outputs import check_writable
+from longtail.cli.shared_options import (
     AsJson,
-    CategoriesColumns,
-    CategoryColumns,
+    Content,
     LabelColumns,
     Layout,
-    NumberColumns,
     Quiet,
     Seed,
     TablePaths,
-    TextColumns,
     Threads,
-    reads_table,
-    take_options,
+    takes,
 )
 from longtail.cli.show import (
     Update,
@@ -68,20 +56,18 @@ from longtail.cli.show import (
 _TEXT: Any = {"rich_help_panel": TEXT_PANEL}
 
 
-@reads_table
-@take_options(
-    "reading",
-    [option.as_parameter(TEXT_PANEL) for option in (*VECTORIZER_OPTIONS, *TEXT_OPTIONS)],
+@takes(
+    content=Content,
+    layout=Layout,
+    reading=[option.as_parameter(TEXT_PANEL) for option in (*VECTORIZER_OPTIONS, *TEXT_OPTIONS)],
+    above=HierarchyOptions,
+    learning=[option.as_parameter(None) for option in CLASSIFIER_OPTIONS],
+    cluster=Cluster,
 )
-@take_options("learning", [option.as_parameter(None) for option in CLASSIFIER_OPTIONS])
-@takes_hierarchy
 def fit(
     files: TablePaths,
     out: Annotated[Path, typer.Option("--out", "-o", metavar="MODEL", help="The model file.")],
-    text: TextColumns = None,
-    category: CategoryColumns = None,
-    numeric: NumberColumns = None,
-    categories: CategoriesColumns = None,
+    content: Content,
     label: LabelColumns = None,
     *,
     layout: Layout,
@@ -123,10 +109,7 @@ def fit(
     ] = False,
     above: HierarchyOptions,
     learning: dict[str, Any],
-    dask: DaskAddress = None,
-    workers: Workers = None,
-    memory_limit: MemoryLimit = None,
-    scratch: ScratchFolder = None,
+    cluster: Cluster,
     threads: Threads = -1,
     seed: Seed = 0,
     as_json: AsJson = False,
@@ -134,15 +117,13 @@ def fit(
 ) -> None:
     """Learn the classes of a table of labelled documents and write a model file.
 
+    For example: longtail fit train.csv --text body --label product -o model
+
     A table of text gives a model of texts; a file of counts gives a model of counts. Documents with
     several labels give a model of label sets.
     """
     with clear_errors():
-        kinds = {"category": category, "number": numeric, "categories": categories}
-        fields = as_fields(text, kinds)
-        source = Source(
-            files[0], text, label, layout, above.keep, more=tuple(files[1:]), fields=fields
-        )
+        source = Source(files, content.text, label, layout, above.keep, fields=content.fields)
         check_columns(source, labelled=True)
         source = ask_separator(source)
         _check_text_options(source, reading | {"class_texts": class_texts})
@@ -152,15 +133,12 @@ def fit(
         _check_target(out, discard_changes)
         columns = (class_texts_label, class_texts_text)
         names = None if class_texts is None else read_class_texts(class_texts, *columns)
-        above.check(
-            has_text=not source.holds_counts,
-            is_cluster=Cluster(dask, workers, memory_limit, scratch).is_asked,
-        )
+        above.check(has_text=not source.holds_counts, is_cluster=cluster.is_asked)
         vocabulary = above.read_vocabulary()
         if above.taxonomy is not None and vocabulary is not None and not source.holds_counts:
             given = ClassTexts(above.taxonomy, {}) if names is None else names
             names = replace(given, texts=vocabulary.texts | given.texts)
-        cluster, cost = Cluster(dask, workers, memory_limit, scratch), dict[str, float]()
+        cost = dict[str, float]()
         wall, processor = time.perf_counter(), time.process_time()
         with progress(quiet) as update:
             make = partial(_make_estimator, source, vectorizer, of_text, learner, threads, seed)

@@ -19,30 +19,15 @@ TEXT_PANEL = "How text is read"
 
 @dataclass(frozen=True)
 class EstimatorOption:
-    """An option and the parameter that it sets, which keeps its default where none is given.
+    """An option and the parameter that it sets, which keeps its default where none is given."""
 
-    Attributes
-    ----------
-    parameter : str
-        The name of the parameter.
-    kind : type
-        What is given.
-    help : str
-        What the option does.
-    flags : str
-        The option; the parameter's name where left out.
-    convert : callable
-        What is given -> the value of the parameter.
-    settings : mapping
-        Further arguments of `typer.Option`.
-    """
-
-    parameter: str
-    kind: Any
-    help: str
-    flags: str = ""
+    parameter: str  # the name of the parameter
+    kind: Any  # what is given
+    help: str  # what the option does
+    flags: str = ""  # the option; the parameter's name where left out
+    # What is given -> the value of the parameter.
     convert: Callable[[Any], Any] = lambda given: given
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)  # further arguments of `typer.Option`
 
     @property
     def all_flags(self) -> str:

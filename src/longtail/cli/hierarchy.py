@@ -5,64 +5,50 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from longtail._words import count
-from longtail.cli.edit import change_model
-from longtail.cli.inputs import Documents, as_label
-from longtail.cli.options import AsJson, By, ModelPath, Quiet, take_options
+from longtail.answers import as_label
+from longtail.cli.edit import changes_model
+from longtail.cli.inputs import Documents, read_labelled
+from longtail.cli.shared_options import By
 from longtail.cli.show import print_note
 
-_PANEL: Any = {"rich_help_panel": "Hierarchy of classes"}
+_option = partial(typer.Option, rich_help_panel="Hierarchy of classes")
 
 
 @dataclass
 class HierarchyOptions:
-    """What the command line says of the parents of classes; at most one way."""
+    """Options that give the parents of classes; at most one of them."""
 
     hierarchy: Annotated[
         Path | None,
-        typer.Option(
-            "--hierarchy",
+        _option(
             metavar="FILE",
             help="Parents of classes: a table with columns child and parent, or without header: "
             "child, tab, parent. Parents may be classes, and have parents themselves.",
-            **_PANEL,
         ),
     ] = None
     parent_column: Annotated[
-        str | None,
-        typer.Option(
-            "--parent-column", metavar="COLUMN", help="Column with the parent of the class.",
-            **_PANEL,
-        ),
-    ] = None  # fmt: skip
+        str | None, _option(metavar="COLUMN", help="Column with the parent of the class.")
+    ] = None
     path_separator: Annotated[
-        str | None,
-        typer.Option(
-            "--path-separator", help="Classes are paths, whose levels this separates, such as /.",
-            **_PANEL,
-        ),
-    ] = None  # fmt: skip
+        str | None, _option(help="Classes are paths, whose levels this separates, such as /.")
+    ] = None
     taxonomy: Annotated[
         Path | None,
-        typer.Option(
-            "--taxonomy",
+        _option(
             metavar="FILE",
             help="A SKOS vocabulary (.ttl, .rdf, .nt): parents, and names as --class-texts.",
-            **_PANEL,
         ),
     ] = None
     taxonomy_by: Annotated[
         str,
-        typer.Option(
-            "--taxonomy-by",
-            help="What classes are called there: notation, id (end of the URI), uri or name.",
-            **_PANEL,
-        ),
+        _option(help="What classes are called there: notation, id (end of the URI), uri or name."),
     ] = "auto"
     found: dict[str, set[str]] = field(default_factory=dict, init=False)
 
@@ -151,8 +137,9 @@ def _as_labels(model: Any, given: Any) -> Any:
     return [(as_label(model, child), as_label(model, parent)) for child, parent in pairs]
 
 
+@changes_model
 def hierarchy(
-    model: ModelPath,
+    teacher: Any,
     table: Annotated[
         Path | None,
         typer.Argument(
@@ -162,35 +149,28 @@ def hierarchy(
     ] = None,
     path_separator: Annotated[
         str | None,
-        typer.Option(
-            "--path-separator", help="Classes are paths, whose levels this separates, such as /."
-        ),
+        typer.Option(help="Classes are paths, whose levels this separates, such as /."),
     ] = None,
     none: Annotated[bool, typer.Option("--none", help="Take the hierarchy away.")] = False,
     by: By = None,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-) -> None:
+    *,
+    quiet: bool,
+) -> tuple[str, int]:
     """Give the classes of a model parents."""
-
-    def change(teacher: Any) -> tuple[str, int]:
-        if [table is not None, path_separator is not None, none].count(True) != 1:
-            raise ValueError("give one of FILE, --path-separator and --none.")
-        given = path_separator if table is None else read_pairs(table)
-        with _noting_warnings(quiet):
-            found = None if given is None else _as_labels(teacher.model, given)
-            change_number = teacher.set_hierarchy(found, by=by)
-        nodes = teacher.model.hierarchy_
-        shown = (
-            "no hierarchy" if nodes is None else f"a hierarchy of {count(nodes.n_nodes, 'node')}"
-        )
-        return f"The model has {shown} now.", change_number
-
-    change_model(model, change, as_json, quiet)
+    if [table is not None, path_separator is not None, none].count(True) != 1:
+        raise ValueError("give one of FILE, --path-separator and --none.")
+    given = path_separator if table is None else read_pairs(table)
+    with _noting_warnings(quiet):
+        found = None if given is None else _as_labels(teacher.model, given)
+        change_number = teacher.set_hierarchy(found, by=by)
+    nodes = teacher.model.hierarchy_
+    shown = "no hierarchy" if nodes is None else f"a hierarchy of {count(nodes.n_nodes, 'node')}"
+    return f"The model has {shown} now.", change_number
 
 
+@changes_model
 def move(
-    model: ModelPath,
+    teacher: Any,
     node: Annotated[
         str, typer.Argument(metavar="NODE", help="A class, or an inner node of the hierarchy.")
     ],
@@ -199,59 +179,22 @@ def move(
         typer.Argument(metavar="[PARENT]...", help="Its parents from now on; none: it is a root."),
     ] = None,
     by: By = None,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-) -> None:
+) -> tuple[str, int]:
     """Give a class, or an inner node of the hierarchy, other parents."""
-
-    def change(teacher: Any) -> tuple[str, int]:
-        label, *above = [as_label(teacher.model, text) for text in (node, *(parents or ()))]
-        shown = f"below {', '.join(map(str, above))}" if above else "a root"
-        return f"{label} is {shown} now.", teacher.move_class(label, above, by=by)
-
-    change_model(model, change, as_json, quiet)
-
-
-def takes_hierarchy(command: Any) -> Any:
-    """Give a command the options of `HierarchyOptions` in place of its parameter `above`."""
-    from dataclasses import fields
-    from inspect import Parameter
-    from typing import get_type_hints
-
-    hints = get_type_hints(HierarchyOptions, include_extras=True)
-    options = [
-        Parameter(
-            option.name, Parameter.KEYWORD_ONLY, default=option.default,
-            annotation=hints[option.name],
-        )
-        for option in fields(HierarchyOptions)
-        if option.init
-    ]  # fmt: skip
-    return take_options("above", options, lambda **given: HierarchyOptions(**given))(command)
+    label, *above = [as_label(teacher.model, text) for text in (node, *(parents or ()))]
+    shown = f"below {', '.join(map(str, above))}" if above else "a root"
+    return f"{label} is {shown} now.", teacher.move_class(label, above, by=by)
 
 
 def read_pairs(path: Path) -> list[tuple[str, str]]:
     """Return the pairs of a table; a TSV file may have no header: child, tab, parent."""
-    from longtail.datasets.delimited import Lines, plain_rows
-    from longtail.datasets.limits import DEFAULT_LIMITS
-    from longtail.datasets.tables import Table, find_format, read_text_chunks
     from longtail.exceptions import DataFormatError
 
     try:
-        format = find_format(path)
-    except ValueError:
-        format = "tsv"
-    columns, header = ["child", "parent"], True
-    try:
-        if format == "tsv":
-            _, first = next(plain_rows(Lines(path, "utf-8", DEFAULT_LIMITS), "\t"), (1, columns))
-            header = len(first) != 2 or set(first) == set(columns)
-        if not header:
-            columns = ["1", "2"]
-        table = Table(path, columns[1:], columns[0], format=format, header=header)
+        chunks, _ = read_labelled(path, "child", ["parent"], may_lack_header=True)
         return [
             (child, parent)
-            for chunk in read_text_chunks(table)
+            for chunk in chunks
             for child, parent in zip(chunk.labels, chunk.texts, strict=True)
             if parent
         ]

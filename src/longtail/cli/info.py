@@ -9,14 +9,14 @@ from typing import Annotated, Any
 
 import typer
 
+from longtail.answers import plain
 from longtail.cli.expect import expected_measures, print_expectations
 from longtail.cli.inputs import check_model, load_model
-from longtail.cli.options import AsJson, ModelPath
+from longtail.cli.shared_options import AsJson, ModelPath
 from longtail.cli.show import (
     clear_errors,
     describe_change,
     model_sizes,
-    plain,
     print_json,
     print_table,
     say,

@@ -1,12 +1,10 @@
-"""What the commands read: tables of documents, models, classes."""
+"""Inputs of the commands: tables of documents, models, classes."""
 
 from __future__ import annotations
 
-import difflib
 import glob
 import os
 import sys
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
@@ -16,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from longtail._words import count
-from longtail.cli.files import BadRows
-from longtail.cli.options import Layout
+from longtail.answers import as_label
+from longtail.cli.outputs import BadRows
+from longtail.cli.shared_options import Layout
 from longtail.cli.show import print_note
 
 if TYPE_CHECKING:
@@ -41,26 +40,26 @@ class Source:
     `fields` are the columns of documents that are records, with their kinds.
     """
 
-    path: str
+    files: list[str]
     text: list[str] | None
     label: list[str] | None
     layout: Layout
     keep: list[str] = field(default_factory=list)
-    more: tuple[str, ...] = ()
     told: TableFormat | None = None
     fields: Mapping[str, str] | None = None
 
     @property
     def name(self) -> str:
-        """What progress and messages call it."""
-        first = "standard input" if self.path == "-" else Path(self.path).name
-        return f"{first} and {count(len(self.more), 'more file')}" if self.more else first
+        """Its name in progress and messages."""
+        first, *more = self.files
+        first = "standard input" if first == "-" else Path(first).name
+        return f"{first} and {count(len(more), 'more file')}" if more else first
 
     @property
     def paths(self) -> list[str]:
         """All files; a pattern that is no file stands for those that it matches."""
         found: list[str] = []
-        for path in (self.path, *self.more):
+        for path in self.files:
             matches = [] if os.path.exists(path) else sorted(glob.glob(path, recursive=True))
             found += matches or [path]
         return found
@@ -129,23 +128,6 @@ class Source:
         )
 
 
-def as_fields(
-    text: list[str] | None, more: Mapping[str, list[str] | None]
-) -> dict[str, str] | None:
-    """Return the fields of records from the options; None where there is one text, or counts.
-
-    `more` are columns that are no text, by kind. Several columns of text are fields as well.
-    """
-    columns = [("text", name) for name in text or ()]
-    columns += [(kind, name) for kind, names in more.items() for name in names or ()]
-    if len(columns) < 2 and not any(more.values()):
-        return None
-    twice = [name for name, n in Counter(name for _, name in columns).items() if n > 1]
-    if twice:
-        raise ValueError(f"column {twice[0]!r} is given twice; it can be one field.")
-    return {name: kind for kind, name in columns}
-
-
 @dataclass(frozen=True)
 class Documents:
     """Some documents of a source: texts or counts, with labels, lines and columns to hand on.
@@ -199,7 +181,8 @@ def read_documents(
     if not (source.layout.skip_bad_rows or source.layout.bad_rows):
         yield read(None)
         return
-    stem = "standard-input" if source.path == "-" else Path(source.path).name
+    first = source.files[0]
+    stem = "standard-input" if first == "-" else Path(first).name
     target = source.layout.bad_rows or Path(f"{stem}.bad-rows.csv")
     with closing(BadRows(target, source.paths)) as report:
         try:
@@ -351,6 +334,31 @@ def _chunks_of(
         yield replicate_labels(found) if layout.replicate else found
 
 
+def read_labelled(
+    path: Path, label: str, text: list[str], *, may_lack_header: bool
+) -> tuple[Iterator[Any], list[str] | None]:
+    """Read a table of labels and texts beside the documents.
+
+    A TSV file may lack a header: label, tab, text. Then its first row comes as well.
+    """
+    from longtail.datasets.delimited import Lines, plain_rows
+    from longtail.datasets.limits import DEFAULT_LIMITS
+    from longtail.datasets.tables import Table, find_format, read_text_chunks
+
+    try:
+        format = find_format(path)
+    except ValueError:
+        format = "tsv"
+    columns, first = [label, *text], None
+    header = format not in ("csv", "tsv") or not all(name.isdecimal() for name in columns)
+    if format == "tsv" and may_lack_header:
+        _, row = next(plain_rows(Lines(path, "utf-8", DEFAULT_LIMITS), "\t"), (1, columns))
+        if len(row) == 2 and set(row) != set(columns):
+            header, columns, first = False, ["1", "2"], row
+    table = Table(path, columns[1:], columns[0], format=format, header=header)
+    return read_text_chunks(table), first
+
+
 def replicate_labels(chunk: Documents) -> Documents:
     """Return one document for each label of a document."""
     sets = chunk.label_lists()
@@ -386,17 +394,6 @@ def _counted(
         known = size and chunk.n_bytes
         total = max(n_documents, n_documents * size // chunk.n_bytes) if known else None
         update(described, n_documents, total)
-
-
-def gives_label_sets(model: Any) -> bool:
-    """Tell whether a model predicts label sets; the others predict one class each."""
-    return bool(model.multilabel_)
-
-
-def class_texts(model: Any) -> dict[Any, str]:
-    """Return the names or descriptions of classes; models of counts have none."""
-    texts: dict[Any, str] = getattr(model, "class_texts_", {})
-    return texts
 
 
 def shorten_text(text: str | None) -> str:
@@ -467,30 +464,20 @@ def parse_counts(text: str, n_terms: int, zero_based: bool) -> Any:
     return csr_array((data, columns, [0, len(columns)]), shape=(1, n_terms))
 
 
-def as_label(model: Any, text: str) -> Any:
-    """Return a class as the model writes it, which may be a number."""
-    if model.classes_.dtype.kind not in "iu":
-        return text
-    try:
-        return int(text)
-    except ValueError:
-        raise ValueError(f"the classes of this model are whole numbers; got {text!r}.") from None
-
-
 def as_model_labels(model: Any, labels: Any) -> Any:
     """Return a label, or each label of a set, as the model writes it."""
     if isinstance(labels, list):
         return [as_model_labels(model, label) for label in labels]
-    return as_label(model, labels) if isinstance(labels, str) else int(labels)
+    return as_label(model, labels)
 
 
 def known_label(model: Any, text: str) -> Any:
     """Return a class of the model, or name those that are spelled alike."""
-    label = as_label(model, text)
-    names = [str(name) for name in model.classes_.tolist()]
-    if str(label) in names:
+    from longtail.class_names import ClassNames
+
+    label, classes = as_label(model, text), model.classes_
+    if str(label) in map(str, classes.tolist()):
         return label
-    inside = [name for name in names if text.casefold() in name.casefold()]
-    close = inside[:5] or difflib.get_close_matches(text, names, 5)
-    hint = f" Similar: {', '.join(map(repr, close))}." if close else ""
-    raise ValueError(f"the model has no class {text!r} among its {len(names):,} classes.{hint}")
+    close = [repr(str(name)) for name, _ in ClassNames.index(classes).search(text, 5)]
+    hint = f" Similar: {', '.join(close)}." if close else ""
+    raise ValueError(f"the model has no class {text!r} among its {len(classes):,} classes.{hint}")

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from longtail.cli.inputs import check_model
-from longtail.cli.options import ModelPath
+from longtail.cli.shared_options import ModelPath
 from longtail.cli.show import clear_errors
 
 

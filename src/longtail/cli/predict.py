@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from longtail._words import count
-from longtail.cli.cluster import Cluster, DaskAddress, Workers, predict_on
-from longtail.cli.files import STANDARD_OUTPUT, check_writable
+from longtail.answers import class_texts, find_path, knows_probabilities, rank
+from longtail.cli.class_limits import Limits
+from longtail.cli.cluster import Cluster, predict_on
 from longtail.cli.inputs import (
     Documents,
     Source,
-    class_texts,
-    gives_label_sets,
     load_model,
     match_source,
     n_terms_of,
@@ -24,17 +23,8 @@ from longtail.cli.inputs import (
     read_documents,
     shorten_text,
 )
-from longtail.cli.options import (
-    AsJson,
-    Layout,
-    ModelPath,
-    Quiet,
-    TextColumns,
-    Threads,
-    Unknown,
-    reads_table,
-)
-from longtail.cli.predictions import (
+from longtail.cli.outputs import STANDARD_OUTPUT, check_writable
+from longtail.cli.prediction_rows import (
     FORMATS,
     Prediction,
     choose_columns,
@@ -42,8 +32,18 @@ from longtail.cli.predictions import (
     open_output,
     rank_rows,
 )
+from longtail.cli.shared_options import (
+    AsJson,
+    Layout,
+    ModelPath,
+    Quiet,
+    TextColumns,
+    Threads,
+    Unknown,
+    options_of,
+    takes,
+)
 from longtail.cli.show import clear_errors, print_json, print_note, print_table, progress, say
-from longtail.cli.subsets import BackOff, Branch, Exclude, Level, Limits, Within
 
 if TYPE_CHECKING:
     from longtail.results import Threshold
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 _TOP_OF_A_TEXT = 5
 
 
-@reads_table
+@takes(layout=Layout, limits=Limits, where=options_of(Cluster, "dask", "workers"))
 def predict(
     model: ModelPath,
     documents: Annotated[
@@ -86,11 +86,8 @@ def predict(
         int | None,
         typer.Option("--max-labels", min=1, help="Label sets: the most labels of a document."),
     ] = None,
-    within: Within = None,
-    exclude: Exclude = None,
-    branch: Branch = None,
-    back_off: BackOff = None,
-    level: Level = None,
+    *,
+    limits: Limits,
     out: Annotated[
         Path, typer.Option("--out", "-o", metavar="FILE", help="Where to write; - is the terminal.")
     ] = STANDARD_OUTPUT,
@@ -108,10 +105,8 @@ def predict(
             help="CSV, TSV: an apostrophe before texts that a spreadsheet would evaluate."
         ),
     ] = True,
-    *,
     layout: Layout,
-    dask: DaskAddress = None,
-    workers: Workers = None,
+    where: dict[str, Any],
     threads: Threads = -1,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -121,24 +116,25 @@ def predict(
     Documents are read and written in chunks, so the table may be larger than memory.
     """
     with clear_errors():
-        source = Source(documents[0], text, None, layout, keep or [], tuple(documents[1:]))
-        asked = Limits(within, exclude, branch, level)
-        _check_back_off(back_off, asked, precision, top)
+        source = Source(documents, text, None, layout, keep or [])
+        limits.check(precision, top)
+        if unknown and precision is None and limits.back_off is None:
+            raise ValueError("--unknown goes with --precision or --back-off, which it changes.")
         if _is_text(source):
             classifier = load_model(model, threads)
-            threshold = _find_threshold(classifier, precision, unknown, each, level)
+            threshold = _find_threshold(classifier, precision, unknown, each, limits.level)
             _check_max_labels(classifier, max_labels)
-            limits = asked.read(classifier) | _back_off(back_off)
-            document = one_document(classifier, source.path, source.layout.zero_based)
+            among = limits.read(classifier, unknown)
+            document = one_document(classifier, documents[0], layout.zero_based)
             chunk = Documents(document, [], [1], [[]], 0)
             shown = top or _TOP_OF_A_TEXT
             texts = class_texts(classifier)
-            [row] = _predict_rows(classifier, chunk, shown, threshold, max_labels, texts, limits)
+            [row] = _predict_rows(classifier, chunk, shown, threshold, max_labels, texts, among)
             _print_text(classifier, row, as_json)
             return
-        cluster = Cluster(dask, workers)
+        cluster = Cluster(**where)
         if cluster.is_asked:
-            is_limited = precision is not None or each or unknown or back_off or asked.are_given
+            is_limited = precision is not None or each or unknown or limits != Limits()
             _check_cluster(out, out_format, keep or is_limited)
             classifier = load_model(model, 1)
             source = match_source(source, classifier, quiet)
@@ -153,9 +149,9 @@ def predict(
             check_writable(out, inputs)
         classifier = load_model(model, threads)
         source = match_source(source, classifier, quiet)
-        threshold = _find_threshold(classifier, precision, unknown, each, level)
+        threshold = _find_threshold(classifier, precision, unknown, each, limits.level)
         _check_max_labels(classifier, max_labels)
-        limits = asked.read(classifier) | _back_off(back_off)
+        among = limits.read(classifier, unknown)
         n_documents = n_kept = n_without_words = 0
         columns = choose_columns(classifier, source, top, escape_formulas, written)
         texts = class_texts(classifier)
@@ -173,7 +169,7 @@ def predict(
             with open_output(out, written, columns, inputs) as write:
                 for chunk in chain(first, chunks):
                     rows = _predict_rows(
-                        classifier, chunk, top, threshold, max_labels, texts, limits
+                        classifier, chunk, top, threshold, max_labels, texts, among
                     )
                     write(rows)
                     n_kept += sum(row.label is not None and row.label != [] for row in rows)
@@ -226,22 +222,23 @@ def _is_text(source: Source) -> bool:
     """Return whether what was given is a document, not a file: it names no file and no format."""
     from longtail.datasets.tables import find_format
 
-    if source.text or source.more or source.path == "-" or source.layout.format:
+    document, *more = source.files
+    if source.text or more or document == "-" or source.layout.format:
         return False
     if any(map(os.path.exists, source.paths)):
         return False
     try:
-        find_format(source.path)
+        find_format(document)
     except ValueError:
         return True
-    return any(map(str.isspace, source.path))
+    return any(map(str.isspace, document))
 
 
 def _print_text(classifier: Any, row: Prediction, as_json: bool) -> None:
     """Print the best classes of one text."""
-    value = "probability" if _knows_probabilities(classifier) else "score"
-    sets, texts = gives_label_sets(classifier), class_texts(classifier)
-    path = _find_path(classifier, row.label)
+    value = "probability" if knows_probabilities(classifier) else "score"
+    sets, texts = classifier.multilabel_, class_texts(classifier)
+    path = [] if sets else find_path(classifier, row.label)
     if as_json:
         ranked = [
             {"class": label, **({"text": text} if texts else {}), value: score}
@@ -269,14 +266,6 @@ def _print_text(classifier: Any, row: Prediction, as_json: bool) -> None:
     print_table(title, ("class", *(["text"] if texts else []), value), cells)
 
 
-def _find_path(classifier: Any, label: Any) -> list[Any]:
-    """Return the nodes from a root to a class; empty where there is no hierarchy."""
-    hierarchy = getattr(classifier, "hierarchy_", None)
-    if hierarchy is None or isinstance(label, list) or label not in hierarchy.nodes:
-        return []
-    return list(hierarchy.path(label))
-
-
 def _find_threshold(
     classifier: Any,
     precision: float | None,
@@ -289,7 +278,7 @@ def _find_threshold(
         if each:
             raise ValueError("--each goes with --precision, such as --precision 0.9 --each.")
         return None
-    if not _knows_probabilities(classifier):
+    if not knows_probabilities(classifier):
         raise ValueError(
             f"--precision needs a model with probabilities; this is a {type(classifier).__name__}."
         )
@@ -305,7 +294,7 @@ def _find_threshold(
 
 def _check_max_labels(classifier: Any, max_labels: int | None) -> None:
     """Refuse an option that has no meaning for the model."""
-    if max_labels is not None and not gives_label_sets(classifier):
+    if max_labels is not None and not classifier.multilabel_:
         raise ValueError("--max-labels is for models of label sets; this one gives one class each.")
 
 
@@ -321,16 +310,14 @@ def _predict_rows(
     """Predict a chunk; `limits` are `within`, `exclude`, `level` and `back_off`."""
     if "back_off" in limits:
         return _answer_nodes(classifier, chunk, texts, **limits)
-    calibrated = _knows_probabilities(classifier)
-    rank = classifier.predict_proba_topk if calibrated else classifier.predict_topk
     sets = None
-    if gives_label_sets(classifier):
+    if classifier.multilabel_:
         sets = classifier.predict(
             chunk.content, threshold=threshold, max_labels=max_labels, **limits
         )
     # A label set is the beginning of the ranking, so its probabilities are there too.
     longest = max(map(len, sets), default=0) if sets is not None else 1
-    ranking = rank(chunk.content, max(top or 1, longest), **limits)
+    ranking = rank(classifier, chunk.content, max(top or 1, longest), **limits)
     kept = (ranking.valid if threshold is None else threshold.keeps(ranking))[:, 0].tolist()
     return rank_rows(chunk, ranking, kept, sets, top, texts)
 
@@ -344,26 +331,3 @@ def _answer_nodes(
     found = classifier.predict_nodes(chunk.content, back_off, **limits)
     ranking = TopK(found.labels[:, None], found.probabilities[:, None], found.valid[:, None])
     return rank_rows(chunk, ranking, found.valid.tolist(), None, 1, texts)
-
-
-def _back_off(precision: float | None) -> dict[str, float]:
-    """Return the argument that asks for nodes."""
-    return {} if precision is None else {"back_off": precision}
-
-
-def _check_back_off(
-    back_off: float | None, asked: Limits, precision: float | None, top: int | None
-) -> None:
-    """Refuse what does not go with --back-off."""
-    if back_off is not None and (precision is not None or asked.level or (top or 1) > 1):
-        raise ValueError(
-            "--back-off gives one answer at a precision; it does not go with --precision, --level "
-            "or --top."
-        )
-
-
-def _knows_probabilities(classifier: Any) -> bool:
-    """Return whether a model knows probabilities; the others have scores."""
-    from longtail.metrics.evaluation import knows_probabilities
-
-    return knows_probabilities(classifier)

@@ -36,41 +36,18 @@ _MIN_CLASSES = 10
 
 @dataclass(frozen=True)
 class ReportPage:
-    """What a report has to show beside the findings.
+    """Content of a report beside the findings."""
 
-    Attributes
-    ----------
-    title : str
-        What was evaluated on what.
-    facts : mapping of str to str
-        What was evaluated, when and with which settings.
-    expected : Section or None
-        What was expected beside what was found.
-    comparison : Section or None
-        Two models side by side.
-    show_documents : bool
-        Whether wrongly predicted documents are quoted.
-    """
-
-    title: str
+    title: str  # what was evaluated on what
+    # What was evaluated, when and with which settings.
     facts: Mapping[str, str] = field(default_factory=dict)
-    expected: Section | None = None
-    comparison: Section | None = None
-    show_documents: bool = True
+    expected: Section | None = None  # what was expected beside what was found
+    comparison: Section | None = None  # two models side by side
+    show_documents: bool = True  # whether wrongly predicted documents are quoted
 
 
 def html_report(page: ReportPage, findings: Findings, figures: Mapping[str, Figure]) -> str:
-    """Return one HTML page with numbers, figures and tables inside; it loads nothing.
-
-    Parameters
-    ----------
-    page : ReportPage
-        Title, facts, sentences.
-    findings : Findings
-        The results.
-    figures : mapping of str to Figure
-        Those of the findings; drawn as SVG into the page.
-    """
+    """Return one HTML page with numbers, figures and tables inside; it loads nothing."""
 
     def show(section: Section) -> str:
         figure = ""

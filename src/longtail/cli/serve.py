@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from longtail.cli.inputs import check_model
-from longtail.cli.options import ModelPath, Quiet
+from longtail.cli.shared_options import ModelPath, Quiet
 from longtail.cli.show import clear_errors, print_note
 
 if TYPE_CHECKING:

@@ -1,9 +1,8 @@
-"""What the commands print: progress, tables, sentences, JSON."""
+"""Output of the commands: progress, tables, sentences, JSON."""
 
 from __future__ import annotations
 
 import json
-import math
 import re
 import sys
 import time
@@ -26,6 +25,7 @@ from rich.table import Table
 from rich.text import Text
 
 from longtail._words import count
+from longtail.answers import plain
 
 _COMPILING = "compiling kernels, the first time only"
 _SHORTEST_STAGE = 0.5  # seconds; a shorter one has no line off a terminal
@@ -305,14 +305,3 @@ def as_json_text(value: Any, indent: int | None = None) -> str:
     text = json.dumps(plain(value), ensure_ascii=False, indent=indent)
     text = text.encode("utf-8", "backslashreplace").decode("utf-8")
     return _STEERING.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
-
-
-def plain(value: Any) -> Any:
-    """Return a value that JSON can hold; numbers that are not finite become null."""
-    if isinstance(value, Mapping):
-        return {str(key): plain(entry) for key, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(entry) for entry in value]
-    if hasattr(value, "tolist"):
-        return plain(value.tolist())
-    return None if isinstance(value, float) and not math.isfinite(value) else value

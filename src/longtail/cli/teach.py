@@ -10,28 +10,24 @@ from typing import Annotated, Any
 import typer
 
 from longtail._words import count
-from longtail.cli.edit import change_model
+from longtail.answers import as_label
+from longtail.cli.edit import changes_model
 from longtail.cli.inputs import (
     Source,
-    as_label,
     as_model_labels,
-    gives_label_sets,
     match_source,
     n_terms_of,
     one_document,
     read_documents,
     replicate_labels,
 )
-from longtail.cli.options import (
-    AsJson,
+from longtail.cli.shared_options import (
     By,
     ClassNames,
     LabelColumns,
     Layout,
-    ModelPath,
-    Quiet,
     TextColumns,
-    reads_table,
+    takes,
 )
 from longtail.cli.show import progress
 from longtail.exceptions import DataFormatError, DocumentError
@@ -45,9 +41,10 @@ _Content = Annotated[
 ]
 
 
-@reads_table
+@takes(layout=Layout)
+@changes_model
 def teach(
-    model: ModelPath,
+    teacher: Any,
     content: _Content,
     label: ClassNames = None,
     by: By = None,
@@ -55,24 +52,20 @@ def teach(
     label_column: LabelColumns = None,
     *,
     layout: Layout,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-) -> None:
+    quiet: bool,
+) -> tuple[str, int]:
     """Add documents to a model, of known or new classes.
 
     They take effect at once, are kept in a journal beside the model, and can be undone.
     """
-    source = Source(content, text, label_column, layout)
-
-    def change(teacher: Any) -> tuple[str, int]:
-        return _change_documents(teacher, teacher.teach, "taught", source, label, by, quiet)
-
-    change_model(model, change, as_json, quiet)
+    source = Source([content], text, label_column, layout)
+    return _change_documents(teacher, teacher.teach, "taught", source, label, by, quiet)
 
 
-@reads_table
+@takes(layout=Layout)
+@changes_model
 def forget(
-    model: ModelPath,
+    teacher: Any,
     content: _Content,
     label: ClassNames = None,
     erase: Annotated[
@@ -87,21 +80,16 @@ def forget(
     label_column: LabelColumns = None,
     *,
     layout: Layout,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-) -> None:
+    quiet: bool,
+) -> tuple[str, int]:
     """Take documents out of a model, exactly as if they had never been in its classes.
 
     Give them as they were fitted or taught; all of them are forgotten or none. A class with none
     left disappears.
     """
-    source = Source(content, text, label_column, layout)
-
-    def change(teacher: Any) -> tuple[str, int]:
-        forget = partial(teacher.forget, erase=erase)
-        return _change_documents(teacher, forget, "forgotten", source, label, by, quiet)
-
-    change_model(model, change, as_json, quiet)
+    source = Source([content], text, label_column, layout)
+    change = partial(teacher.forget, erase=erase)
+    return _change_documents(teacher, change, "forgotten", source, label, by, quiet)
 
 
 def _change_documents(
@@ -114,23 +102,23 @@ def _change_documents(
     quiet: bool,
 ) -> tuple[str, int]:
     """Teach or forget one text, or all documents of a table, in one change; say what was done."""
-    model = teacher.model
+    model, [content] = teacher.model, source.files
     if label:
         if source.label or source.text:
             raise ValueError("--class names the class of one text; --text and --label of a table.")
-        document = one_document(model, source.path, source.layout.zero_based)
+        document = one_document(model, content, source.layout.zero_based)
         label = [one for given in label for one in _split(model, given)]
         labels = [as_label(model, one) for one in label]
-        if len(labels) > 1 and not gives_label_sets(model):
+        if len(labels) > 1 and not model.multilabel_:
             raise ValueError("the model has one class for each document; give --class once.")
         # The sums of a model count (document, label) pairs: several labels are as many changes.
         rows = [0] * len(labels)
         documents = document * len(labels) if isinstance(document, list) else document[rows]
         change_number = change(documents, labels, by=by)
         return f"{count(1, 'document')} of {', '.join(label)} {done}.", change_number
-    if source.path != "-" and not Path(source.path).exists():
+    if content != "-" and not Path(content).exists():
         raise ValueError(
-            f"there is no file {source.path!r}. To give a text itself, name its class: --class."
+            f"there is no file {content!r}. To give a text itself, name its class: --class."
         )
     source = match_source(source, model, quiet)
     # All is read before anything is changed, so that a bad row changes nothing.
@@ -139,7 +127,7 @@ def _change_documents(
         read_documents(source, update, labelled=True, n_terms=n_terms_of(model)) as chunks,
     ):
         read = list(chunks)
-    if gives_label_sets(model):
+    if model.multilabel_:
         read = [replicate_labels(chunk) for chunk in read]
     elif any(isinstance(label, list) for chunk in read for label in chunk.label_lists()):
         raise ValueError(
@@ -155,7 +143,7 @@ def _change_documents(
         line = [line for chunk in read for line in chunk.lines][error.document]
         raise DataFormatError(source.name, f"{error.reason} Nothing was changed.", line) from None
     n_classes = len(set(map(str, labels)))
-    kind = "label" if gives_label_sets(model) else "document"
+    kind = "label" if model.multilabel_ else "document"
     return f"{count(len(labels), kind)} of {count(n_classes, 'class')} {done}.", change_number
 
 

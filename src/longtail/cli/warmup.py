@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from longtail.cli.options import AsJson, Quiet
+from longtail.cli.shared_options import AsJson, Quiet
 from longtail.cli.show import Update, clear_errors, print_json, progress, say
 
 COMPILING = "compiling kernels, once per machine"

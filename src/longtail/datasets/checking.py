@@ -36,25 +36,13 @@ class Finding:
 
 @dataclass(frozen=True)
 class DataCheck:
-    """What a table of labelled documents is like.
-
-    Attributes
-    ----------
-    n_documents, n_classes : int
-        How many.
-    median_words : int
-        Words of the document in the middle; terms, for counts.
-    class_sizes : dict of str to int
-        Number of classes by how many documents they have.
-    findings : list of Finding
-        What is odd; empty where nothing is.
-    """
+    """Sizes and oddities of a table of labelled documents."""
 
     n_documents: int
     n_classes: int
-    median_words: int
-    class_sizes: dict[str, int]
-    findings: list[Finding]
+    median_words: int  # words of the document in the middle; terms, for counts
+    class_sizes: dict[str, int]  # number of classes by how many documents they have
+    findings: list[Finding]  # what is odd; empty where nothing is
 
 
 def check_documents(
@@ -69,10 +57,6 @@ def check_documents(
         Documents are texts, or the rows of a sparse matrix of counts. A label set is a tuple.
     against : iterable of (documents, labels, lines), optional
         Documents for testing, which should not be among the others.
-
-    Returns
-    -------
-    DataCheck
 
     Raises
     ------

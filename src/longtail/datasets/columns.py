@@ -5,7 +5,6 @@ Values are strings; those of columns that may hold lists, such as label sets, ma
 
 from __future__ import annotations
 
-import difflib
 import json
 import math
 import os
@@ -13,11 +12,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
+from longtail._optional import import_optional
+from longtail._words import describe_missing
 from longtail.datasets.limits import FREE_EXPANSION, Limits
 from longtail.exceptions import DataFormatError
 
 _FREE_ROWS = 1_000_000  # whatever the size of the file: rows that repeat take no space
-_MAX_NAMES = 40  # columns that an error lists
 
 # A value of a row: a string or, where a column may hold lists, a list of strings.
 Cell = str | list[str]
@@ -28,7 +28,7 @@ BadRowCall = Callable[[int, str, str], None]
 
 
 class _RowError(ValueError):
-    """What is wrong with a row; the caller knows its line."""
+    """A row that cannot be used; the caller knows its line."""
 
 
 def json_rows(
@@ -49,7 +49,7 @@ def json_rows(
             row = _parse_object(line)
             for name in columns:
                 if name not in row:
-                    raise _RowError(missing_column(name, list(row)))
+                    raise _RowError(describe_missing("column", name, row))
             values = _as_cells(columns, [row[name] for name in columns], lists, n_kept)
         except _RowError as error:
             bad_row(line_number, str(error), line)
@@ -80,13 +80,9 @@ def parquet_rows(
     ImportError
         If pyarrow is not installed.
     """
-    try:
-        import pyarrow as pa
-        from pyarrow import parquet
-    except ImportError as error:
-        raise ImportError(
-            "reading a Parquet file needs the package pyarrow: pip install 'longtail[data]'"
-        ) from error
+    pa = import_optional("pyarrow", "reading a Parquet file", "'longtail[data]'")
+    from pyarrow import parquet
+
     row_number = n_characters = 0
     most = max(FREE_EXPANSION, limits.expansion * os.stat(path).st_size)
     try:
@@ -130,17 +126,8 @@ def join_columns(columns: Sequence[str], record: Mapping[str, Any]) -> str:
     """
     for name in columns:
         if name not in record:
-            raise _RowError(missing_column(name, list(record)))
+            raise _RowError(describe_missing("column", name, record))
     return " ".join(_as_string(name, record[name]) for name in columns)
-
-
-def missing_column(name: str, names: Sequence[str]) -> str:
-    """Say that a column is missing, and which there are."""
-    shown = ", ".join(repr(found) for found in names[:_MAX_NAMES])
-    more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
-    close = difflib.get_close_matches(name, names, 1)
-    hint = f"; did you mean {close[0]!r}?" if close else ""
-    return f"there is no column {name!r}; there are {shown or 'none'}{more}{hint}"
 
 
 def _parse_object(line: str) -> dict[str, Any]:
@@ -204,7 +191,7 @@ def _check_columns(
     texts = []
     for name in columns:
         if schema.names.count(name) == 0:
-            raise DataFormatError(path, missing_column(name, schema.names))
+            raise DataFormatError(path, describe_missing("column", name, schema.names))
         if schema.names.count(name) > 1:
             raise DataFormatError(path, f"several columns are called {name!r}; rename one")
         found = schema.field(name).type

@@ -21,26 +21,13 @@ from longtail.exceptions import DataFormatError
 
 @dataclass(frozen=True)
 class CountChunk:
-    """Some documents of an svmlight file.
+    """Some documents of an svmlight file."""
 
-    Attributes
-    ----------
-    X : (n_documents, n_terms) csr_array of float64
-        Counts; as many columns as the terms of this chunk need.
-    y : (n_labels,) int64 array
-        Labels, document after document; empty where none were asked for.
-    lines : list of int
-        The line of each document, from 1.
-    n_bytes : int
-        How much of the decompressed file was read so far.
-    label_counts : (n_documents,) int64 array or None
-        How many labels each document has; None where it is one each.
-    """
-
-    X: csr_array[Any]
-    y: NDArray[np.int64]
-    lines: list[int]
-    n_bytes: int
+    X: csr_array[Any]  # counts; as many columns as the terms of this chunk need
+    y: NDArray[np.int64]  # labels, document after document; empty where none were asked for
+    lines: list[int]  # the line of each document, from 1
+    n_bytes: int  # how much of the decompressed file was read so far
+    # How many labels each document has; None where it is one each.
     label_counts: NDArray[np.int64] | None = None
 
 

@@ -10,7 +10,7 @@ FREE_EXPANSION = 1 << 26
 
 @dataclass(frozen=True)
 class Limits:
-    """What a reader refuses, with a `DataFormatError` that names the limit.
+    """Limits beyond which a reader raises a `DataFormatError` that names the limit.
 
     Parameters
     ----------

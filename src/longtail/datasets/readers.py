@@ -106,17 +106,8 @@ def read_lshtc(
 
     Parameters
     ----------
-    path : str or path-like
-        Plain, gzip, bzip2, xz or zstd; detected by content.
-    n_terms : int, optional
-        Number of columns; default is what the file needs. A term beyond is an error.
-    replicate : bool, default=True
-        Whether a document with several labels becomes one row per label, as in the paper; otherwise
-        it is one row, and `LabelledCounts.label_sets` has its labels.
-    unlabelled : {"error", "skip", "keep"}, default="error"
-        What to do with a document without label; one that is kept has an empty label set.
-    limits : Limits, optional
-        What is refused; `limits.terms` where `n_terms` is not given.
+    path, n_terms, replicate, unlabelled, limits
+        As of `read_svmlight`.
 
     Returns
     -------
@@ -156,16 +147,11 @@ def read_extreme(
 
     Parameters
     ----------
-    path : str or path-like
-        Plain, gzip, bzip2, xz or zstd; detected by content.
-    replicate : bool, default=True
-        Whether a document with several labels becomes one row per label; otherwise it is one row,
-        and `LabelledCounts.label_sets` has its labels.
+    path, replicate, limits
+        As of `read_svmlight`.
     unlabelled : {"skip", "error", "keep"}, default="skip"
         What to do with a document without label; the files have some. Those left out are counted in
         ``n_unlabelled``; one that is kept has an empty label set.
-    limits : Limits, optional
-        What is refused.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""What the readers return, and the error for a file that cannot be read."""
+"""Results of the readers, and the record of a row that cannot be read."""
 
 from __future__ import annotations
 

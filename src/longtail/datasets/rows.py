@@ -43,7 +43,7 @@ _LONGEST_QUOTE = 40
 
 @dataclass(frozen=True)
 class Rules:
-    """What a format allows.
+    """Rules of a format.
 
     `svmlight` has comments and ``qid:`` tokens; `n_documents` are promised by a header and a blank
     line is one of them; terms and labels are as written in the file.
@@ -60,26 +60,13 @@ class Rules:
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """The documents of a block, terms as written in the file.
+    """The documents of a block, terms as written in the file."""
 
-    Attributes
-    ----------
-    labels : int64 array
-        Labels, document after document, ascending and each once within a document.
-    label_counts : (n_documents,) int64 array
-        How many labels each document has.
-    X : (n_documents, highest_term + 1) csr_array
-        Counts in canonical form.
-    lines : list of int
-        The line of each document, from 1.
-    lowest_term, highest_term : int
-        Over all terms written, zero counts included; `last_term` and -1 if there are none.
-    """
-
-    labels: Integers
-    label_counts: Integers
-    X: csr_array[np.float64]
-    lines: list[int]
+    labels: Integers  # labels, document after document, ascending and each once within a document
+    label_counts: Integers  # how many labels each document has
+    X: csr_array[np.float64]  # counts in canonical form
+    lines: list[int]  # the line of each document, from 1
+    # Over all terms written, zero counts included; `last_term` and -1 if there are none.
     lowest_term: int
     highest_term: int
 
@@ -104,10 +91,6 @@ def parse_block(
     on_fault : callable
         Called with line number, reason and content of each line that cannot be read; such lines
         are left out where it returns.
-
-    Returns
-    -------
-    rows : Rows
     """
     lines = block.removesuffix(b"\n").split(b"\n")
     if rules.svmlight and b"#" in block:

@@ -18,6 +18,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import IO, Any
 
+from longtail._optional import import_optional
 from longtail.datasets.limits import DEFAULT_LIMITS, FREE_EXPANSION, Limits
 from longtail.exceptions import DataFormatError
 
@@ -197,12 +198,7 @@ def _xz_chunks(file: Any, size: int) -> Iterator[bytes]:
 
 def _zstd_chunks(file: Any, size: int) -> Iterator[bytes]:
     """Yield what a zstd file of one or more frames holds, in whatever portions come out."""
-    try:
-        import zstandard
-    except ImportError as error:
-        raise ImportError(
-            "reading a zstd file needs the package zstandard: pip install 'longtail[data]'"
-        ) from error
+    zstandard = import_optional("zstandard", "reading a zstd file", "'longtail[data]'")
     frame = None
     while data := file.read(_ZSTD_BYTES):
         while data:

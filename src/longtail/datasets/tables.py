@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from longtail._records import CATEGORIES, Fields, read_fields, write_record
-from longtail.datasets.columns import Cell, Value, json_rows, missing_column, parquet_rows
+from longtail._words import describe_missing
+from longtail.datasets.columns import Cell, Value, json_rows, parquet_rows
 from longtail.datasets.delimited import Lines, plain_rows, quoted_rows
 from longtail.datasets.limits import DEFAULT_LIMITS, Limits
 from longtail.datasets.records import BadRow
@@ -158,7 +159,7 @@ class Table:
 
     @property
     def name(self) -> str:
-        """What messages call the file."""
+        """Name of the file in messages."""
         return source_name(self.path)
 
     def bad_row(self, line: int, reason: str, start: str) -> None:
@@ -395,7 +396,7 @@ def _find_columns(table: Table, first: list[str]) -> list[int]:
         elif table.header:
             hint = next((mark for mark in ";\t|," if len(first) == 1 and mark in first[0]), None)
             other = "" if hint is None else f"; is the delimiter {hint!r}?"
-            raise DataFormatError(table.name, missing_column(name, first) + other)
+            raise DataFormatError(table.name, describe_missing("column", name, first) + other)
         else:
             reason = (
                 f"without a header, columns are given by number, here from 1 to {len(first)}; "

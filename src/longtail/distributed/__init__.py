@@ -12,9 +12,9 @@ what it was computed from. Nothing is pinned to a worker, nothing is kept in one
 is not computed again.
 """
 
-from longtail.distributed.fit import fit_partitions
+from longtail.distributed.fitting import fit_partitions
 from longtail.distributed.partitions import CountFile
-from longtail.distributed.predict import predict_partitions
+from longtail.distributed.predicting import predict_partitions
 from longtail.distributed.tasks import TaskReport
 from longtail.exceptions import MemoryLimitError, PartitionError
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from longtail._labels import LabelSets, find_sets
-from longtail.distributed.results import (
-    Contents,
+from longtail.distributed.task_results import (
+    TaskResult,
     read_flat_labels,
     read_labels,
     read_part,
@@ -22,28 +22,14 @@ from longtail.training.documents import Documents
 
 @dataclass(frozen=True)
 class Block:
-    """Some documents that follow each other.
+    """Some documents that follow each other."""
 
-    Attributes
-    ----------
-    counts : str
-        The file of their counts and labels.
-    n_documents : int
-        How many.
-    n_terms : int
-        Number of terms of all blocks.
-    is_wide : bool
-        Whether the counts of some block need 64 bits: then those of all have them, as in one
-        matrix.
-    labels : str
-        The file of their labels as class ids; empty before these are known.
-    """
-
-    counts: str
-    n_documents: int
-    n_terms: int
+    counts: str  # the file of their counts and labels
+    n_documents: int  # how many
+    n_terms: int  # number of terms of all blocks
+    # Whether the counts of some block need 64 bits: then those of all have them, as in one matrix.
     is_wide: bool
-    labels: str = ""
+    labels: str = ""  # the file of their labels as class ids; empty before these are known
 
     def open(self) -> Documents:
         """Map the documents; their labels are ids of the classes of all blocks.
@@ -64,11 +50,11 @@ class Block:
         )
 
 
-def number_labels(run: Run, block: Block, classes: str) -> Contents:
+def number_labels(run: Run, block: Block, classes: str) -> TaskResult:
     """Look up the class ids of a block."""
     labels = find_sets(read_labels(block.counts), read_flat_labels(classes))
     arrays = {"indptr": labels.indptr, "class_ids": labels.class_ids}
-    return Contents({"n_classes": len(labels.classes)}, arrays)
+    return TaskResult({"n_classes": len(labels.classes)}, arrays)
 
 
 def count_entries(blocks: Sequence[Block]) -> int:

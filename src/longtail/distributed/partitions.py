@@ -24,7 +24,7 @@ from longtail.datasets.count_chunks import read_count_chunks
 from longtail.datasets.limits import DEFAULT_LIMITS, Limits
 from longtail.datasets.records import make_label_sets
 from longtail.datasets.tables import COUNT_FORMATS, Table, find_format, read_text_chunks
-from longtail.distributed.results import hash_file
+from longtail.distributed.task_results import hash_file
 from longtail.exceptions import PartitionError
 
 
@@ -108,10 +108,6 @@ def list_partitions(partitions: Any) -> list[Partition]:
     partitions : path, Table, CountFile, callable, or a sequence of these
         A path, also that of a `Table` or `CountFile`, may be a pattern or a folder. A path alone
         must be that of svmlight files: a table needs the names of its columns.
-
-    Returns
-    -------
-    list of Partition
 
     Raises
     ------

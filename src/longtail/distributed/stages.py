@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from longtail._progress import OnStage
-from longtail.distributed.results import Contents, hash_contents, write_result
+from longtail.distributed.task_results import TaskResult, hash_contents, write_result
 from longtail.distributed.tasks import (
     Task,
     TaskReport,
@@ -25,31 +25,18 @@ OnTask = Callable[[TaskReport], None]
 
 @dataclass(frozen=True)
 class Stages:
-    """Where tasks run, and who hears of them.
+    """Where tasks run, and who hears of them."""
 
-    Attributes
-    ----------
-    scratch : str
-        The folder of results.
-    client : dask.distributed.Client, concurrent.futures.Executor or None
-        Where tasks run.
-    n_jobs : int or None
-        Threads of a task that runs alone.
-    on_stage, on_task : callable
-        Hear a stage with tasks done and tasks in all, and what each task has cost.
-    targets : list of str
-        The results so far.
-    """
-
-    scratch: str
-    client: Any
-    n_jobs: int | None
+    scratch: str  # the folder of results
+    client: Any  # where tasks run
+    n_jobs: int | None  # threads of a task that runs alone
+    # Hear a stage with tasks done and tasks in all, and what each task has cost.
     on_stage: OnStage
     on_task: OnTask
-    targets: list[str] = field(default_factory=list)
+    targets: list[str] = field(default_factory=list)  # the results so far
 
     def task(
-        self, stage: str, name: Any, function: Callable[..., Contents], **arguments: Any
+        self, stage: str, name: Any, function: Callable[..., TaskResult], **arguments: Any
     ) -> Task:
         """Return a task of a stage."""
         return make_task(self.scratch, stage, str(name), function, **arguments)
@@ -67,12 +54,12 @@ class Stages:
         return targets
 
     def run_one(
-        self, stage: str, function: Callable[..., Contents], name: Any = "all", **arguments: Any
+        self, stage: str, function: Callable[..., TaskResult], name: Any = "all", **arguments: Any
     ) -> str:
         """Run the only task of a stage."""
         return self.run([self.task(stage, name, function, **arguments)])[0]
 
-    def keep(self, stage: str, contents: Contents) -> str:
+    def keep(self, stage: str, contents: TaskResult) -> str:
         """Write what the caller gave where tasks find it, unless it is there; return the file.
 
         It is named by its content, so that what is computed from it is found again by that.
@@ -84,7 +71,7 @@ class Stages:
         return target
 
     def reduce(
-        self, stage: str, function: Callable[..., Contents], paths: list[str], **arguments: Any
+        self, stage: str, function: Callable[..., TaskResult], paths: list[str], **arguments: Any
     ) -> list[str]:
         """Add results up in a tree, until at most `FAN_IN` are left."""
         while len(paths) > FAN_IN:

@@ -16,14 +16,15 @@ from concurrent.futures import Executor, as_completed
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
-from longtail.distributed.results import Contents, code_version, hash_arguments, write_result
+from longtail._optional import import_optional
+from longtail.distributed.task_results import TaskResult, code_version, hash_arguments, write_result
 
 _ENDING = ".task"
 
 
 @dataclass(frozen=True)
 class Run:
-    """What a task is told by whoever runs it; results do not depend on it.
+    """The circumstances of a run of a task; results do not depend on them.
 
     Attributes
     ----------
@@ -46,7 +47,7 @@ class Task:
     stage, name : str
         What it is, and which part of the data it is for; shown by Dask's dashboard.
     function : callable
-        ``function(run, **arguments) -> Contents``, at the top level of a module.
+        ``function(run, **arguments) -> TaskResult``, at the top level of a module.
     arguments : dict
         Paths and plain values.
     target : str
@@ -57,21 +58,21 @@ class Task:
 
     stage: str
     name: str
-    function: Callable[..., Contents]
+    function: Callable[..., TaskResult]
     arguments: dict[str, Any]
     target: str
     version: str
 
     @property
     def key(self) -> str:
-        """What Dask calls it: its stage comes first, so that a stage has one colour."""
+        """Its name in Dask: the stage comes first, so that a stage has one colour."""
         digest = os.path.basename(self.target).removesuffix(_ENDING)
         return f"{self.stage.replace(' ', '_')}-{self.name}-{digest}"
 
 
 @dataclass(frozen=True)
 class TaskReport:
-    """What a task has cost.
+    """The cost of a task.
 
     Attributes
     ----------
@@ -98,7 +99,7 @@ def make_task(
     scratch: str,
     stage: str,
     name: str,
-    function: Callable[..., Contents],
+    function: Callable[..., TaskResult],
     *,
     identity: Any = None,
     **arguments: Any,
@@ -228,13 +229,7 @@ def count_workers(client: Any) -> int:
 
 def import_dask() -> Any:
     """Return Dask's module for clusters."""
-    try:
-        import distributed
-    except ImportError as error:
-        raise ImportError(
-            "a cluster needs the packages dask and distributed: pip install 'longtail[dask]'"
-        ) from error
-    return distributed
+    return import_optional("distributed", "a cluster", "'longtail[dask]'")
 
 
 def _paths_in(value: Any) -> Iterator[str]:

@@ -45,23 +45,14 @@ class _Since:
 
 @dataclass(frozen=True, eq=False)
 class AddedDocuments:
-    """Hashes of documents, each with its class; a document added twice is there twice.
+    """Hashes of documents, each with its class; a document added twice is there twice."""
 
-    Attributes
-    ----------
-    hashes : ndarray of shape (n, 2), uint64
-        Of the documents of the base: hashes of rows of counts, ascending in the first column.
-    class_ids : ndarray of shape (n,), int64
-        Class of each, in the base.
-    complete : bool
-        Whether every document of the model is here, or only those with late terms.
-    since : tuple
-        What came and went since; sums do not depend on the order, nor does this.
-    """
-
+    # (n, 2) uint64: of the documents of the base: hashes of rows of counts, ascending in the first
+    # column.
     hashes: Hashes
-    class_ids: Integers
-    complete: bool
+    class_ids: Integers  # (n,) int64: class of each, in the base
+    complete: bool  # whether every document of the model is here, or only those with late terms
+    # What came and went since; sums do not depend on the order, nor does this.
     since: tuple[_Since, ...] = ()
 
     @classmethod
@@ -144,8 +135,8 @@ def count_as_added(
     ----------
     X : csr_array of shape (n_documents, n_terms)
         Counts by the vocabulary as it is now.
-    places : ndarray of shape (n_documents,)
-        Their classes, among all labels.
+    outer_ids : ndarray of shape (n_documents,)
+        Ids of their classes among all labels.
     n_fitted : int
         The first `n_fitted` terms are those of the fit.
     added : AddedDocuments

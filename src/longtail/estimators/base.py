@@ -49,6 +49,7 @@ from longtail._validation import (
 from longtail.estimators.subsets import read_subsets
 from longtail.exceptions import NoKnownTermWarning, level_outside
 from longtail.model.edits import Edit, Forget, Merge, Remove, Rename, Teach
+from longtail.model.embeddings import GivenDocuments, read_embeddings
 from longtail.model.entry import Changes
 from longtail.model.explanation import ScoreParts, name_parts
 from longtail.model.overlay import Overlay
@@ -101,6 +102,15 @@ class Classifier(ClassifierMixin, BaseEstimator):
     @abstractmethod
     def _over(self, row_ids: Integers, n_ids: int, hidden: dict[int, Any]) -> Self:
         """Let the classes of a model without an overlay have other persistent ids."""
+
+    @property
+    def _needs_encoder(self) -> bool:
+        """Whether an encoder of texts is to be given that is not there."""
+        return not self.takes_texts
+
+    def _use_embedder(self, encode: Any) -> None:
+        """Take the encoder of a model that was opened without it."""
+        raise ValueError("this model takes counts: give it embeddings=, not an embedder.")
 
     @abstractmethod
     def _apply(self, edit: Edit) -> Self:
@@ -158,10 +168,6 @@ class Classifier(ClassifierMixin, BaseEstimator):
         ----------
         old, new : label
             `new` must not be the label of another class; see `merge_classes`.
-
-        Returns
-        -------
-        self
         """
         return self._apply(Rename(old, new))
 
@@ -173,10 +179,6 @@ class Classifier(ClassifierMixin, BaseEstimator):
         source, into : label
             Two different classes of the model. What `into` has learned stays until the next
             `refine`.
-
-        Returns
-        -------
-        self
         """
         return self._apply(Merge(source, into))
 
@@ -191,10 +193,6 @@ class Classifier(ClassifierMixin, BaseEstimator):
         ----------
         label : label
             A class of the model.
-
-        Returns
-        -------
-        self
         """
         return self._apply(Remove(label))
 
@@ -230,6 +228,7 @@ class CountClassifier(Classifier):
     takes_texts = False
     _takes_mixed_edits: ClassVar[bool] = False  # documents may be added and forgotten in one pass
     _takes_label_sets = False
+    _takes_embeddings = False
     _sublinear = False
     _feature_names: tuple[str, ...]
 
@@ -305,10 +304,6 @@ class CountClassifier(Classifier):
         ----------
         n_jobs : int or None
             None is one, -1 is every core.
-
-        Returns
-        -------
-        self
         """
         self.n_jobs = n_jobs
         return self
@@ -368,23 +363,27 @@ class CountClassifier(Classifier):
         """Documents of all classes; where they have weights, what these add up to, rounded."""
         return round(self.statistics_.n_documents)
 
-    def count(self, documents: Any) -> CountMatrix:
-        """Return documents as counts of the model's terms.
+    def count(self, documents: Any, embeddings: Any = None) -> CountMatrix:
+        """Return documents as counts of the model's terms, with their embeddings.
 
         Parameters
         ----------
         documents : sparse or dense matrix of shape (n_documents, n_terms)
             Counts.
-
-        Returns
-        -------
-        CountMatrix
+        embeddings : array-like of shape (n_documents, n_dimensions), optional
+            Those of the documents, for a model that was fitted with embeddings.
         """
         X = documents
         if isinstance(X, CountMatrix):  # of a text classifier
             if X.n_documents and X.n_terms == self.n_features_in_:
                 return X
             X = X.to_csr()
+        counts = self._count(X)
+        given = self._read_embeddings(embeddings, counts.n_documents)
+        return counts if given is None else replace(counts, embeddings=given)
+
+    def _count(self, X: Any) -> CountMatrix:
+        """Return a matrix as counts, after scikit-learn's checks where it needs any."""
         needs_no_check = (  # scikit-learn's checks take 0.2 ms
             isinstance(X, _PLAIN)
             and X.ndim == 2
@@ -406,6 +405,7 @@ class CountClassifier(Classifier):
         sample_weight: Any = None,
         class_texts: Any = None,
         hierarchy: Any = None,
+        embeddings: Any = None,
     ) -> Self:
         """Learn from counts and labels.
 
@@ -428,21 +428,21 @@ class CountClassifier(Classifier):
         hierarchy : mapping, pairs, table of two columns or str, optional
             For `LongTailClassifier`: the parents of classes and inner nodes; see `set_hierarchy`.
             It changes no score.
-
-        Returns
-        -------
-        self
+        embeddings : array-like of shape (n_documents, n_dimensions), optional
+            For `LongTailClassifier`: a vector of meaning for each document, as a sentence encoder
+            gives it; only its direction counts. They are kept where held-out documents fare better
+            with them; a row of zeros is a document without a vector.
         """
         self._check_parameters()
         with self._unchanged_on_failure():
-            X, y, weights = self._read(X, y, sample_weight, reset=True)
+            X, y, weights = self._read(X, y, sample_weight, embeddings, reset=True)
             texts = None
             if class_texts is not None:  # label sets of every document are made for these alone
                 texts = self._read_class_texts(class_texts, as_sets(y))
             X, labels = _number_labels(X, y, weights, None if texts is None else texts[0])
             factors = read_class_weights(getattr(self, "class_weight", None), labels)
             labels = labels if factors is None else labels.with_class_weights(factors)
-            counts = CountMatrix.from_matrix(X)
+            counts = X.to_counts()
             with StageReporter(self.verbose).listening() as reporter:
                 if labels.form.is_multilabel:
                     n_labels = len(labels.class_ids) / labels.n_documents
@@ -456,7 +456,9 @@ class CountClassifier(Classifier):
                 self._state = state
         return self
 
-    def predict(self, X: Any, *, within: Any = None, exclude: Any = None) -> NDArray[Any]:
+    def predict(
+        self, X: Any, *, within: Any = None, exclude: Any = None, embeddings: Any = None
+    ) -> NDArray[Any]:
         """Return the best class of each document.
 
         Parameters
@@ -465,6 +467,8 @@ class CountClassifier(Classifier):
             Counts.
         within, exclude : labels, mask, or a list of them for each document, optional
             The classes to choose from, and those to leave out; see `predict_topk`.
+        embeddings : array-like of shape (n_documents, n_dimensions), optional
+            Those of the documents, for a model that was fitted with embeddings.
 
         Returns
         -------
@@ -472,10 +476,10 @@ class CountClassifier(Classifier):
             Labels. A document without a known term has the largest class that it may have, with a
             `NoKnownTermWarning`; `predict_topk` has no class there.
         """
-        state, counts = self._fitted(), self.count(X)
+        state, counts = self._fitted(), self.count(X, embeddings)
         subsets = read_subsets(within, exclude, state.all_classes, counts.n_documents)
         class_ids = self._rank(state, counts, 1, subsets)[0][:, 0]
-        known = counts.have_any(state.known_terms)
+        known = state.have_evidence(counts)
         if not known.all():
             _warn_of_unknown(counts.n_documents - int(np.count_nonzero(known)), len(known))
             if subsets is None:
@@ -491,37 +495,34 @@ class CountClassifier(Classifier):
         largest = np.argsort(-sizes, kind="stable")[:n]
         return largest, sizes[largest] / sizes.sum()
 
-    def predict_topk(self, X: Any, k: int = 5, *, within: Any = None, exclude: Any = None) -> TopK:
+    def predict_topk(
+        self,
+        X: Any,
+        k: int = 5,
+        *,
+        within: Any = None,
+        exclude: Any = None,
+        embeddings: Any = None,
+    ) -> TopK:
         """Return the k best classes of each document with their scores.
 
-        Parameters
-        ----------
-        X : sparse or dense matrix of shape (n_documents, n_terms)
-            Counts.
-        k : int, default=5
-            How many; where there are fewer candidates the rest is not `valid`. A document without
-            a known term has none.
-        within, exclude : labels, mask, or a list of them for each document, optional
-            The classes to choose from, and those to leave out: labels, or an array of bool of shape
-            (n_classes,). A list of lists of labels (None: no limit), or an array of bool of shape
-            (n_documents, n_classes), limits each document by itself. The search passes over all
-            other classes, so there are as many candidates as without a limit.
-
-        Returns
-        -------
-        TopK
-            `classes` and `scores`, each of shape (n_documents, k), best first; ties in class order.
+        Parameters and result are those of `LongTailClassifier.predict_topk`.
         """
-        state, counts = self._fitted(), self.count(X)
+        state, counts = self._fitted(), self.count(X, embeddings)
         classes = state.all_classes
         k = check_k(k, len(classes))
         subsets = read_subsets(within, exclude, classes, counts.n_documents)
         class_ids, scores = self._rank(state, counts, k, subsets)
-        known = counts.have_any(state.known_terms)
+        known = state.have_evidence(counts)
         return label_topk(classes, class_ids, scores, k, known, missing=-np.inf)
 
     def explain(
-        self, X: Any, classes: ArrayLike | None = None, top_terms: int = 10
+        self,
+        X: Any,
+        classes: ArrayLike | None = None,
+        top_terms: int = 10,
+        *,
+        embeddings: Any = None,
     ) -> list[Explanation]:
         """Split the score of one class for each document into terms and features.
 
@@ -534,6 +535,8 @@ class CountClassifier(Classifier):
         top_terms : int, default=10
             How many terms to name, those first whose contribution differs most from that to the
             runner-up; the others are summed up in `rest`.
+        embeddings : array-like of shape (n_documents, n_dimensions), optional
+            Those of the documents, for a model that was fitted with embeddings.
 
         Returns
         -------
@@ -541,14 +544,14 @@ class CountClassifier(Classifier):
             Terms are named by column id, or by column name where `fit` was given names.
         """
         check_top_terms(top_terms)
-        state, counts = self._fitted(), self.count(X)
+        state, counts = self._fitted(), self.count(X, embeddings)
         labels = state.all_classes
         ranked, scores = self._rank(state, counts, 2)
         if classes is not None:
             explained = find_labels(labels, classes, counts.n_documents)
         else:
             largest = self._largest_classes(state, 1)[0]
-            explained = np.where(counts.have_any(state.known_terms), ranked[:, 0], largest)
+            explained = np.where(state.have_evidence(counts), ranked[:, 0], largest)
         others = (ranked != explained[:, None]) & (scores > -np.inf)
         first = others.argmax(axis=1)[:, None]  # the best that is another class
         best = np.take_along_axis(ranked, first, axis=1)[:, 0]
@@ -573,6 +576,8 @@ class CountClassifier(Classifier):
         y: Any,
         classes: ArrayLike | None = None,
         sample_weight: Any = None,
+        *,
+        embeddings: Any = None,
     ) -> Self:
         """Add documents of known or new classes to the statistics; on an unfitted estimator, fit.
 
@@ -589,22 +594,20 @@ class CountClassifier(Classifier):
             Where given, every label must be among them. Classes without documents are not kept.
         sample_weight : array-like of shape (n_documents,), or in the form of label sets, optional
             As how many documents each counts; see `fit`.
-
-        Returns
-        -------
-        self
+        embeddings : array-like of shape (n_documents, n_dimensions), optional
+            Those of the documents, for a model that was fitted with embeddings.
         """
         if classes is not None:
             check_among(flat_labels(read_label_sets(y)), classes)
         if not self.__sklearn_is_fitted__():
-            return self.fit(X, y, sample_weight)
-        X, y, weights = self._read(X, y, sample_weight)
+            return self.fit(X, y, sample_weight, embeddings=embeddings)
+        X, y, weights = self._read(X, y, sample_weight, embeddings)
         X, labels, weights = weigh_rows(*replicate(X, y), weights)
         if not len(labels):  # documents of no class
             return self
-        return self._apply(Teach(CountMatrix.from_matrix(X), labels, weights))
+        return self._apply(Teach(X.to_counts(), labels, weights))
 
-    def forget(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def forget(self, X: Any, y: Any, sample_weight: Any = None, *, embeddings: Any = None) -> Self:
         """Subtract documents that were added before; a class with none left disappears.
 
         The model keeps sums, not documents: it notices a document whose terms, counts or class its
@@ -620,10 +623,8 @@ class CountClassifier(Classifier):
         sample_weight : array-like of shape (n_documents,), or in the form of label sets, optional
             As how many documents they counted when they were added. Of a document of weight 2 one
             may be forgotten, too; a fraction is forgotten as it was added.
-
-        Returns
-        -------
-        self
+        embeddings : array-like of shape (n_documents, n_dimensions), optional
+            Those of the documents, for a model that was fitted with embeddings.
 
         Raises
         ------
@@ -632,11 +633,11 @@ class CountClassifier(Classifier):
             as it is.
         """
         self._fitted()
-        X, y, weights = self._read(X, y, sample_weight)
+        X, y, weights = self._read(X, y, sample_weight, embeddings)
         X, labels, weights = weigh_rows(*replicate(X, y), weights)
         if not len(labels):  # documents of no class
             return self
-        return self._apply(Forget(CountMatrix.from_matrix(X), labels, weights))
+        return self._apply(Forget(X.to_counts(), labels, weights))
 
     def save(self, path: str | os.PathLike[str], *, discard_changes: bool = False) -> None:
         """Write the fitted model to one file for `longtail.load`; nothing in it can run code.
@@ -659,11 +660,41 @@ class CountClassifier(Classifier):
         return kind, {kind: self.get_params(deep=False)}, self._merged(self._fitted())
 
     def _read(
-        self, X: Any, y: Any, sample_weight: Any, *, reset: bool = False
-    ) -> tuple[Any, Labels, Floats | None]:
-        """Return counts, labels and weights after scikit-learn's checks and ours."""
+        self, X: Any, y: Any, sample_weight: Any, embeddings: Any = None, *, reset: bool = False
+    ) -> tuple[GivenDocuments, Labels, Floats | None]:
+        """Return documents, labels and weights after scikit-learn's checks and ours."""
         X, labels = self._check_input(X, y, reset=reset)
-        return X, labels, read_weights(sample_weight, y, labels)
+        weights = read_weights(sample_weight, y, labels)
+        given = self._read_embeddings(embeddings, X.shape[0], reset=reset)
+        if given is None and not reset and self._n_dimensions is not None:
+            raise ValueError(
+                "this model sums up the embeddings of its documents: give those of these documents "
+                "as embeddings=."
+            )
+        return GivenDocuments(X, given), labels, weights
+
+    @property
+    def _n_dimensions(self) -> int | None:
+        """Dimensions of the embeddings that the model was fitted with."""
+        n_dimensions: int | None = getattr(self._fitted(), "n_dimensions", None)
+        return n_dimensions
+
+    def _read_embeddings(
+        self, embeddings: Any, n_documents: int, *, reset: bool = False
+    ) -> NDArray[np.int16] | None:
+        """Return the embeddings of documents in fixed point; None where none were given."""
+        if embeddings is None:
+            return None
+        if not self._takes_embeddings:
+            raise ValueError(f"{type(self).__name__} takes no embeddings; LongTailClassifier does.")
+        if reset:
+            return read_embeddings(embeddings, n_documents)
+        if self._n_dimensions is None:
+            raise ValueError(
+                "this model was fitted without embeddings: leave them out, or fit a new one with "
+                "them."
+            )
+        return read_embeddings(embeddings, n_documents, self._n_dimensions)
 
     def _check_input(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, Labels]:
         """Return counts and labels after scikit-learn's checks and ours."""
@@ -796,15 +827,16 @@ def _warn_of_unknown(n_unknown: int, n_documents: int) -> None:
 
 
 def scatter_rows(class_ids: Integers, values: Floats, n_classes: int, missing: float) -> Any:
-    """Return values of some classes in each row as a matrix of all classes."""
-    n_documents, n_columns = class_ids.shape
+    """Return values of some classes in each row as a matrix of all classes; -1 is no class."""
+    n_documents = len(class_ids)
     if n_classes <= DENSE_CLASSES:
-        dense = np.full((n_documents, n_classes), missing)
+        dense = np.full((n_documents, n_classes + 1), missing)  # -1 is the last column
         np.put_along_axis(dense, class_ids.astype(np.int64), values, axis=1)
-        return dense
-    indptr = n_columns * np.arange(n_documents + 1)
+        return np.ascontiguousarray(dense[:, :n_classes])
+    is_there = class_ids >= 0
+    indptr = np.append(0, np.cumsum(np.count_nonzero(is_there, axis=1)))
     matrix = sp.csr_array(
-        (values.ravel(), class_ids.ravel(), indptr), shape=(n_documents, n_classes)
+        (values[is_there], class_ids[is_there], indptr), shape=(n_documents, n_classes)
     )
     matrix.sort_indices()
     return matrix

@@ -51,7 +51,11 @@ def read_class_texts(class_texts: Any, n_terms: int | None) -> ClassTexts | None
     elif isinstance(class_texts, tuple) and len(class_texts) == 2:
         labels = as_labels(class_texts[0])
         matrix = class_texts[1]
-        rows = _stack([matrix if sp.issparse(matrix) else _as_floats(matrix)], n_terms, None)
+        rows = (
+            matrix
+            if isinstance(matrix, CountMatrix)
+            else _stack([matrix if sp.issparse(matrix) else _as_floats(matrix)], n_terms, None)
+        )
     else:
         raise ValueError(
             "class_texts must be a mapping of label to counts, or a pair (labels, matrix); "

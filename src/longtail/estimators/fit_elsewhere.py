@@ -1,4 +1,4 @@
-"""What a fit that runs elsewhere asks of an estimator, and what it gives back.
+"""Seam between an estimator and a fit that runs elsewhere.
 
 `longtail.distributed` runs the stages of a fit; an estimator says what to run, and takes the state.
 """
@@ -25,6 +25,8 @@ ONLY_IN_MEMORY = (
 
 def refuse_parameters(estimator: Any) -> None:
     """Refuse parameters that a fit over partitions cannot follow."""
+    if getattr(estimator, "embedder", None) is not None:
+        raise ValueError("embedder is for fit in memory; over partitions leave it at None.")
     classifier = estimator._classifier_of_counts()
     for name, neutral, message in ONLY_IN_MEMORY:
         if getattr(classifier, name, neutral) not in (neutral, None):

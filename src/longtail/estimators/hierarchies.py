@@ -38,10 +38,6 @@ class TakesHierarchy(Classifier):
             A node may have several parents, and a class may be an inner node. None takes the
             hierarchy away.
 
-        Returns
-        -------
-        self
-
         Raises
         ------
         ValueError
@@ -60,10 +56,6 @@ class TakesHierarchy(Classifier):
         parents : label, list of labels or None
             The parents that it has afterwards, in place of those before; new ones become roots.
             None makes it a root.
-
-        Returns
-        -------
-        self
 
         Raises
         ------

@@ -151,6 +151,7 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
     _takes_mixed_edits = True
     _sublinear = True
     _takes_label_sets = True
+    _takes_embeddings = True
     _feature_names = (*SCORE_FEATURE_NAMES, RESIDUAL)
 
     def __init__(
@@ -205,7 +206,7 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
 
     @property
     def self_check_(self) -> SelfCheck:
-        """What held-out documents showed: figures of the model and of its simpler variants."""
+        """Figures of the model and of its simpler variants on held-out documents."""
         check: SelfCheck = self._fitted().check
         return check
 
@@ -223,6 +224,7 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
         within: Any = None,
         exclude: Any = None,
         back_off: float | None = None,
+        embeddings: Any = None,
     ) -> Predicted:
         """Return the best class of each document, or its label set.
 
@@ -242,6 +244,8 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
             With a hierarchy: a precision. A class of which the model is not that sure gives way to
             the deepest node above it of which it is, and where there is none to no label at all:
             None, "", -1 or NaN, by the type of the labels. See `predict_nodes`.
+        embeddings : array-like of shape (n_documents, n_dimensions), optional
+            Those of the documents, for a model that was fitted with embeddings.
 
         Returns
         -------
@@ -251,16 +255,18 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
         """
         state = self._fitted()
         if back_off is not None:
-            return self.predict_nodes(X, back_off, within=within, exclude=exclude).labels
+            return self.predict_nodes(
+                X, back_off, within=within, exclude=exclude, embeddings=embeddings
+            ).labels
         if not state.label_form.is_multilabel:
             if threshold is not None or max_labels is not None:
                 raise ValueError(
                     "threshold and max_labels are for models that were fitted with label sets; "
                     "this one has one label for each document. Use predict_proba_topk to abstain."
                 )
-            return super().predict(X, within=within, exclude=exclude)
+            return super().predict(X, within=within, exclude=exclude, embeddings=embeddings)
         _check_max_labels(max_labels)
-        counts = self.count(X)
+        counts = self.count(X, embeddings)
         subsets = read_subsets(within, exclude, state.all_classes, counts.n_documents)
         class_ids, probabilities = self._rank_calibrated(state, counts, subsets)
         if threshold is None:
@@ -268,10 +274,12 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
         else:
             sizes = np.count_nonzero(probabilities[:, :max_labels] >= float(threshold), axis=1)
         sizes = np.minimum(sizes, np.count_nonzero(class_ids >= 0, axis=1))
-        sizes[~counts.have_any(state.known_terms)] = 0
+        sizes[~state.have_evidence(counts)] = 0
         return form_sets(state.all_classes, class_ids, sizes, state.label_form)
 
-    def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
+    def score(
+        self, X: Any, y: Any, sample_weight: ArrayLike | None = None, *, embeddings: Any = None
+    ) -> float:
         """Return the accuracy; for label sets, the mean F1 of the documents' sets.
 
         Parameters
@@ -282,6 +290,8 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
             True labels.
         sample_weight : array-like of shape (n_documents,), optional
             What each document counts.
+        embeddings : array-like of shape (n_documents, n_dimensions), optional
+            Those of the documents, for a model that was fitted with embeddings.
 
         Returns
         -------
@@ -289,9 +299,10 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
             A document without labels for which none is predicted counts as 1.
         """
         if not self.multilabel_:
+            X = X if embeddings is None else self.count(X, embeddings)
             accuracy: float = super().score(X, y, sample_weight)
             return accuracy
-        true, predicted = as_sets(y), as_sets(self.predict(X))
+        true, predicted = as_sets(y), as_sets(self.predict(X, embeddings=embeddings))
         if true.n_documents != predicted.n_documents:
             raise ValueError(
                 f"y has {true.n_documents} label sets for {predicted.n_documents} documents."
@@ -300,7 +311,13 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
         return float(np.average(_document_f1(true, predicted), weights=weights))
 
     def predict_nodes(
-        self, X: Any, precision: float = 0.9, *, within: Any = None, exclude: Any = None
+        self,
+        X: Any,
+        precision: float = 0.9,
+        *,
+        within: Any = None,
+        exclude: Any = None,
+        embeddings: Any = None,
     ) -> NodeAnswers:
         """Return the deepest node of the hierarchy that each document is surely at or below.
 
@@ -316,19 +333,21 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
             How many of the answers shall be right: the true class is the node or below it.
         within, exclude : labels, mask, or a list of them for each document, optional
             The classes to choose from, and those to leave out; see `predict_topk`.
+        embeddings : array-like of shape (n_documents, n_dimensions), optional
+            Those of the documents, for a model that was fitted with embeddings.
 
         Returns
         -------
         NodeAnswers
             A document without a known term, or without a sure node, has none.
         """
-        state, counts = self._fitted(), self.count(X)
+        state, counts = self._fitted(), self.count(X, embeddings)
         back_off = self._back_off(state)
         check_precision(precision)
         subsets = read_subsets(within, exclude, state.all_classes, counts.n_documents)
         ranking = self._rank_calibrated(state, counts, subsets)
         answers = back_off.answer(*ranking, precision, state.count_terms(counts), self.n_jobs)
-        known = counts.have_any(state.known_terms)
+        known = state.have_evidence(counts)
         nodes = np.where(known, answers.nodes, -1)
         return NodeAnswers(
             back_off.labels(nodes, no_label(state.all_classes)),
@@ -358,6 +377,7 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
         within: Any = None,
         exclude: Any = None,
         level: int | None = None,
+        embeddings: Any = None,
     ) -> TopK:
         """Return the k best classes of each document with their scores.
 
@@ -376,6 +396,8 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
         level : int, optional
             With a hierarchy: rank the nodes at this depth, each by its best candidate. A class that
             is not as deep stands for itself.
+        embeddings : array-like of shape (n_documents, n_dimensions), optional
+            Those of the documents, for a model that was fitted with embeddings.
 
         Returns
         -------
@@ -383,8 +405,8 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
             `classes` and `scores`, each of shape (n_documents, k), best first; ties in class order.
         """
         if level is None:
-            return super().predict_topk(X, k, within=within, exclude=exclude)
-        state, counts = self._fitted(), self.count(X)
+            return super().predict_topk(X, k, within=within, exclude=exclude, embeddings=embeddings)
+        state, counts = self._fitted(), self.count(X, embeddings)
         back_off, level = self._back_off(state), check_integer("level", level, 1)
         k = check_k(k, len(state.all_classes))
         subsets = read_subsets(within, exclude, state.all_classes, counts.n_documents)
@@ -401,7 +423,7 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
         missing: float,
     ) -> TopK:
         """Return nodes as labels; documents without a known term have none."""
-        nodes[~counts.have_any(state.known_terms)] = -1
+        nodes[~state.have_evidence(counts)] = -1
         labels = self._back_off(state).labels(nodes, no_label(state.all_classes))
         return TopK(labels, np.where(nodes >= 0, scores, missing), nodes >= 0)
 
@@ -413,6 +435,7 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
         within: Any = None,
         exclude: Any = None,
         level: int | None = None,
+        embeddings: Any = None,
     ) -> TopK:
         """Return the k best classes of each document with calibrated probabilities.
 
@@ -430,6 +453,8 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
         level : int, optional
             With a hierarchy: rank the nodes at this depth; the probability of a node is that the
             class is at or below it. A class that is not as deep stands for itself.
+        embeddings : array-like of shape (n_documents, n_dimensions), optional
+            Those of the documents, for a model that was fitted with embeddings.
 
         Returns
         -------
@@ -437,12 +462,12 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
             `scores` holds probabilities, a row sums to at most 1; `none` that no candidate is the
             class. With several labels they are marginal: each is that of one label.
         """
-        state, counts = self._fitted(), self.count(X)
+        state, counts = self._fitted(), self.count(X, embeddings)
         classes = state.all_classes
         k = check_k(k, len(classes))
         subsets = read_subsets(within, exclude, classes, counts.n_documents)
         class_ids, probabilities = self._rank_calibrated(state, counts, subsets)
-        known = counts.have_any(state.known_terms)
+        known = state.have_evidence(counts)
         if level is not None:
             back_off, level = self._back_off(state), check_integer("level", level, 1)
             lengths = state.count_terms(counts)
@@ -458,7 +483,13 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
         return replace(top, none=np.where(known, probability_of_none(probabilities), 1.0))
 
     def list_candidates(
-        self, X: Any, k: int = 20, *, within: Any = None, exclude: Any = None
+        self,
+        X: Any,
+        k: int = 20,
+        *,
+        within: Any = None,
+        exclude: Any = None,
+        embeddings: Any = None,
     ) -> list[Candidates]:
         """Return the k best classes of each document as records, for a person or a language model.
 
@@ -472,13 +503,15 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
             How many.
         within, exclude : labels, mask, or a list of them for each document, optional
             The classes to choose from, and those to leave out; see `predict_topk`.
+        embeddings : array-like of shape (n_documents, n_dimensions), optional
+            Those of the documents, for a model that was fitted with embeddings.
 
         Returns
         -------
         list of Candidates
             With probabilities, paths in the hierarchy, evidence, and documents that are kept.
         """
-        state, counts = self._fitted(), self.count(X)
+        state, counts = self._fitted(), self.count(X, embeddings)
         top = self.predict_proba_topk(counts, k, within=within, exclude=exclude)
         names = getattr(self, "feature_names_in_", None)
         return make_candidates(
@@ -489,13 +522,15 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
             lambda term: term if names is None else names[term],
         )
 
-    def predict_proba(self, X: Any) -> Any:
+    def predict_proba(self, X: Any, *, embeddings: Any = None) -> Any:
         """Return the calibrated probabilities of each document's candidates.
 
         Parameters
         ----------
         X : sparse or dense matrix of shape (n_documents, n_terms)
             Counts.
+        embeddings : array-like of shape (n_documents, n_dimensions), optional
+            Those of the documents, for a model that was fitted with embeddings.
 
         Returns
         -------
@@ -506,10 +541,10 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
             their place stand the largest classes with their shares of the documents, or 0 with
             several labels.
         """
-        state, counts = self._fitted(), self.count(X)
+        state, counts = self._fitted(), self.count(X, embeddings)
         n_classes = len(state.all_classes)
         class_ids, probabilities = self._rank_calibrated(state, counts)
-        unknown = ~counts.have_any(state.known_terms)
+        unknown = ~state.have_evidence(counts)
         if unknown.any():
             class_ids[unknown], shares = self._largest_classes(state, class_ids.shape[1])
             probabilities[unknown] = 0.0 if state.several else shares
@@ -518,13 +553,15 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
             probabilities = probabilities / probabilities.sum(axis=1, keepdims=True)
         return scatter_rows(class_ids, probabilities, n_classes, missing=0.0)
 
-    def decision_function(self, X: Any) -> Any:
+    def decision_function(self, X: Any, *, embeddings: Any = None) -> Any:
         """Return the scores of each document's candidates.
 
         Parameters
         ----------
         X : sparse or dense matrix of shape (n_documents, n_terms)
             Counts.
+        embeddings : array-like of shape (n_documents, n_dimensions), optional
+            Those of the documents, for a model that was fitted with embeddings.
 
         Returns
         -------
@@ -534,10 +571,10 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
             second less that of the first. A document without a known term has no candidates; in
             their place stand the largest classes with the logarithms of their shares.
         """
-        state, counts = self._fitted(), self.count(X)
+        state, counts = self._fitted(), self.count(X, embeddings)
         n_classes = len(state.all_classes)
         class_ids, scores = self._rank(state, counts, n_classes)
-        unknown = ~counts.have_any(state.known_terms)
+        unknown = ~state.have_evidence(counts)
         if unknown.any():
             class_ids[unknown], shares = self._largest_classes(state, class_ids.shape[1])
             scores[unknown] = log(shares)  # a class without documents has -inf
@@ -566,7 +603,8 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
         unknown : float, default=0.0
             Share of the documents to come whose class the model does not have. Every prediction for
             them is wrong, so the threshold must keep them out: how they score is learned on
-            held-out documents with their true class taken away.
+            held-out documents with their true class taken away. With `level` the nodes above that
+            class are right.
         each : bool, default=False
             Whether each kept prediction must be that probable. By default all kept predictions
             reach the precision on average, and each has at least half the probability asked for.
@@ -580,11 +618,9 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
             With the precision and coverage to expect; NaN where the precision cannot be reached.
         """
         if level is not None:
-            if unknown:
-                raise ValueError("unknown does not go with level: use one of them.")
-            state = self._fitted()
-            calibrator = self._back_off(state).level_calibrator(check_integer("level", level, 1))
-            return find_threshold(calibrator, precision, each=each)
+            check_share("unknown", unknown)
+            back_off, level = self._back_off(self._fitted()), check_integer("level", level, 1)
+            return back_off.find_level_threshold(level, precision, unknown, each=each)
         return find_threshold(self._calibrator(self._fitted()), precision, unknown, each=each)
 
     def health(self) -> Health:
@@ -597,7 +633,9 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
         """
         return measure_health(self._fitted(), self._config())
 
-    def refine(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> Self:
+    def refine(
+        self, X: Any = None, y: Any = None, sample_weight: Any = None, *, embeddings: Any = None
+    ) -> Self:
         """Bring what all classes share up to date; with documents, learn residuals anew as well.
 
         Document frequencies and collection model follow from the sums, so no document is needed:
@@ -614,10 +652,8 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
             Their labels.
         sample_weight : array-like of shape (n_documents,), or in the form of label sets, optional
             As how many documents they counted when they were added; see `fit`.
-
-        Returns
-        -------
-        self
+        embeddings : array-like of shape (n_documents, n_dimensions), optional
+            Those of the documents, for a model that was fitted with embeddings.
 
         Raises
         ------
@@ -627,8 +663,8 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
         self._fitted()
         if X is None and y is None:
             return self._apply(Refine())
-        X, labels, weights = self._read(X, y, sample_weight)
-        return self._apply(Refine(CountMatrix.from_matrix(X), labels, weights))
+        X, labels, weights = self._read(X, y, sample_weight, embeddings)
+        return self._apply(Refine(X.to_counts(), labels, weights))
 
     def expect_unknown(self, share: float) -> Self:
         """Tell the model how many of the documents to come have a class that it does not have.
@@ -644,10 +680,6 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
             From 0 to below 1; such as that of the last documents of the fit that were the first of
             their class.
 
-        Returns
-        -------
-        self
-
         Raises
         ------
         ValueError
@@ -657,7 +689,7 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
         check_share("share", share)
         return self._swap(lambda state: expect_unknown(state, share))
 
-    def recalibrate(self, X: Any, y: Any) -> Self:
+    def recalibrate(self, X: Any, y: Any, *, embeddings: Any = None) -> Self:
         """Correct the probabilities by documents that the model has not been taught yet.
 
         Call it before `partial_fit` with the same documents: what the model says of them then is an
@@ -673,10 +705,8 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
             Counts.
         y : array-like of shape (n_documents,)
             Their labels, known or not.
-
-        Returns
-        -------
-        self
+        embeddings : array-like of shape (n_documents, n_dimensions), optional
+            Those of the documents, for a model that was fitted with embeddings.
 
         Raises
         ------
@@ -685,7 +715,7 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
         """
         self._fitted()
         X, labels = self._check_input(X, y, reset=False)
-        return self._apply(Recalibrate(CountMatrix.from_matrix(X), labels))
+        return self._apply(Recalibrate(self.count(X, embeddings), labels))
 
     def set_class_text(self, label: Any, text: Any) -> Self:
         """Give a class another name, synonyms or description; its documents stay as they are.
@@ -699,10 +729,6 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
         text : array-like or sparse row of shape (n_terms,), or None
             Counts of the terms of the text. None takes the text away; a class that has no document
             either then disappears.
-
-        Returns
-        -------
-        self
 
         Raises
         ------
@@ -745,6 +771,11 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
                 "refine the documents."
             )
         self._check_memory_takes(labels.weights)
+        if self.memory and counts.embeddings is not None:
+            raise ValueError(
+                "memory keeps counts alone, and embeddings were given: leave memory at 0, and give "
+                "refine the documents."
+            )
         state = fit_long_tail(counts, labels, self._config(), on_stage, class_texts)
         if not self.memory:
             return state

@@ -36,10 +36,6 @@ def read_subsets(
     n_documents : int
         How many documents there are.
 
-    Returns
-    -------
-    ClassSubsets or None
-
     Raises
     ------
     ValueError

@@ -29,6 +29,7 @@ from longtail.estimators.added_documents import AddedDocuments
 from longtail.estimators.base import CountClassifier
 from longtail.estimators.candidates import make_candidates
 from longtail.estimators.class_texts import check_class_texts
+from longtail.estimators.embedder import Embedder
 from longtail.estimators.hierarchies import TakesHierarchy
 from longtail.estimators.long_tail import LongTailClassifier, expect_unknown
 from longtail.estimators.text_state import (
@@ -40,6 +41,7 @@ from longtail.estimators.text_state import (
     teach,
 )
 from longtail.model.edits import Edit, Recalibrate, Refine
+from longtail.model.embeddings import Embeddings, FixedEmbeddings, GivenDocuments
 from longtail.model.entry import Changes
 from longtail.model.overlay import Overlay
 from longtail.results import Explanation, Health, NodeAnswers, Predicted, Threshold, TopK
@@ -49,7 +51,6 @@ from longtail.store.state_io import SavedModel, save_state
 from longtail.text import TextVectorizer, Vocabulary
 from longtail.text.fields import pack_edges, unpack_edges
 from longtail.text.vectorizer import tokenizer_options
-from longtail.text.vocabulary import count_for_kernels
 from longtail.training.name_rows import count_names
 
 Method = TypeVar("Method")
@@ -101,6 +102,11 @@ class TextClassifier(TakesHierarchy):
     remember_documents : bool, default=False
         Keep a hash of every document (24 bytes each), so that `forget` and `refine` refuse one that
         was never added. Without, they notice only what does not fit the sums of its class.
+    embedder : callable or None, default=None
+        An encoder: takes a list of texts, returns an array of shape (n_texts, n_dimensions), as
+        ``SentenceTransformer.encode`` does. The vectors of documents are summed up by class, and
+        those of class texts compared, where held-out documents fare better with them. A file keeps
+        its name; `load` is given it again.
 
     Attributes
     ----------
@@ -166,6 +172,7 @@ class TextClassifier(TakesHierarchy):
         verbose: int = 0,
         remember_documents: bool = False,
         fields: Mapping[str, str] | None = None,
+        embedder: Any = None,
     ) -> None:
         self.classifier = classifier
         self.vectorizer = vectorizer
@@ -174,6 +181,7 @@ class TextClassifier(TakesHierarchy):
         self.verbose = verbose
         self.remember_documents = remember_documents
         self.fields = fields
+        self.embedder = embedder
 
     @property
     def classifier_(self) -> CountClassifier:
@@ -188,10 +196,6 @@ class TextClassifier(TakesHierarchy):
         ----------
         n_jobs : int or None
             None is one, -1 is every core.
-
-        Returns
-        -------
-        self
         """
         self.n_jobs = n_jobs
         if self.__sklearn_is_fitted__():
@@ -212,10 +216,6 @@ class TextClassifier(TakesHierarchy):
         ----------
         deep : bool, default=True
             Whether those of the classifier and the vectorizer are wanted as well.
-
-        Returns
-        -------
-        dict of str to object
         """
         parameters: dict[str, Any] = super().get_params(deep=deep)
         for name, kind in _DEFAULTS.items() if deep else ():
@@ -231,10 +231,6 @@ class TextClassifier(TakesHierarchy):
         ----------
         **parameters : object
             By name, such as ``classifier__C=0.5``.
-
-        Returns
-        -------
-        self
         """
         for name, kind in _DEFAULTS.items():
             is_nested = any(key.startswith(f"{name}__") for key in parameters)
@@ -268,10 +264,6 @@ class TextClassifier(TakesHierarchy):
             held-out documents. None and blank texts are as if left out.
         hierarchy : mapping, pairs, table of two columns or str, optional
             The parents of classes and inner nodes; see `set_hierarchy`.
-
-        Returns
-        -------
-        self
         """
         texts, labels, weights = self._read(texts, y, sample_weight, is_fit=True)
         return self._fit([(texts, labels)], weights, class_texts, hierarchy)
@@ -294,10 +286,6 @@ class TextClassifier(TakesHierarchy):
             As in `fit`.
         hierarchy : mapping, pairs, table of two columns or str, optional
             As in `fit`.
-
-        Returns
-        -------
-        self
         """
         return self._fit(chunks, None, class_texts, hierarchy)
 
@@ -316,6 +304,7 @@ class TextClassifier(TakesHierarchy):
             weights=None if weights is None else PairWeights(weights),
             remember_documents=bool(self.remember_documents),
             class_texts=class_texts,
+            embedder=None if self.embedder is None else Embedder.of(self.embedder),
         )
         if hierarchy is not None:
             nodes = state.classifier._read_hierarchy(hierarchy, state.model.all_classes)
@@ -355,10 +344,6 @@ class TextClassifier(TakesHierarchy):
             True labels.
         sample_weight : array-like of shape (n_documents,), optional
             What each document counts.
-
-        Returns
-        -------
-        float
         """
         classifier, counts = self._counted(texts)
         figure: float = classifier.score(counts, y, sample_weight)
@@ -376,10 +361,6 @@ class TextClassifier(TakesHierarchy):
         **options
             `within`, `exclude` and, with a hierarchy, `level`: as in
             `LongTailClassifier.predict_topk`.
-
-        Returns
-        -------
-        TopK
         """
         classifier, counts = self._counted(texts)
         top: TopK = classifier.predict_topk(counts, k, **options)
@@ -421,10 +402,6 @@ class TextClassifier(TakesHierarchy):
             How many of the answers shall be right.
         **options
             `within` and `exclude`, as in `LongTailClassifier.predict_nodes`.
-
-        Returns
-        -------
-        NodeAnswers
         """
         classifier, counts = self._counted(texts)
         answers: NodeAnswers = classifier.predict_nodes(counts, precision, **options)
@@ -452,7 +429,7 @@ class TextClassifier(TakesHierarchy):
             kept (`memory`), as their terms.
         """
         state = self._fitted()
-        counts = count_for_kernels(state.vocabulary, texts, self.n_jobs)
+        counts = state.count(texts, self.n_jobs)
         classifier = state.classifier
         top = classifier.predict_proba_topk(counts, k, within=within, exclude=exclude)
         documents = write_documents(texts, state.vocabulary.options.fields)
@@ -503,10 +480,6 @@ class TextClassifier(TakesHierarchy):
             Whether each kept prediction must be that probable, instead of all on average.
         level : int, optional
             With a hierarchy: for nodes at this depth.
-
-        Returns
-        -------
-        Threshold
         """
         classifier = self._fitted().classifier
         threshold: Threshold = classifier.threshold_for(precision, unknown, each=each, level=level)
@@ -533,7 +506,7 @@ class TextClassifier(TakesHierarchy):
             With terms as the vocabulary has them.
         """
         state = self._fitted()
-        counts = count_for_kernels(state.vocabulary, texts, self.n_jobs)
+        counts = state.count(texts, self.n_jobs)
         term = state.vocabulary.term
         return [
             explanation.rename_terms(lambda name: term(int(name)))
@@ -559,10 +532,6 @@ class TextClassifier(TakesHierarchy):
             Where given, every label must be among them.
         sample_weight : array-like of shape (n_documents,), or in the form of label sets, optional
             As how many documents each counts; see `fit`.
-
-        Returns
-        -------
-        self
         """
         texts, labels, weights = self._read(texts, y, sample_weight)
         if not self.__sklearn_is_fitted__():
@@ -600,10 +569,6 @@ class TextClassifier(TakesHierarchy):
             As how many documents they counted when they were added. Of a document of weight 2 one
             may be forgotten, too; a fraction is forgotten as it was added.
 
-        Returns
-        -------
-        self
-
         Raises
         ------
         ValueError
@@ -632,10 +597,6 @@ class TextClassifier(TakesHierarchy):
             Their labels.
         sample_weight : array-like of shape (n_documents,), or in the form of label sets, optional
             As how many documents they counted when they were added; see `fit`.
-
-        Returns
-        -------
-        self
         """
         self._fitted()
         if texts is None and y is None:
@@ -643,9 +604,9 @@ class TextClassifier(TakesHierarchy):
         texts, labels, weights = self._read(texts, y, sample_weight)
 
         def refined(state: TextState) -> TextState:
-            X = count_for_refining(state, texts, labels, self.n_jobs)
-            given, sets = state.classifier._check_input(X, labels, reset=False)
-            return state.apply(Refine(CountMatrix.from_matrix(given), sets, weights))
+            given = count_for_refining(state, texts, labels, self.n_jobs)
+            X, sets = state.classifier._check_input(given.X, labels, reset=False)
+            return state.apply(Refine(replace(given, X=X).to_counts(), sets, weights))
 
         return self._swap(refined)
 
@@ -659,10 +620,6 @@ class TextClassifier(TakesHierarchy):
         ----------
         share : float
             From 0 to below 1.
-
-        Returns
-        -------
-        self
         """
         check_share("share", share)
         return self._swap(lambda state: replace(state, model=expect_unknown(state.model, share)))
@@ -679,18 +636,15 @@ class TextClassifier(TakesHierarchy):
             Documents.
         y : array-like of shape (n_documents,)
             Their labels; the model need not have them.
-
-        Returns
-        -------
-        self
         """
         self._fitted()
         texts, labels, _ = self._read(texts, y)
 
         def recalibrated(state: TextState) -> TextState:
             X = state.vocabulary.count(texts, self.n_jobs)
-            given, checked = state.classifier._check_input(X, labels, reset=False)
-            return state.apply(Recalibrate(CountMatrix.from_matrix(given), checked))
+            checked_X, checked = state.classifier._check_input(X, labels, reset=False)
+            given = GivenDocuments(checked_X, state.embed(texts))
+            return state.apply(Recalibrate(given.to_counts(), checked))
 
         return self._swap(recalibrated)
 
@@ -720,10 +674,6 @@ class TextClassifier(TakesHierarchy):
         text : str or None
             None or a blank text takes it away; a class that has no document either then
             disappears.
-
-        Returns
-        -------
-        self
 
         Raises
         ------
@@ -764,10 +714,6 @@ class TextClassifier(TakesHierarchy):
         **reading : object
             How files are written: `format`, and of this format `header`, `delimiter`, `quotes` and
             `encoding`, as in `longtail.datasets.Table`.
-
-        Returns
-        -------
-        self
         """
         labels = (label,) if isinstance(label, str) else tuple(label)
         columns = TableFormat(tuple(text), labels, label_separator, **reading)
@@ -798,6 +744,7 @@ class TextClassifier(TakesHierarchy):
             "bins": pack_edges(state.vocabulary.options.fields),
             "text": {"n_fitted": state.n_fitted, "is_default": self.classifier is None},
             "columns": state.columns,
+            "embedder": state.embedder,
         }
         texts = state.class_texts
         named = [texts.get(label, "") for label in inner.classes.tolist()] if texts else None
@@ -839,8 +786,23 @@ class TextClassifier(TakesHierarchy):
             n_fitted=text["n_fitted"],
             columns=columns,
             base_texts=named,
+            embedder=Embedder(**saved.parts["embedder"]) if "embedder" in saved.parts else None,
         )
         return estimator
+
+    @property
+    def _needs_encoder(self) -> bool:
+        embedder = self._fitted().embedder
+        return embedder is None or embedder.encode is None
+
+    def _use_embedder(self, encode: Any) -> None:
+        """Take the encoder of a model that was opened without it."""
+        state = self._fitted()
+        if state.embedder is None:
+            raise ValueError("this model was fitted without an encoder; open it without embedder=.")
+        given = state.embedder.with_encoder(encode)
+        self.embedder = encode
+        self._swap(lambda state: replace(state, embedder=given))
 
     def __sklearn_tags__(self) -> Any:
         """Tell scikit-learn that the input is text."""
@@ -866,17 +828,14 @@ class TextClassifier(TakesHierarchy):
         ----------
         documents : sequence of str
             Texts.
-
-        Returns
-        -------
-        CountMatrix
         """
-        return count_for_kernels(self._fitted().vocabulary, documents, self.n_jobs)
+        counts: CountMatrix = self._fitted().count(documents, self.n_jobs)
+        return counts
 
     def _counted(self, texts: Any) -> tuple[Any, CountMatrix]:
         """Return the classifier of counts and the counts of texts, both of one state."""
         state = self._fitted()
-        return state.classifier, count_for_kernels(state.vocabulary, texts, self.n_jobs)
+        return state.classifier, state.count(texts, self.n_jobs)
 
     @property
     def fields_(self) -> dict[str, str] | None:
@@ -965,6 +924,7 @@ def fit_texts(
     weights: PairWeights | None = None,
     remember_documents: bool = False,
     class_texts: Mapping[Any, str | None] | None = None,
+    embedder: Embedder | None = None,
 ) -> TextState:
     """Fit a vectorizer and a classifier of counts on chunks of (texts, labels)."""
     named = check_class_texts(class_texts)
@@ -973,20 +933,43 @@ def fit_texts(
     on_stage = StageReporter(classifier.verbose)
     on_stage("reading texts")
     fields = read_fields(vectorizer.fields)
-    X = vectorizer.fit_chunks(_check_chunks(chunks, labels, multilabel, fields, on_stage))
+    embeddings: list[Embeddings] = []
+    read = _check_chunks(chunks, labels, multilabel, fields, on_stage)
+    if embedder is not None:
+        read = _embed_chunks(read, embedder, fields, embeddings)
+    X = vectorizer.fit_chunks(read)
     y = join_sets(labels)
+    more: dict[str, Any] = {}
+    if embedder is not None:
+        more["embeddings"] = FixedEmbeddings(np.concatenate(embeddings))
     if named:
         on_stage("class texts", 0, 0)
-        rows = count_names(vectorizer.vocabulary_, list(named.values()), classifier.n_jobs)
-        classifier.fit(X, y, weights, class_texts=(list(named), rows))
-    else:
-        classifier.fit(X, y, weights)
+        texts = list(named.values())
+        rows: Any = count_names(vectorizer.vocabulary_, texts, classifier.n_jobs)
+        if embedder is not None:
+            rows = GivenDocuments(rows, embedder.embed(texts)).to_counts()
+        more["class_texts"] = (list(named), rows)
+    classifier.fit(X, y, weights, **more)
     n_terms = vectorizer.vocabulary_.n_terms
     added = AddedDocuments.empty(complete=remember_documents)
     if remember_documents:  # else only documents with late terms, of which a fit has none
         X, flat, _ = weigh_rows(*replicate(X, y), None if weights is None else weights.values)
         added = added.add(X, np.searchsorted(classifier.classes_, flat), n_terms)
-    return TextState.of(vectorizer.vocabulary_, classifier, added, base_texts=named)
+    return TextState.of(
+        vectorizer.vocabulary_, classifier, added, base_texts=named, embedder=embedder
+    )
+
+
+def _embed_chunks(
+    chunks: Iterable[list[str]],
+    embedder: Embedder,
+    fields: Fields | None,
+    embeddings: list[Embeddings],
+) -> Iterator[list[str]]:
+    """Yield the texts of chunks, and append their embeddings to a list."""
+    for texts in chunks:
+        embeddings.append(embedder.embed(texts, fields))
+        yield texts
 
 
 def _check_chunks(

@@ -17,15 +17,19 @@ from sklearn.utils.multiclass import check_classification_targets
 from longtail._caching import cached_property
 from longtail._columns import TableFormat, as_labels
 from longtail._labels import Labels, LabelSets, replicate
+from longtail._records import write_documents
 from longtail._validation import check_among, check_known, check_same_kind, look_up, weigh_rows
 from longtail.estimators.added_documents import AddedDocuments, count_as_added
 from longtail.estimators.base import CountClassifier
 from longtail.estimators.class_texts import as_plain, check_class_texts, read_class_text
+from longtail.estimators.embedder import Embedder
 from longtail.model.edits import Describe, Edit, EditParents, Forget, Refine, Teach, overlay_of
+from longtail.model.embeddings import Embeddings, GivenDocuments
 from longtail.model.entry import Changes, NewTerms
 from longtail.model.overlay import Overlay
 from longtail.sparse import CountMatrix, Floats
 from longtail.text import Vocabulary, extend_vocabulary
+from longtail.text.vocabulary import count_for_kernels
 from longtail.training.name_rows import count_names
 
 
@@ -49,6 +53,8 @@ class TextState:
         What was said about the tables that documents come from.
     base_texts : dict of label to str
         Names, synonyms or descriptions of classes, before any change.
+    embedder : Embedder or None
+        The encoder of texts.
     """
 
     vocabulary: Vocabulary
@@ -58,6 +64,7 @@ class TextState:
     added: AddedDocuments
     columns: TableFormat | None = None
     base_texts: dict[Any, str] = field(default_factory=dict)
+    embedder: Embedder | None = None
 
     @classmethod
     def of(
@@ -72,6 +79,26 @@ class TextState:
     def classifier(self) -> CountClassifier:
         """The classifier of counts, with the model."""
         return type(self.template).from_state(self.model, **self.template.get_params(deep=False))
+
+    def count(self, texts: Any, n_jobs: int | None) -> CountMatrix:
+        """Return texts as counts, and with their embeddings where these count in the ranking."""
+        if not getattr(self.model, "needs_embeddings", False):
+            return count_for_kernels(self.vocabulary, texts, n_jobs)
+        checked = write_documents(texts, self.vocabulary.options.fields)
+        counts = count_for_kernels(self.vocabulary, checked, n_jobs)
+        return replace(counts, embeddings=self.embed(checked))
+
+    def embed(self, texts: list[str]) -> Embeddings | None:
+        """Return the embeddings of texts; None where documents have none."""
+        n_dimensions = getattr(self.model, "n_dimensions", None)
+        if n_dimensions is None:
+            return None
+        if self.embedder is None:
+            raise ValueError(
+                "the classifier of this model was fitted with embeddings, and there is no encoder "
+                "of texts; fit TextClassifier(embedder=...)."
+            )
+        return self.embedder.embed(texts, self.vocabulary.options.fields)
 
     @property
     def overlay(self) -> Overlay:
@@ -142,8 +169,10 @@ def describe(state: TextState, label: Any, text: str | None, n_jobs: int | None)
     given, label = check_class_texts({label: text}), as_plain(label)
     if not given:
         return Describe(label, "")
-    counted = count_names(state.vocabulary, list(given.values()), n_jobs)
-    return Describe(label, given[label], read_class_text(counted, label, state.vocabulary.n_terms))
+    texts = list(given.values())
+    counted = count_names(state.vocabulary, texts, n_jobs)
+    counts = read_class_text(counted, label, state.vocabulary.n_terms)
+    return Describe(label, given[label], replace(counts, embeddings=state.embed(texts)))
 
 
 def check_lengths(texts: list[str], y: Labels, name: str) -> None:
@@ -171,8 +200,8 @@ def teach(
     """
     state.classifier._check_takes(y)
     vocabulary = extend_vocabulary(state.vocabulary, texts, n_jobs)
-    rows = replicate(vocabulary.count(texts, n_jobs), y)
-    X, labels, weights = weigh_rows(*rows, weights)
+    given = GivenDocuments(vocabulary.count(texts, n_jobs), state.embed(texts))
+    X, labels, weights = weigh_rows(*replicate(given, y), weights)
     if not len(labels):
         return None, state.vocabulary
     if classes is not None:
@@ -182,7 +211,7 @@ def teach(
     if vocabulary.n_terms > (n_before := state.vocabulary.n_terms):
         offsets = vocabulary.offsets[n_before:]
         new_terms = NewTerms(vocabulary.utf8[offsets[0] :], np.diff(offsets))
-    return Teach(CountMatrix.from_matrix(X), labels, weights, new_terms), vocabulary
+    return Teach(X.to_counts(), labels, weights, new_terms), vocabulary
 
 
 def forget(
@@ -198,7 +227,7 @@ def forget(
         return None
     pairs = np.arange(0 if weights is None else len(weights))
     fractions = weigh_rows(pairs, pairs, weights)[2]
-    return Forget(CountMatrix.from_matrix(X), labels, fractions)
+    return Forget(X.to_counts(), labels, fractions)
 
 
 def _check_labels(labels: NDArray[Any]) -> NDArray[Any]:
@@ -214,33 +243,36 @@ def count_again(
     y: Labels,
     n_jobs: int | None,
     weights: Floats | None = None,
-) -> tuple[csr_array[Any], NDArray[Any]]:
+) -> tuple[GivenDocuments, NDArray[Any]]:
     """Return the counts of each (document, label) pair as they were when it was added.
 
     With the label of each pair; a pair of weight 2 is there twice.
     """
     state.classifier._check_takes(y)
     check_lengths(texts, y, "y")
-    X, labels, _ = weigh_rows(*replicate(state.vocabulary.count(texts, n_jobs), y), weights)
+    given = GivenDocuments(state.vocabulary.count(texts, n_jobs), state.embed(texts))
+    rows, labels, _ = weigh_rows(*replicate(given, y), weights)
     if not len(labels):
-        return X, labels
+        return rows, labels
     classes = state.model.all_classes
     check_same_kind(labels, classes)
     check_known(labels, classes)
     outer_ids = look_up(classes, labels)
-    return count_as_added(X, outer_ids, state.n_fitted, state.added, state.overlay), labels
+    X = count_as_added(rows.X, outer_ids, state.n_fitted, state.added, state.overlay)
+    return replace(rows, X=X), labels
 
 
 def count_for_refining(
     state: TextState, texts: list[str], y: Labels, n_jobs: int | None
-) -> csr_array[Any]:
+) -> GivenDocuments:
     """Return the counts of documents as they were when they were added to their first class."""
-    X, _ = count_again(state, texts, y, n_jobs)
+    given, _ = count_again(state, texts, y, n_jobs)
     if not isinstance(y, LabelSets) or not y.has_several:
-        return X
+        return given
+    X = given.X
     documents = state.vocabulary.count(texts, n_jobs)
     rows = [
         X[first : first + 1] if first < last else documents[document : document + 1]
         for document, (first, last) in enumerate(pairwise(y.indptr.tolist()))
     ]
-    return csr_array(vstack(rows))
+    return GivenDocuments(csr_array(vstack(rows)), state.embed(texts))

@@ -11,6 +11,8 @@ import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from longtail.answers import as_label, find_path, read_limits
+from longtail.class_names import ClassNames, add_scored
 from longtail.estimators.loading import load
 
 MAX_TEXTS = 100  # of one call
@@ -27,7 +29,7 @@ Result = TypeVar("Result")
 
 
 class ModelTools:
-    """What the tools do, without the protocol.
+    """The tools without the protocol.
 
     Parameters
     ----------
@@ -51,6 +53,7 @@ class ModelTools:
         else:
             self._model = load(path)
         self._turn = threading.Lock()
+        self._names: ClassNames | None = None
         if not self.model.takes_texts:
             raise ValueError(
                 f"{os.fspath(path)} holds a {type(self.model).__name__}, which takes counts; the "
@@ -78,7 +81,11 @@ class ModelTools:
         model = self.model
         _check_texts(texts)
         _check_range("k", k, MAX_CLASSES)
-        limits = self._read_limits(model, within, branch)
+        limits = read_limits(
+            model,
+            None if within is None else [as_label(model, label) for label in within],
+            branch=None if branch is None else as_label(model, branch),
+        )
         found = model.candidates(texts, k, **limits)
         sure = self._find_sure(model, texts, precision, limits)
         results = []
@@ -92,26 +99,17 @@ class ModelTools:
         _check_texts([query])
         _check_range("limit", limit, MAX_CLASSES)
         model = self.model
-        wanted, names = query.casefold().strip(), model.class_texts_
-        found: list[Any] = []
-        if wanted:
-            for label in model.classes_.tolist():
-                shown = f"{label} {names.get(label, '')}".casefold()
-                if wanted in shown:
-                    found.append(label)
-                    if len(found) == limit:
-                        break
-        if len(found) < limit:
-            ranked = [label for label, _ in model.predict_topk([query], limit)[0]]
-            found += [label for label in ranked if label not in found]
-        return {"classes": [self._describe(model, label) for label in found[:limit]]}
+        self._names = ClassNames.index(model.classes_, model.class_texts_, self._names)
+        scored = [label for label, _ in model.predict_topk([query], limit)[0]]
+        found = add_scored(self._names.search(query, limit), scored, limit)
+        return {"classes": [self._describe(model, label) for label, _ in found]}
 
     def explain(self, text: str, label: str | None = None, top_terms: int = 10) -> dict[str, Any]:
         """Say which words of a text speak for a class; for the likeliest if none is named."""
         _check_texts([text])
         _check_range("top_terms", top_terms, MAX_CLASSES)
         model = self.model
-        classes = None if label is None else [_as_label(model, label)]
+        classes = None if label is None else [as_label(model, label)]
         [found] = model.explain([text], classes, top_terms)
         against = None if found.runner_up is None else found.runner_up
         return {**found.as_dict(), "runner_up": getattr(against, "item", lambda: against)()}
@@ -121,7 +119,7 @@ class ModelTools:
         _check_texts(texts)
         if len(labels) != len(texts):
             raise ValueError(f"there are {len(labels)} labels for {len(texts)} texts.")
-        known = [_as_label(self.model, label) for label in labels]
+        known = [as_label(self.model, label) for label in labels]
         if self.model.multilabel_:
             known = [[label] for label in known]
         with self._turn:
@@ -133,16 +131,6 @@ class ModelTools:
         with self._turn:
             change = self._teacher.undo(n, by="mcp")
         return {"change": change, "n_classes": len(self.model.classes_)}
-
-    def _read_limits(
-        self, model: Any, within: list[str] | None, branch: str | None
-    ) -> dict[str, Any]:
-        """Return the argument that limits the classes."""
-        labels = None if within is None else [_as_label(model, label) for label in within]
-        if branch is not None:
-            below = model.branch(_as_label(model, branch)).tolist()
-            labels = below if labels is None else [label for label in labels if label in below]
-        return {} if labels is None else {"within": labels}
 
     def _find_sure(
         self, model: Any, texts: list[str], precision: float | None, limits: dict[str, Any]
@@ -156,10 +144,8 @@ class ModelTools:
 
     def _describe(self, model: Any, label: Any) -> dict[str, Any]:
         shown = {"label": label, "name": model.class_texts_.get(label, str(label))}
-        hierarchy = getattr(model, "hierarchy_", None)
-        if hierarchy is not None and label in hierarchy.nodes:
-            shown["path"] = list(hierarchy.path(label))
-        return shown
+        path = find_path(model, label)
+        return shown | ({"path": path} if path else {})
 
 
 def _check_texts(texts: list[str]) -> None:
@@ -175,25 +161,8 @@ def _check_range(name: str, value: int, most: int) -> None:
         raise ValueError(f"{name} must be from 1 to {most}; got {value}.")
 
 
-def _as_label(model: Any, label: str) -> Any:
-    """Return a label in the type that the model has."""
-    if model.classes_.dtype.kind not in "iu":
-        return label
-    try:
-        return int(label)
-    except ValueError:
-        raise ValueError(f"the classes of this model are whole numbers; got {label!r}.") from None
-
-
 def make_server(path: str | os.PathLike[str], *, allow_teaching: bool = False) -> Any:
     """Return the server of a model, which `run` starts.
-
-    Parameters
-    ----------
-    path : path-like
-        A model file.
-    allow_teaching : bool, default=False
-        Whether there are the tools `teach` and `undo`.
 
     Raises
     ------

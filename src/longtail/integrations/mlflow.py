@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from longtail._optional import import_optional
 from longtail._records import write_documents
 from longtail.datasets.columns import join_columns
 
@@ -59,28 +60,12 @@ def save_model(model: str | os.PathLike[str], path: str | os.PathLike[str]) -> N
 
 
 def load_model(path: str | os.PathLike[str]) -> LongtailModel:
-    """Open what `save_model` wrote.
-
-    Parameters
-    ----------
-    path : path-like
-        The folder.
-
-    Returns
-    -------
-    LongtailModel
-    """
+    """Open what `save_model` wrote."""
     return _load_pyfunc(Path(path) / MODEL_FILE)
 
 
 class LongtailModel:
-    """A model as MLflow calls it.
-
-    Parameters
-    ----------
-    model : TextClassifier
-        Fitted.
-    """
+    """A model as MLflow calls it."""
 
     def __init__(self, model: Any) -> None:
         self.model = model
@@ -138,8 +123,4 @@ def _read_texts(given: Any, model: Any) -> list[str]:
 
 
 def _mlflow_models() -> Any:
-    try:
-        import mlflow.models
-    except ImportError as error:
-        raise ImportError("MLflow is not installed: pip install mlflow") from error
-    return mlflow.models
+    return import_optional("mlflow.models", "an MLflow model", "mlflow")

@@ -1,29 +1,21 @@
 """How good predictions are: per class, ranked, calibrated.
 
-============== ===================================================
-`classes`      accuracy, confusions, frequency bands
-`calibration`  calibration error, reliability, precision curves
-`intervals`    confidence intervals of shares and means
-`comparison`   two models on the same documents
-`rankings`     rankings against label sets: P@k, nDCG@k, PSP@k ...
-`label_sets`   predicted label sets, frequency bands, curves
-`hierarchical` answers by a hierarchy: hP, hR, hF1, LCA-F1, distance
-`mistakes`     the wrong predictions a model was surest of
-`evaluation`   `evaluate`: all of it for one model and test set
-============== ===================================================
+=============== =====================================================
+`classes`       accuracy, confusions, frequency bands
+`probabilities` calibration error, reliability, precision curves
+`intervals`     confidence intervals of shares and means
+`comparison`    two models on the same documents
+`rankings`      rankings against label sets: P@k, nDCG@k, PSP@k ...
+`label_sets`    predicted label sets, frequency bands, curves
+`hierarchical`  answers by a hierarchy: hP, hR, hF1, LCA-F1, distance
+`mistakes`      the wrong predictions a model was surest of
+`evaluation`    `evaluate`: all of it for one model and test set
+=============== =====================================================
 
 Both readings of macro F1 and the paper's risks are defined in `longtail.paper.measures`.
 """
 
 from longtail._constants import FREQUENCY_BANDS
-from longtail.metrics.calibration import (
-    PrecisionCurve,
-    ReliabilityBin,
-    calibration_interval,
-    expected_calibration_error,
-    precision_curve,
-    reliability,
-)
 from longtail.metrics.classes import (
     ClassResult,
     ConfusedPair,
@@ -48,6 +40,14 @@ from longtail.metrics.label_sets import (
     label_frequency_report,
     label_set_intervals,
     score_label_sets,
+)
+from longtail.metrics.probabilities import (
+    PrecisionCurve,
+    ReliabilityBin,
+    calibration_interval,
+    expected_calibration_error,
+    precision_curve,
+    reliability,
 )
 from longtail.metrics.rankings import (
     RankedSets,

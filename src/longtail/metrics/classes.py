@@ -11,10 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from longtail._constants import FREQUENCY_BANDS
 from longtail._labels import LabelSets, are_label_sets
-from longtail.metrics.label_sets import compare_sets, is_in_band
-from longtail.paper.measures import Outcomes, as_array, check_labels, count_outcomes
+from longtail.metrics.label_sets import compare_sets, report_bands
+from longtail.paper.measures import as_array, check_labels, count_outcomes
 from longtail.results import TopK
-from longtail.sparse import Floats, Integers
+from longtail.sparse import Integers
 
 
 def accuracy(y_true: ArrayLike, y_pred: ArrayLike) -> float:
@@ -307,21 +307,8 @@ def frequency_report(
     """
     counts = count_outcomes(y_true, y_pred)
     sizes = np.array([class_sizes.get(label, 0) for label in counts.labels.tolist()])
-    f1 = 2.0 * counts.correct / (counts.predicted + counts.true)
-    return [_report_band(band, sizes, counts, f1) for band in FREQUENCY_BANDS]
-
-
-def _report_band(
-    band: tuple[str, int, int | None], sizes: Integers, counts: Outcomes, f1: Floats
-) -> FrequencyBand:
-    """Sum up the classes of one band."""
-    name, smallest, largest = band
-    inside = is_in_band(sizes, smallest, largest) & (counts.true > 0)
-    n_documents = int(counts.true[inside].sum())
-    return FrequencyBand(
-        name=name,
-        n_classes=int(inside.sum()),
-        n_documents=n_documents,
-        accuracy=float(counts.correct[inside].sum() / n_documents) if n_documents else float("nan"),
-        macro_f1=float(f1[inside].mean()) if n_documents else float("nan"),
-    )
+    bands = report_bands(FREQUENCY_BANDS, sizes, counts.true, counts.predicted, counts.correct)
+    return [
+        FrequencyBand(band.name, band.n_classes, band.n_labels, band.recall, band.macro_f1)
+        for band in bands
+    ]

@@ -19,26 +19,16 @@ from longtail.metrics.intervals import Z
 
 @dataclass(frozen=True)
 class PairedDifference:
-    """The mean of one model less that of another, over the same documents or classes.
+    """The mean of one model less that of another, over the same documents or classes."""
 
-    Attributes
-    ----------
-    value, other : float
-        The means.
-    interval : tuple of two float
-        The 95 % interval of their difference.
-    n_better, n_worse : int
-        Where the first model is better, and where it is worse.
-    p_value : float
-        How likely a difference at least as large is if the models are equally good. Where every
-        value is 0 or 1 it is McNemar's exact test, else a test of the mean difference.
-    """
-
-    value: float
-    other: float
-    interval: tuple[float, float]
+    value: float  # mean of the first model
+    other: float  # mean of the other one
+    interval: tuple[float, float]  # the 95 % interval of their difference
+    # Where the first model is better, and where it is worse.
     n_better: int
     n_worse: int
+    # How likely a difference at least as large is if the models are equally good. Where every value
+    # is 0 or 1 it is McNemar's exact test, else a test of the mean difference.
     p_value: float
 
     @property
@@ -64,10 +54,6 @@ def paired_difference(values: ArrayLike, others: ArrayLike) -> PairedDifference:
     values, others : array-like of shape (n,)
         Of the first and of the other model, such as whether each document is correct (McNemar
         1947, doi:10.1007/BF02295996), or the F1 of each class.
-
-    Returns
-    -------
-    PairedDifference
 
     Raises
     ------

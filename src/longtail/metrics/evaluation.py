@@ -19,12 +19,14 @@ from numpy.typing import NDArray
 from longtail import metrics
 from longtail._constants import MEASURES
 from longtail._labels import LabelSets, are_label_sets
-from longtail.metrics.calibration import PrecisionCurve, ReliabilityBin
+from longtail.answers import knows_probabilities
 from longtail.metrics.classes import ClassResult, ConfusedPair, FrequencyBand
 from longtail.metrics.hierarchical import HierarchicalScores
 from longtail.metrics.label_sets import LabelBand, LabelCurve, SetScores, compare_sets
 from longtail.metrics.mistakes import Mistake, MistakeCollector
+from longtail.metrics.probabilities import PrecisionCurve, ReliabilityBin
 from longtail.metrics.rankings import NO_CLASS, RankedSets, as_label_sets
+from longtail.paper.measures import f1_of_means
 from longtail.results import TopK
 from longtail.sparse import Floats, Integers
 
@@ -48,7 +50,7 @@ OnPredicted = Callable[[Sequence[Any], TopK, Any], None]
 
 @dataclass(frozen=True)
 class Abstention:
-    """What is left when predictions below a threshold are held back.
+    """Precision and coverage of the predictions above a threshold.
 
     `wanted` is the precision asked for and `threshold` what the model has for it from training;
     the others are what the evaluated documents showed: `precision` over the kept labels, `coverage`
@@ -65,7 +67,7 @@ class Abstention:
 
 @dataclass(frozen=True)
 class Certainty:
-    """What the probabilities of predicted classes are worth.
+    """Calibration of the predicted classes, and the precisions to choose from.
 
     All but the thresholds is over `n_pairs` pairs of a document and a class: of one label the
     predicted class, of label sets every class with a probability above 0.01.
@@ -206,10 +208,6 @@ def evaluate(
     on_predicted : callable, optional
         Called with the labels, the ranking and, of label sets, the predicted sets of each chunk.
 
-    Returns
-    -------
-    Evaluation
-
     Raises
     ------
     ValueError
@@ -278,7 +276,7 @@ def evaluate(
         accuracy=scores.exact,
         accuracy_known=float(np.mean(sets.is_exact[known])) if known.any() else float("nan"),
         macro_f1=scores.macro_f1 if multilabel else metrics.macro_f1(true_labels, found_labels),
-        macro_f1_of_means=_macro_f1_of_means(classes)
+        macro_f1_of_means=f1_of_means(*counts[counts.any(axis=1)].T)
         if multilabel
         else metrics.macro_f1_of_means(true_labels, found_labels),
         top=_measure_top(ranked.hits),
@@ -317,11 +315,6 @@ def _measure_hierarchy(
         return None
     lists = ([[labels[i] for i in ids] for ids in sets.to_lists()] for sets in (true, predicted))
     return metrics.hierarchical_scores(hierarchy, *lists)
-
-
-def knows_probabilities(classifier: Any) -> bool:
-    """Tell whether a classifier knows probabilities."""
-    return hasattr(classifier, "predict_proba_topk")
 
 
 def gives_label_sets(classifier: Any) -> bool:
@@ -422,15 +415,6 @@ def _join(outcomes: list[_Outcome]) -> _Outcome:
 def _make_sets(class_ids: Integers, sizes: Integers, n_classes: int) -> LabelSets:
     """Return class ids, so many for each document, as label sets."""
     return LabelSets(np.append(0, np.cumsum(sizes)), class_ids, np.arange(n_classes))
-
-
-def _macro_f1_of_means(classes: list[ClassResult]) -> float:
-    """Return the harmonic mean of macro precision and recall; undefined ones count as 0."""
-    means = [
-        float(np.mean([one.n_correct / max(getattr(one, total), 1) for one in classes] or [0.0]))
-        for total in ("n_predicted", "n_true")
-    ]
-    return 2.0 * means[0] * means[1] / sum(means) if sum(means) else 0.0
 
 
 def _measure(ranked: RankedSets, class_sizes: Integers) -> dict[str, dict[int, float]]:

@@ -24,29 +24,21 @@ _TOP: tuple[str] = ("top",)  # no label: labels are strings or numbers
 
 @dataclass(frozen=True)
 class HierarchicalScores:
-    """How good answers are by a hierarchy; shares are from 0 to 1.
+    """How good answers are by a hierarchy; shares are from 0 to 1."""
 
-    Attributes
-    ----------
-    precision, recall, f1 : float
-        Nodes that are at or above both a true and a predicted label of a document, by those at or
-        above the predicted, and the true ones; sums over all documents (Kiritchenko). The top does
-        not count.
-    lca_f1 : float
-        Mean F1 of the nodes between each label and the lowest ancestor of both, that one counted;
-        NaN for label sets.
-    distance : float
-        Mean number of edges between the true and the predicted label; NaN for label sets.
-    levels : dict of int to (float, int)
-        By depth, the share of the documents with a true node there whose answer has the same node
-        there, and how many these are.
-    """
-
+    # Nodes that are at or above both a true and a predicted label of a document, by those at or
+    # above the predicted, and the true ones; sums over all documents (Kiritchenko). The top does
+    # not count.
     precision: float
     recall: float
     f1: float
+    # Mean F1 of the nodes between each label and the lowest ancestor of both, that one counted; NaN
+    # for label sets.
     lca_f1: float
+    # Mean number of edges between the true and the predicted label; NaN for label sets.
     distance: float
+    # By depth, the share of the documents with a true node there whose answer has the same node
+    # there, and how many these are.
     levels: dict[int, tuple[float, int]]
 
 
@@ -62,10 +54,6 @@ def hierarchical_scores(
     true, predicted : sequence of label or of list of labels
         Of each document one label, or a list of them. A predicted None, or an empty list, is no
         answer, which is the top.
-
-    Returns
-    -------
-    HierarchicalScores
 
     Examples
     --------

@@ -50,7 +50,8 @@ def mean_interval(values: ArrayLike) -> tuple[float, float]:
     """Return the 95 % interval of a mean, from the standard error of its values.
 
     For macro F1, the mean of the per-class F1, the values are those of the classes: the interval
-    says how it would vary over other classes of this kind.
+    says how it would vary over other classes of this kind. Where all values are 0, or all 1, it is
+    Wilson's, which has a width.
 
     Examples
     --------
@@ -63,6 +64,8 @@ def mean_interval(values: ArrayLike) -> tuple[float, float]:
     if len(sample) == 1:
         return 0.0, 1.0
     middle = float(sample.mean())
+    if middle in (0.0, 1.0):  # all alike, which says nothing of how much they vary
+        return wilson_interval(middle, len(sample))
     half = Z * float(sample.std(ddof=1)) / math.sqrt(len(sample))
     return max(0.0, middle - half), min(1.0, middle + half)
 
@@ -87,6 +90,8 @@ def ratio_interval(numerators: ArrayLike, denominators: ArrayLike) -> tuple[floa
     if len(above) == 1:
         return 0.0, 1.0
     ratio = float(above.sum() / below.sum())
+    if ratio in (0.0, 1.0):
+        return wilson_interval(ratio, len(above))
     errors = (above - ratio * below) / below.mean()
     half = Z * float(errors.std(ddof=1)) / math.sqrt(len(above))
     return max(0.0, ratio - half), min(1.0, ratio + half)

@@ -6,7 +6,7 @@ and a `LabelBand` for each band of class size, with one for classes that trainin
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,29 +32,17 @@ NEVER_SEEN = "never seen"
 
 @dataclass(frozen=True)
 class SetScores:
-    """How good predicted label sets are; shares from 0 to 1.
+    """How good predicted label sets are; shares from 0 to 1."""
 
-    Attributes
-    ----------
-    precision, recall, micro_f1 : float
-        Over all (document, label) pairs.
-    macro_f1 : float
-        Mean of the per-class F1 over the classes that are true or predicted somewhere.
-    mean_f1 : float
-        Mean of the documents' own F1; 1 for a document without labels that gets none.
-    mean_size : float
-        Labels predicted for a document on average.
-    exact : float
-        Share of documents whose predicted set is the true one.
-    """
-
+    # Over all (document, label) pairs.
     precision: float
     recall: float
     micro_f1: float
+    # Mean of the per-class F1 over the classes that are true or predicted somewhere.
     macro_f1: float
-    mean_f1: float
-    mean_size: float
-    exact: float
+    mean_f1: float  # mean of the documents' own F1; 1 for a document without labels that gets none
+    mean_size: float  # labels predicted for a document on average
+    exact: float  # share of documents whose predicted set is the true one
 
 
 def score_label_sets(y_true: Any, y_pred: Any) -> SetScores:
@@ -64,10 +52,6 @@ def score_label_sets(y_true: Any, y_pred: Any) -> SetScores:
     ----------
     y_true, y_pred : list of lists, indicator matrix, or LabelSets
         True labels and what `predict` returns; both in the same form.
-
-    Returns
-    -------
-    SetScores
 
     Examples
     --------
@@ -261,63 +245,45 @@ def label_frequency_report(
     n_classes = len(truth.classes)
     predicted = np.bincount(ids[ids > NO_CLASS], minlength=n_classes)
     correct = np.bincount(ids[ranked.hits[:, :k]], minlength=n_classes)
-    counts = _Counts(truth.class_sizes, predicted, correct)
     bands = ((NEVER_SEEN, 0, 0), *FREQUENCY_BANDS)
-    return [_report_band(name, is_in_band(sizes, low, high), counts) for name, low, high in bands]
+    return report_bands(bands, sizes, truth.class_sizes, predicted, correct)
 
 
-@dataclass(frozen=True, eq=False)
-class _Counts:
-    """For each class: how often it is true, ranked, and both."""
-
-    true: Integers
-    predicted: Integers
-    correct: Integers
-
-
-def is_in_band(sizes: Integers, smallest: int, largest: int | None) -> NDArray[np.bool_]:
-    """Return which classes are in a band."""
-    inside: NDArray[np.bool_] = sizes >= smallest
-    return inside if largest is None else inside & (sizes <= largest)
-
-
-def _report_band(name: str, inside: NDArray[np.bool_], counts: _Counts) -> LabelBand:
-    """Sum up the classes of one band."""
-    true, predicted, correct = (
-        values[inside] for values in (counts.true, counts.predicted, counts.correct)
-    )
-    occur = true > 0
-    n_labels, n_predicted, n_correct = int(true.sum()), int(predicted.sum()), int(correct.sum())
-    return LabelBand(
-        name=name,
-        n_classes=int(np.count_nonzero(occur)),
-        n_labels=n_labels,
-        recall=n_correct / n_labels if n_labels else float("nan"),
-        precision=n_correct / n_predicted if n_predicted else float("nan"),
-        macro_f1=_mean(2.0 * correct[occur] / (true[occur] + predicted[occur])),
-    )
+def report_bands(
+    bands: Iterable[tuple[str, int, int | None]],
+    sizes: Integers,
+    true: Integers,
+    predicted: Integers,
+    correct: Integers,
+) -> list[LabelBand]:
+    """Sum up classes by their size in training; how often each is true, predicted and both."""
+    found = []
+    for name, smallest, largest in bands:
+        inside = (sizes >= smallest) & (sizes <= (np.inf if largest is None else largest))
+        counts = [int(values[inside].sum()) for values in (true, predicted, correct)]
+        n_labels, n_predicted, n_correct = counts
+        occur = inside & (true > 0)
+        found.append(
+            LabelBand(
+                name=name,
+                n_classes=int(np.count_nonzero(occur)),
+                n_labels=n_labels,
+                recall=n_correct / n_labels if n_labels else float("nan"),
+                precision=n_correct / n_predicted if n_predicted else float("nan"),
+                macro_f1=_mean(2.0 * correct[occur] / (true[occur] + predicted[occur])),
+            )
+        )
+    return found
 
 
 @dataclass(frozen=True, eq=False)
 class LabelCurve:
-    """What is reached by keeping only labels at or above a threshold, highest first.
+    """Precision, recall and coverage of the labels at or above each threshold, highest first."""
 
-    Attributes
-    ----------
-    thresholds : ndarray of shape (n_thresholds,)
-        Probabilities that occur, falling.
-    precision : ndarray of shape (n_thresholds,)
-        Share of the kept labels that are true.
-    recall : ndarray of shape (n_thresholds,)
-        Share of all true labels that are kept.
-    coverage : ndarray of shape (n_thresholds,)
-        Share of the documents that keep a label.
-    """
-
-    thresholds: Floats
-    precision: Floats
-    recall: Floats
-    coverage: Floats
+    thresholds: Floats  # (n_thresholds,): probabilities that occur, falling
+    precision: Floats  # (n_thresholds,): share of the kept labels that are true
+    recall: Floats  # (n_thresholds,): share of all true labels that are kept
+    coverage: Floats  # (n_thresholds,): share of the documents that keep a label
 
 
 def label_curve(probabilities: ArrayLike, correct: ArrayLike, n_true: int) -> LabelCurve:

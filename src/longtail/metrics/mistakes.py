@@ -17,36 +17,22 @@ _LONGEST_TEXT = 400  # characters of a document that are kept
 
 @dataclass(frozen=True)
 class Mistake:
-    """A wrong prediction.
+    """A wrong prediction."""
 
-    Attributes
-    ----------
-    document_id : int
-        Which of the evaluated documents, from 0.
-    text : str or None
-        How the document begins; None for a document of counts.
-    true, predicted : object
-        Labels; of a document with several labels `true` is the list of them, and `predicted` the
-        surest label that is none of these.
-    certainty : float
-        Probability of the predicted class, or its score for a classifier without probabilities.
-    known : bool
-        Whether the model has the true class, or one of them, at all.
-    misleading : mapping of term to float
-        The terms that speak most for the predicted class and against the true one: what they add
-        to the score of the one, less what they add to that of the other. Of several true labels
-        the one with the highest score.
-    reference : object
-        What the evaluation was told about where the document comes from; None without.
-    """
-
-    document_id: int
-    text: str | None
+    document_id: int  # which of the evaluated documents, from 0
+    text: str | None  # how the document begins; None for a document of counts
+    # Labels; of a document with several labels `true` is the list of them, and `predicted` the
+    # surest label that is none of these.
     true: Any
     predicted: Any
+    # Probability of the predicted class, or its score for a classifier without probabilities.
     certainty: float
-    known: bool
+    known: bool  # whether the model has the true class, or one of them, at all
+    # The terms that speak most for the predicted class and against the true one: what they add to
+    # the score of the one, less what they add to that of the other. Of several true labels the one
+    # with the highest score.
     misleading: Mapping[Any, float]
+    # What the evaluation was told about where the document comes from; None without.
     reference: Any = None
 
 

@@ -37,14 +37,6 @@ def as_label_sets(y: Any) -> LabelSets:
 class RankedSets:
     """Label sets and rankings with the same class ids: what every measure is computed from.
 
-    Attributes
-    ----------
-    truth : LabelSets
-        The true labels.
-    ranking : ndarray of shape (n_documents, k), int64
-        Class ids of `truth`, best first; `NO_CLASS` where there was no candidate, `OTHER_CLASS`
-        for a class that is no document's label.
-
     Examples
     --------
     >>> ranked = RankedSets.compare([["a", "b"], ["c"]], [["b", "z"], ["a", "c"]])
@@ -52,7 +44,9 @@ class RankedSets:
     [[True, False], [False, True]]
     """
 
-    truth: LabelSets
+    truth: LabelSets  # the true labels
+    # (n_documents, k) int64: class ids of `truth`, best first; `NO_CLASS` where there was no
+    # candidate, `OTHER_CLASS` for a class that is no document's label.
     ranking: Integers
 
     @classmethod

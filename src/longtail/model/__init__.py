@@ -1,4 +1,4 @@
-"""What a fitted model is, and how it changes.
+"""The fitted model, and how it changes.
 
 What it is:
 

@@ -18,27 +18,13 @@ from longtail.sparse import (
 
 @dataclass(frozen=True)
 class Corpus:
-    """The quantities that scoring takes from the whole corpus: m, df_t, F_t, l_S and avg(len(y)).
+    """Quantities of the whole corpus that scoring needs: m, df_t, F_t, l_S and avg(len(y))."""
 
-    Attributes
-    ----------
-    n_documents : int or float
-        m, the number of documents.
-    document_frequencies : ndarray of shape (n_terms,), int64 or float64
-        df_t, the number of documents with term t.
-    term_counts : ndarray of shape (n_terms,), float64
-        F_t, how often term t occurs.
-    length : float
-        l_S, the number of term occurrences in all documents.
-    mean_class_length : float
-        avg(len(y)) = l_S / K.
-    """
-
-    n_documents: int | float
-    document_frequencies: Integers
-    term_counts: Floats
-    length: float
-    mean_class_length: float
+    n_documents: int | float  # m, the number of documents
+    document_frequencies: Integers  # (n_terms,) float64: df_t, the number of documents with term t
+    term_counts: Floats  # (n_terms,) float64: F_t, how often term t occurs
+    length: float  # l_S, the number of term occurrences in all documents
+    mean_class_length: float  # avg(len(y)) = l_S / K
     known: InitVar[Known] = field(default=None, kw_only=True)  # of cached properties
 
     def __post_init__(self, known: Known) -> None:

@@ -23,6 +23,7 @@ from longtail._validation import (
     look_up,
     read_class_weights,
 )
+from longtail.model.embeddings import GivenDocuments
 from longtail.model.entry import NO_ROWS, Changes, Entry, NewTerms
 from longtail.model.overlay import Overlay
 from longtail.model.parents import Parents, check_moved
@@ -245,7 +246,7 @@ class Recalibrate(Edit):
             raise ValueError("recalibrate is for models with one label for each document.")
         classes = state.all_classes
         check_same_kind(self.labels, classes)
-        answered = np.flatnonzero(self.counts.have_any(state.known_terms))
+        answered = np.flatnonzero(state.have_evidence(self.counts))
         counts, labels = self.counts.gather(answered), self.labels[answered]
         scores, positions = np.zeros((0, 1)), np.zeros(0, np.int64)
         truth = look_up(classes, labels)
@@ -276,10 +277,11 @@ class Refine(Edit):
             check_same_kind(flat, state.all_classes)
             check_known(flat, state.all_classes)
         sets = find_sets(self.labels, state.all_classes)
-        rows, labels = weigh_documents(self.counts.to_csr(), sets, self.weights)
+        given = GivenDocuments(self.counts.to_csr(), self.counts.embeddings)
+        rows, labels = weigh_documents(given, sets, self.weights)
         factors = read_class_weights(classifier.class_weight, labels)
         labels = labels if factors is None else labels.with_class_weights(factors)
-        return relearning.refine(state, CountMatrix.from_matrix(rows), labels, config)
+        return relearning.refine(state, rows.to_counts(), labels, config)
 
 
 def find_class(state: Any, label: Any) -> int:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from longtail.sparse import CountMatrix, Floats, Integers, narrow_counts
+from longtail.sparse import CountMatrix, Floats, Integers, narrow_counts, stack_embeddings
 
 _NONE = np.zeros(0, np.int64)
 NO_ROWS = CountMatrix(np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0), 0)
@@ -154,6 +154,7 @@ class Documents(NamedTuple):
                 np.concatenate([table.indices for table in tables]),
                 narrow_counts(np.concatenate([table.data for table in tables])),
                 n_terms,
+                stack_embeddings(tables),
             )
         weights = None
         if any(entry.weights is not None for entry in entries):

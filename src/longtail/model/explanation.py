@@ -23,8 +23,10 @@ from longtail.model.weighting import Profile, WeightedDocuments
 from longtail.results import Explanation
 from longtail.sparse import Floats, Integers
 from longtail.training.changing import merged_class_sizes
+from longtail.training.ranking import score_meaning
 
 NAME = "name"  # the last feature of an explanation where classes have names: what its name adds
+MEANING = "meaning"  # the feature of a model that ranks by embeddings
 
 # A term is common where more than this share of the classes has it, and more than this share of the
 # documents. The second keeps the topics of a few large classes apart from function words: each of
@@ -42,6 +44,7 @@ class ScoreParts:
     contributions: Floats
     constant: float
     common: NDArray[np.bool_]
+    meaning: float | None = None
 
 
 def find_common_terms(
@@ -92,6 +95,13 @@ def split_linear_scores(
         )
         for document_id, split in zip(document_ids.tolist(), found, strict=True):
             parts[document_id] = split
+    if state.needs_embeddings:
+        added = score_meaning(state, documents.rows, np.asarray(class_ids)[:, None], n_jobs)[:, 0]
+        return [
+            replace(split, meaning=float(value))
+            for split, value in zip(parts, added, strict=True)
+            if split is not None
+        ]
     return [split for split in parts if split is not None]
 
 
@@ -215,12 +225,15 @@ def _name_part(
     def named(ids: Integers) -> dict[Any, float]:
         return dict(zip(names[ids].tolist(), contributions[ids].tolist(), strict=True))
 
+    found = zip([*feature_names, NAME][: len(split.features)], split.features.tolist(), strict=True)
+    features, meaning = dict(found), split.meaning
+    if meaning is not None:
+        features[MEANING] = meaning
     return Explanation(
         label=label,
-        score=float(split.contributions.sum() + split.constant),
-        features=dict(
-            zip([*feature_names, NAME][: len(split.features)], split.features.tolist(), strict=True)
-        ),
+        score=float(split.contributions.sum() + split.constant + (meaning or 0.0)),
+        features=features,
+        meaning=meaning,
         terms=named(shown),
         rest=float(np.delete(contributions, shown).sum()),
         constant=split.constant,

@@ -49,15 +49,18 @@ class ClassNames(RowTable):
         Each row has length 1, or no entry.
     named : ndarray of shape (n_classes,), bool
         Which classes have a text; such a class exists without any document.
+    embeddings : ndarray of shape (n_classes, n_dimensions), int16, or None
+        Unit vectors of the texts in fixed point; zeros for none.
     """
 
     ENTRIES = ("indices", "weights")
-    ROWS = ("named",)
+    ROWS = ("named", "embeddings")
 
     indptr: Integers
     indices: NDArray[Any]
     weights: NDArray[np.float32]
     named: NDArray[np.bool_]
+    embeddings: NDArray[np.int16] | None = None
 
     @classmethod
     def none(cls, n_classes: int) -> ClassNames:
@@ -79,7 +82,7 @@ class ClassNames(RowTable):
         weights = _scale_to_length_one(rows.indptr, rows.data * idf[rows.indices])
         named = np.ones(rows.n_documents, np.bool_)
         indices = rows.indices.astype(np.int32, copy=False)
-        return cls(rows.indptr, indices, weights, named)
+        return cls(rows.indptr, indices, weights, named, rows.embeddings)
 
     def select_terms(self, keep: NDArray[np.bool_]) -> ClassNames:
         """Return the same names; terms that are not kept count nothing."""

@@ -20,14 +20,17 @@ from numpy.typing import NDArray
 
 from longtail._caching import cached_property
 from longtail._columns import align_labels, as_labels, show_label
+from longtail._constants import WEIGHT_BITS
 from longtail._validation import check_same_kind, look_up
 from longtail.model.entry import Changes, Documents, Entry
+from longtail.model.meaning import Meanings, Table
 from longtail.model.names import ClassNames
 from longtail.model.scorer import ClassResiduals, LinearScorer, add_scorers
 from longtail.model.statistics import (
     ClassStatistics,
     check_total,
     empty_classes_have_no_terms,
+    have_sums,
     with_count_bits,
 )
 from longtail.model.statistics_editing import subtract_any, sum_compactly, without_frequencies
@@ -51,6 +54,12 @@ Value = TypeVar("Value")
 # that putting the two together costs more.
 SMALL_TIER = 256
 SMALL_SHARE = 1 / 32
+
+
+NEVER_ADDED = (
+    "cannot subtract documents that were never added to their class. "
+    "Give the same documents with the same labels as when they were added."
+)
 
 
 class RefusedError(ValueError):
@@ -181,6 +190,11 @@ class Rows:
             scorer=splice_rows([first.scorer, second.scorer], *sources, indices=statistics.indices),
             names=splice_rows([first.names, second.names], *sources),
         )
+
+    @cached_property
+    def meanings(self) -> Meanings:
+        """Directions of the classes."""
+        return Meanings.of(self.statistics, self.names)
 
     @cached_property
     def name_scorer(self) -> LinearScorer | None:
@@ -440,6 +454,22 @@ class Overlay:
                 found.append(Segment(tier.ranking_scorer, residuals, index, self.ranks[tier.ids]))
         return tuple(found)
 
+    @cached_property
+    def searched(self) -> list[int]:
+        """Which of the base and the tiers are searched: those that have a class that is there."""
+        of_tiers = zip(self.tiers, self.tombstones[1:], strict=True)
+        kept = [i for i, (tier, gone) in enumerate(of_tiers, 1) if len(gone) < len(tier.ids)]
+        return [0, *kept]
+
+    def tables(self, main: Meanings) -> tuple[Table, ...]:
+        """Return the directions of all classes, in the order of `segments`."""
+        found = []
+        for i in self.searched:
+            ids = self.ranks[self.row_ids if i == 0 else self.tiers[i - 1].ids]
+            ids[self.tombstones[i]] = -1
+            found.append(Table(main if i == 0 else self.tiers[i - 1].meanings, ids))
+        return tuple(found)
+
     def grow_terms(self, n_terms: int) -> Self:
         """Make room for terms that no document has."""
         n_new = n_terms - len(self.class_frequencies)
@@ -485,7 +515,8 @@ def change(base: Base, before: Overlay, changes: Changes, finish: Finish) -> Ove
     total = _sum_groups(own_sums, own_ids, [members[root] for root in root_ids.tolist()])
     _check_sums(base, after, root_ids, total, frequencies)
     # The sums of all classes are only put together when a model is saved; that must not fail then.
-    check_total(n_occurrences, max(base.statistics.count_bits, total.count_bits))
+    bits = max(base.statistics.count_bits, total.count_bits)
+    check_total(n_occurrences, bits)
     if len(root_ids):
         after = replace(
             after,
@@ -495,6 +526,8 @@ def change(base: Base, before: Overlay, changes: Changes, finish: Finish) -> Ove
             n_occurrences=n_occurrences,
         )
     after = _show(base, before, after, ids)
+    subtracted = [sums.terms for sums in taught if sums.direction < 0]
+    _check_frequencies(after, np.concatenate([total.indices, *subtracted]), ids, bits)
     may_be_empty = edited or any(sums.direction < 0 for sums in taught)
     if may_be_empty and not after.class_sizes(base).any():
         raise RefusedError(
@@ -666,14 +699,23 @@ def _check_sums(
     owners = np.repeat(np.arange(len(ids)), np.diff(sums.indptr))
     wrong[owners[(sums.counts < 0) | (sums.centroid_sums < 0)]] = True
     if not empty_classes_have_no_terms(sums):
-        wrong |= (sums.class_sizes == 0) & (np.diff(sums.indptr) > 0)
+        wrong |= (sums.class_sizes == 0) & have_sums(sums)
     if wrong.any() or np.any(frequencies < 0):
         concerned = ids[wrong].tolist() if wrong.any() else ids.tolist()
-        raise RefusedError(
-            "cannot subtract documents that were never added to their class. "
-            "Give the same documents with the same labels as when they were added.",
-            concerned,
-        )
+        raise RefusedError(NEVER_ADDED, concerned)
+
+
+def _check_frequencies(after: Overlay, terms: Integers, ids: Integers, count_bits: int) -> None:
+    """Refuse sums of classes that have a term which fewer documents have.
+
+    A document that was never added can be in the sums of a class term by term. Once it is
+    subtracted, the model could not be saved.
+    """
+    of_documents, of_classes = after.document_frequencies, after.class_frequencies
+    # Documents may count as fractions, the least of which is a unit; fractions may add up to ones.
+    least = 2.0**-WEIGHT_BITS if count_bits else 1
+    if np.any(of_documents[terms] < least * of_classes[terms]):
+        raise RefusedError(NEVER_ADDED, ids.tolist())
 
 
 def _put(tiers: tuple[Rows, ...], rows: Rows) -> tuple[Rows, ...]:

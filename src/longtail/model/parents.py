@@ -32,27 +32,17 @@ class CycleError(RefusedError):
 
 @dataclass(frozen=True, eq=False)
 class Parents:
-    """What an entry says of the parents of nodes.
+    """The parents of nodes in an entry."""
 
-    Attributes
-    ----------
-    labels : ndarray of shape (n_nodes,)
-        What the nodes were called then.
-    ids : ndarray of shape (n_nodes,), int64
-        Persistent id of the class that a node is; -1 where it was none.
-    children, parents : ndarray of shape (n_pairs,), int64
-        Positions of nodes.
-    is_whole : bool
-        Whether these are all nodes; otherwise the first one has other parents, and no more is said.
-    n_ids : int
-        Persistent ids that were used then: a class that came later can be one of the labels.
-    """
-
-    labels: NDArray[Any]
+    labels: NDArray[Any]  # (n_nodes,): what the nodes were called then
+    # (n_nodes,) int64: persistent id of the class that a node is; -1 where it was none.
     ids: Integers
+    # (n_pairs,) int64: positions of nodes.
     children: Integers
     parents: Integers
+    # Whether these are all nodes; otherwise the first one has other parents, and no more is said.
     is_whole: bool
+    # Persistent ids that were used then: a class that came later can be one of the labels.
     n_ids: int
 
     @classmethod
@@ -145,15 +135,11 @@ def find_hierarchy(
 
 def _join(given: list[Parents], base: Base, overlay: Overlay) -> Hierarchy:
     """Return a whole hierarchy with moves after it, as nodes are called today."""
-    named = [parents.labels_today(base, overlay) for parents in given]
-    last = {labels[0]: i for i, labels in enumerate(named) if i}
-    which = [0, *sorted(last.values())]  # an earlier move of a node says nothing, of no node
-    given, named = [given[i] for i in which], [named[i] for i in which]
-    labels = join_labels(named)
+    labels = join_labels([parents.labels_today(base, overlay) for parents in given])
     check_same_kind(labels, overlay.all_classes)
     # Nearly sorted already: the index makes numpy sort stably, which takes advantage of it.
     nodes, _, ids = np.unique(labels, return_index=True, return_inverse=True)
-    begins = np.cumsum([0, *map(len, named)]).tolist()
+    begins = np.cumsum([0, *(len(parents.labels) for parents in given)]).tolist()
     moved = {
         int(ids[begin]): ids[begin + parents.parents]
         for parents, begin in zip(given[1:], begins[1:], strict=False)

@@ -48,30 +48,22 @@ MIN_SPREAD_PAIRS = 4096
 
 @dataclass(frozen=True)
 class LinearScorer(RowTable):
-    """A score collapsed into numbers per class and term.
-
-    Attributes
-    ----------
-    indptr, indices : ndarrays
-        Terms of each class; those of the statistics.
-    weights : ndarray of shape (nnz,), float32 or float64
-        What a unit of the term adds to the class.
-    length_weights, biases : ndarrays of shape (n_classes,), float64
-        What a unit of any term adds, and what every document gets.
-    """
+    """A score collapsed into numbers per class and term."""
 
     ENTRIES = ("indices", "weights")
     ROWS = ("length_weights", "biases")
 
+    # Terms of each class; those of the statistics.
     indptr: Integers
     indices: NDArray[Any]
-    weights: NDArray[Any]
+    weights: NDArray[Any]  # (nnz,) float64: what a unit of the term adds to the class
+    # (n_classes,) float64: what a unit of any term adds, and what every document gets.
     length_weights: Floats
     biases: Floats
 
     @property
     def arrays(self) -> Scorer:
-        """What kernels read."""
+        """Arrays for the kernels."""
         return Scorer(self.indptr, self.indices, self.weights, self.length_weights, self.biases)
 
     @classmethod
@@ -294,27 +286,15 @@ def _has_few_pairs(classes: NDArray[Any], n_classes: int) -> bool:
 
 @dataclass(frozen=True)
 class ClassResiduals(RowTable):
-    """Learned weights of each class, in CSR form: what is added to its linear score.
-
-    Attributes
-    ----------
-    indptr : ndarray of shape (n_classes + 1,), int64
-        Where each class's weights begin.
-    indices : ndarray of shape (nnz,), int32
-        Terms, ascending within a class.
-    weights : ndarray of shape (nnz,), float32
-        Weights.
-    biases : ndarray of shape (n_classes,), float64
-        What every document gets.
-    """
+    """Learned weights of each class, in CSR form: what is added to its linear score."""
 
     ENTRIES = ("indices", "weights")
     ROWS = ("biases",)
 
-    indptr: Integers
-    indices: NDArray[Any]
-    weights: NDArray[np.float32]
-    biases: Floats
+    indptr: Integers  # (n_classes + 1,) int64: where each class's weights begin
+    indices: NDArray[Any]  # (nnz,) int32: terms, ascending within a class
+    weights: NDArray[np.float32]  # (nnz,) float32: weights
+    biases: Floats  # (n_classes,) float64: what every document gets
 
     @classmethod
     def none(cls, n_classes: int) -> ClassResiduals:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from longtail._caching import Known, cached_property, keep_known
 from longtail._labels import LabelForm
 from longtail.model.corpus import Corpus
+from longtail.model.meaning import Meanings, Table
 from longtail.model.names import ClassNames, add_names
 from longtail.model.overlay import Base, Overlay
 from longtail.model.parents import Parents, find_hierarchy
@@ -126,6 +127,46 @@ class LongTailState:
     def several(self) -> bool:
         """Whether documents of the last fit had other than one label."""
         return self.calibrator.marginal
+
+    @property
+    def n_dimensions(self) -> int | None:
+        """Dimensions of the embeddings of documents; None where these have none."""
+        sums = self.statistics.embedding_sums
+        return None if sums is None else int(sums.shape[1])
+
+    @property
+    def needs_embeddings(self) -> bool:
+        """Whether embeddings count in the ranking."""
+        return self.n_dimensions is not None and bool(self.check.meaning.any())
+
+    @cached_property
+    def meanings(self) -> Meanings:
+        """Directions of the classes of the base."""
+        return Meanings.of(self.statistics, self.names)
+
+    @cached_property
+    def tables(self) -> tuple[Table, ...]:
+        """Directions of all classes, table by table as in `segments`."""
+        overlay = self.overlay
+        if overlay is None:
+            return (Table(self.meanings, np.arange(len(self.classes))),)
+        return overlay.tables(self.meanings)
+
+    def find_rows(self, class_ids: NDArray[Any]) -> list[NDArray[Any]]:
+        """Return the rows of classes in each of `tables`; -1 where one is not."""
+        overlay = self.overlay
+        if overlay is None:
+            return [class_ids]
+        ids = np.append(overlay.ids, -1)[class_ids.ravel()]
+        found = overlay.locate(np.maximum(ids, 0))
+        return [np.where(ids < 0, -1, found[i]).reshape(class_ids.shape) for i in overlay.searched]
+
+    def have_evidence(self, counts: CountMatrix) -> NDArray[np.bool_]:
+        """Return which documents have a known term, or a vector where these count."""
+        known = counts.have_any(self.known_terms)
+        if self.needs_embeddings and counts.embeddings is not None:
+            known |= counts.embeddings.any(axis=1)
+        return known
 
     @property
     def base(self) -> Base:
@@ -254,7 +295,13 @@ class LongTailState:
         """What answers by nodes of the hierarchy, where there is one."""
         if self.current_hierarchy is None:
             return None
-        return BackOff(self.current_hierarchy, self.all_classes, self.calibrator, self.find_today())
+        return BackOff(
+            self.current_hierarchy,
+            self.all_classes,
+            self.calibrator,
+            self.find_today(),
+            self.calibrator.unknown_share,
+        )
 
     def find_today(self) -> Integers:
         """Return the class of today of each class of the base; -1 where it is gone."""

@@ -23,6 +23,7 @@ from longtail._kernels.types import Block, ClassTerms, FixedPoint, Members, Term
 from longtail._labels import LabelSets
 from longtail._parallel import parallel_for
 from longtail.model.corpus import Corpus
+from longtail.model.embeddings import add_embeddings, sum_embeddings
 from longtail.sparse import (
     CountMatrix,
     Floats,
@@ -60,6 +61,8 @@ class ClassStatistics(RowTable):
         fractions, whose sums are exact as well.
     document_frequencies : ndarray of shape (n_terms,), int64 or float64
         df_t, the number of documents with term t; those of classes that were removed count as well.
+    embedding_sums : ndarray of shape (n_classes, n_dimensions), int32, or None
+        Sum of the embeddings of each class, unit vectors in units of `2**-EMBEDDING_BITS`.
     count_bits : int
         0 where every count is a whole number, else `FRACTION_BITS`.
     sublinear : bool
@@ -77,7 +80,7 @@ class ClassStatistics(RowTable):
     """
 
     ENTRIES = ("indices", "counts", "centroid_sums")
-    ROWS = ("class_sizes",)
+    ROWS = ("class_sizes", "embedding_sums")
 
     indptr: Integers
     indices: NDArray[Any]
@@ -87,6 +90,7 @@ class ClassStatistics(RowTable):
     document_frequencies: Integers
     count_bits: int = 0
     sublinear: bool = False
+    embedding_sums: NDArray[np.int32] | None = None
     known: InitVar[Known] = field(default=None, kw_only=True)  # of cached properties
 
     def __post_init__(self, known: Known) -> None:
@@ -153,6 +157,7 @@ class ClassStatistics(RowTable):
             document_frequencies=frequencies,
             count_bits=count_bits,
             sublinear=sublinear,
+            embedding_sums=sum_embeddings(rows.embeddings, members, n_jobs),
         )
 
     @classmethod
@@ -274,6 +279,7 @@ class ClassStatistics(RowTable):
             self.sublinear == other.sublinear
             and np.array_equal(self.document_frequencies, other.document_frequencies)
             and all(np.array_equal(getattr(mine, name), getattr(theirs, name)) for name in names)
+            and _same_or_none(self.embedding_sums, other.embedding_sums)
         )
 
     __hash__ = None  # type: ignore[assignment]
@@ -397,7 +403,13 @@ def combine(a: ClassStatistics, b: ClassStatistics, factor: int) -> ClassStatist
         document_frequencies=_add_counts(a.document_frequencies, b.document_frequencies, factor),
         count_bits=bits,
         sublinear=a.sublinear,
+        embedding_sums=add_embeddings(a.embedding_sums, b.embedding_sums, factor),
     )
+
+
+def _same_or_none(a: NDArray[Any] | None, b: NDArray[Any] | None) -> bool:
+    """Return whether two arrays agree, or neither is there."""
+    return a is b or (a is not None and b is not None and np.array_equal(a, b))
 
 
 def _add_counts(a: Integers, b: Integers, factor: int) -> Integers:
@@ -476,5 +488,13 @@ def check_sum(a: ClassStatistics, b: ClassStatistics, count_bits: int) -> None:
 
 
 def empty_classes_have_no_terms(statistics: ClassStatistics) -> bool:
-    """Tell whether a class without documents has no entries."""
-    return not np.any((statistics.class_sizes == 0) & (np.diff(statistics.indptr) > 0))
+    """Tell whether a class without documents has no entries, and no embedding."""
+    return not np.any((statistics.class_sizes == 0) & have_sums(statistics))
+
+
+def have_sums(statistics: ClassStatistics) -> NDArray[np.bool_]:
+    """Return which classes have an entry, or the sum of an embedding."""
+    found: NDArray[np.bool_] = np.diff(statistics.indptr) > 0
+    if statistics.embedding_sums is not None:
+        found |= statistics.embedding_sums.any(axis=1)
+    return found

@@ -59,9 +59,8 @@ def sum_compactly(
 ) -> DocumentSums:
     """Sum the documents of each class, at a cost of their own terms."""
     terms, entries = np.unique(counts.indices, return_inverse=True)
-    compact = CountMatrix(
-        counts.indptr, entries.astype(counts.indices.dtype), counts.data, len(terms)
-    )
+    indices = entries.astype(counts.indices.dtype)
+    compact = replace(counts, indices=indices, n_terms=len(terms))
     labels = LabelSets.single(class_ids, np.arange(n_classes), weights)
     sums = ClassStatistics.from_counts(compact, labels, n_classes, sublinear=sublinear)
     total = counts.data.sum(dtype=np.float64) if weights is None else sums.class_lengths.sum()
@@ -88,6 +87,8 @@ def differ(a: ClassStatistics, b: ClassStatistics) -> NDArray[np.bool_]:
         unlike |= getattr(a, name)[mine] != getattr(b, name)[theirs]
     owners = np.repeat(same, lengths[same])
     found[owners[unlike]] = True
+    if a.embedding_sums is not None and b.embedding_sums is not None:
+        found |= np.any(a.embedding_sums != b.embedding_sums, axis=1)
     return found
 
 

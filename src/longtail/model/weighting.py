@@ -65,7 +65,13 @@ class WeightedDocuments:
         indptr, entries = gather_rows(self.rows.indptr, documents)
         rows = self.rows
         return WeightedDocuments(
-            CountMatrix(indptr, rows.indices[entries], rows.data[entries], rows.n_terms),
+            CountMatrix(
+                indptr,
+                rows.indices[entries],
+                rows.data[entries],
+                rows.n_terms,
+                None if rows.embeddings is None else rows.embeddings[documents],
+            ),
             self.weights[entries],
             self.totals[documents],
             None if self.plain_weights is None else self.plain_weights[entries],

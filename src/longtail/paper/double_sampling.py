@@ -70,6 +70,10 @@ class DoubleSamplingState:
         """Labels of all classes."""
         return self.classes
 
+    def have_evidence(self, counts: CountMatrix) -> NDArray[np.bool_]:
+        """Return which documents have a known term."""
+        return counts.have_any(self.known_terms)
+
     @cached_property
     def known_terms(self) -> NDArray[np.bool_]:
         """Which terms a class has."""
@@ -78,7 +82,7 @@ class DoubleSamplingState:
 
 @dataclass(frozen=True)
 class DoubleSamplingConfig:
-    """What a fit is told: π and κ, the SVM's C, the random state and the number of threads."""
+    """Hyperparameters: π and κ, the SVM's C, the random state and the number of threads."""
 
     examples_per_class: float = 2
     adversaries: int = 30

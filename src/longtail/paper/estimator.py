@@ -114,7 +114,7 @@ class DoubleSamplingClassifier(CountClassifier):
 
     @property
     def feature_scales_(self) -> Floats:
-        """What the learner divided each feature by."""
+        """Divisor of each feature in the learner."""
         scales: Floats = self._fitted().pairwise.scales
         return scales
 

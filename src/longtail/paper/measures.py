@@ -1,4 +1,4 @@
-"""What the paper measures: the ranking loss and its risks (Eq. 1, 3, 6, 7), and MaF1.
+"""Measures of the paper: the ranking loss and its risks (Eq. 1, 3, 6, 7), and MaF1.
 
 In: scores or labels. Out: one number, or one loss per document. The paper calls MaF1 the harmonic
 mean of macro precision and macro recall (`macro_f1_of_means`); most tools report the mean of the
@@ -123,8 +123,15 @@ def macro_f1_of_means(y_true: ArrayLike, y_pred: ArrayLike) -> float:
     0.75
     """
     counts = count_outcomes(y_true, y_pred)
-    precision = float(np.mean(counts.correct / np.maximum(counts.predicted, 1)))
-    recall = float(np.mean(counts.correct / np.maximum(counts.true, 1)))
+    return f1_of_means(counts.true, counts.predicted, counts.correct)
+
+
+def f1_of_means(true: Integers, predicted: Integers, correct: Integers) -> float:
+    """Return the harmonic mean of macro precision and recall from the counts of each class."""
+    if not len(true):
+        return 0.0
+    precision = float(np.mean(correct / np.maximum(predicted, 1)))
+    recall = float(np.mean(correct / np.maximum(true, 1)))
     return 2.0 * precision * recall / (precision + recall) if precision + recall else 0.0
 
 

@@ -29,18 +29,13 @@ PAIR_CHUNK = 1 << 14  # pairs summed up by themselves; fixed, so that sums are t
 
 @dataclass(frozen=True)
 class PairwiseScorer:
-    """A linear score of the features, f in the paper: `score = features @ weights`.
+    """A linear score of the features, f in the paper: `score = features @ weights`."""
 
-    Attributes
-    ----------
-    weights : ndarray of shape (n_features,), float64
-        Apply to the features as they are, not to the scaled ones the learner saw.
-    scales : ndarray of shape (n_features,), float64
-        The largest absolute difference of each feature over the sampled pairs; 1 where it never
-        differs.
-    """
-
+    # (n_features,) float64: apply to the features as they are, not to the scaled ones the learner
+    # saw.
     weights: Floats
+    # (n_features,) float64: the largest absolute difference of each feature over the sampled pairs;
+    # 1 where it never differs.
     scales: Floats
 
 
@@ -168,10 +163,6 @@ def fit_pairwise_scorer(
         Weight of the squared hinge loss of each pair.
     n_jobs : int or None
         Number of threads; the weights are the same for any.
-
-    Returns
-    -------
-    Scorer
     """
     check_positive("C", C)
     if not len(differences):

@@ -91,10 +91,6 @@ def draw_pairs(
     n_jobs : int or None
         Number of threads.
 
-    Returns
-    -------
-    PairSample
-
     Examples
     --------
     >>> sample = draw_pairs([0, 1, 2, 1], 3, examples_per_class=1, adversaries=2, random_state=0)

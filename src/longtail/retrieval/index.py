@@ -37,42 +37,30 @@ ENTRIES_PER_BLOCK = 1 << 19  # 2 MB of postings, which a cache holds
 
 @dataclass(frozen=True)
 class InvertedIndex:
-    """A term-major approximation of a linear scorer, with known errors.
+    """A term-major approximation of a linear scorer, with known errors."""
 
-    Attributes
-    ----------
-    indptr : ndarray of shape (n_terms + 1,), int64
-        Where each term's postings begin; terms that are rows have none.
-    classes : ndarray of shape (n_postings,), uint16, int32 or int64
-        Class ids, ascending within a term.
-    quantized : ndarray of shape (n_postings,), uint16
-        What a unit of the term adds to the class, in levels.
-    dense_row_ids : ndarray of shape (n_terms,), int32
-        Which of `dense_rows` the term is; -1 for postings.
-    zero_points, scales : ndarrays of shape (n_terms,), float32
-        A level stands for `zero_point + scale * level`. The zero point is at most 0.
-    dense_rows : ndarray of shape (n_rows, n_classes), uint8
-        Levels of the terms that many classes have.
-    length_weights, biases : ndarrays of shape (n_classes,), float32
-        Those of the scorer.
-    tombstones : ndarray of int64
-        Classes that the search passes over.
-    """
-
+    # (n_terms + 1,) int64: where each term's postings begin; terms that are rows have none.
     indptr: Integers
-    classes: NDArray[Any]
+    classes: NDArray[Any]  # (n_postings,) int64: class ids, ascending within a term
+    # (n_postings,) uint16: what a unit of the term adds to the class, in levels.
     quantized: NDArray[np.uint16]
+    # (n_terms,) int32: which of `dense_rows` the term is; -1 for postings.
     dense_row_ids: NDArray[np.int32]
+    # (n_terms,) float32: a level stands for `zero_point + scale * level`. The zero point is at most
+    # 0.
     zero_points: NDArray[np.float32]
     scales: NDArray[np.float32]
+    # (n_rows, n_classes) uint8: levels of the terms that many classes have.
     dense_rows: NDArray[np.uint8]
+    # (n_classes,) float32: those of the scorer.
     length_weights: NDArray[np.float32]
     biases: NDArray[np.float32]
+    # int64: classes that the search passes over.
     tombstones: Integers = field(default_factory=lambda: np.empty(0, np.int64))
 
     @property
     def arrays(self) -> Index:
-        """What kernels read."""
+        """Arrays for the kernels."""
         return Index(
             self.indptr,
             self.classes,
@@ -107,18 +95,12 @@ class InvertedIndex:
 
 @dataclass(frozen=True, eq=False)
 class IndexShards:
-    """An inverted index in parts, each of classes that follow each other.
+    """An inverted index in parts, each of classes that follow each other."""
 
-    Attributes
-    ----------
-    bounds : list of int
-        Where each part begins, and the number of classes; a part has at least as many classes as
-        are searched for.
-    open : callable
-        Gives the index of a part, whose first class is number 0; called when the part is searched.
-    """
-
+    # Where each part begins, and the number of classes; a part has at least as many classes as are
+    # searched for.
     bounds: list[int]
+    # Gives the index of a part, whose first class is number 0; called when the part is searched.
     open: Callable[[int], InvertedIndex]
 
 

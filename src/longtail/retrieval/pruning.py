@@ -22,16 +22,10 @@ class QueryPruning:
 
     Common terms are in nearly every class and tell little. With one posting a class, candidates
     come faster than from all terms, and on held-out documents they were no worse, or better.
-
-    Attributes
-    ----------
-    class_frequencies : ndarray of shape (n_terms,), int32 or int64
-        Number of classes that have each term.
-    posting_budget : int
-        Bound on the sum of a document's class frequencies; one term is always kept.
     """
 
-    class_frequencies: NDArray[Any]
+    class_frequencies: NDArray[Any]  # (n_terms,) int64: number of classes that have each term
+    # Bound on the sum of a document's class frequencies; one term is always kept.
     posting_budget: int
 
     @classmethod

@@ -49,21 +49,14 @@ Rank = Callable[[Integers, Sequence[NDArray[Any]]], tuple[NDArray[Any], Floats]]
 
 @dataclass(frozen=True, eq=False)
 class Segment:
-    """Classes that have a scorer of their own.
+    """Classes that have a scorer of their own."""
 
-    Attributes
-    ----------
-    scorer, residuals : LinearScorer
-        Of these classes; the length weights of the residuals are 0.
-    index : InvertedIndex
-        Of the scorer; its tombstones are in another segment, or gone.
-    class_ids : ndarray of shape (n_segment,), or None
-        Id of each class among the classes of all segments; None where there is one segment.
-    """
-
+    # Of these classes; the length weights of the residuals are 0.
     scorer: LinearScorer
     residuals: LinearScorer
-    index: InvertedIndex
+    index: InvertedIndex  # of the scorer; its tombstones are in another segment, or gone
+    # (n_segment,): id of each class among the classes of all segments; None where there is one
+    # segment.
     class_ids: Integers | None = None
 
     @cached_property

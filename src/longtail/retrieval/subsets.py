@@ -18,27 +18,15 @@ from longtail.sparse import Floats, Integers, offsets_from_lengths
 
 @dataclass(frozen=True, eq=False)
 class ClassSubsets:
-    """Subsets of the classes, each by the shorter of two lists, and the subset of each document.
+    """Subsets of the classes, each by the shorter of two lists, and the subset of each document."""
 
-    Attributes
-    ----------
-    subset_ids : ndarray of shape (n_documents,), int64
-        The subset of each document.
-    indptr : ndarray of shape (n_subsets + 1,), int64
-        Where the list of each subset begins.
-    class_ids : ndarray of shape (nnz,), int64
-        Ascending within a list.
-    are_allowed : ndarray of shape (n_subsets,), bool
-        Whether a list holds the classes of the subset; otherwise those that it lacks.
-    n_classes : int
-        Of the model.
-    """
-
-    subset_ids: Integers
-    indptr: Integers
-    class_ids: Integers
+    subset_ids: Integers  # (n_documents,) int64: the subset of each document
+    indptr: Integers  # (n_subsets + 1,) int64: where the list of each subset begins
+    class_ids: Integers  # (nnz,) int64: ascending within a list
+    # (n_subsets,) bool: whether a list holds the classes of the subset; otherwise those that it
+    # lacks.
     are_allowed: NDArray[np.bool_]
-    n_classes: int
+    n_classes: int  # of the model
 
     @classmethod
     def of_masks(cls, subset_ids: Integers, masks: Sequence[NDArray[np.bool_]]) -> ClassSubsets:

@@ -32,7 +32,7 @@ class Caller:
 
     @property
     def key(self) -> str:
-        """What requests are counted by."""
+        """Key by which requests are counted."""
         return self.name or self.address
 
 

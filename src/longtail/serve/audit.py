@@ -28,12 +28,7 @@ MAX_REFUSALS = 20  # lines a minute; at 250 bytes they are 7 MB a day
 class AuditTrail:
     """Appends lines to a file, or to the log.
 
-    Parameters
-    ----------
-    path : Path or None
-        The file; None is the log.
-    on_lost : callable
-        Told why a line is missing: "failed" or "too many".
+    `on_lost` is told why a line is missing: "failed" or "too many".
     """
 
     def __init__(

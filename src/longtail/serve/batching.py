@@ -12,7 +12,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Generic, NamedTuple, TypeVar
 
-from longtail.serve.problems import Problem
+from longtail.serve.problems import busy
 
 # One call takes some 60 µs a document: a document that arrives just after it began waits 15 ms.
 MAX_DOCUMENTS = 256
@@ -28,16 +28,8 @@ class _Waiting(NamedTuple):
 class Batcher(Generic[Result]):
     """Gathers requests and has them predicted together.
 
-    Parameters
-    ----------
-    predict : callable
-        Called in a thread with a list of texts; returns one result for each.
-    most_queued : int
-        Documents that may wait; more are refused.
-    seconds : float
-        How long a request may wait for its results.
-    on_batch : callable
-        Told the number of documents of each call.
+    `predict` is called in a thread and returns one result for each text. `on_batch` is told how
+    many documents each call has.
     """
 
     def __init__(
@@ -63,11 +55,7 @@ class Batcher(Generic[Result]):
             503 where too many documents wait, or it took too long.
         """
         if self.n_queued + len(texts) > self._most_queued:
-            raise Problem(
-                503,
-                f"{self.n_queued} documents are waiting already; try again in a second.",
-                headers={"Retry-After": "1"},
-            )
+            raise busy(f"{self.n_queued} documents are waiting already; try again in a second.")
         loop = asyncio.get_running_loop()
         waiting = [
             _Waiting(texts[start : start + MAX_DOCUMENTS], loop.create_future())
@@ -81,9 +69,7 @@ class Batcher(Generic[Result]):
             async with asyncio.timeout(self._seconds):
                 results = [await entry.future for entry in waiting]
         except TimeoutError:
-            raise Problem(
-                503, "The prediction took too long; try again.", headers={"Retry-After": "1"}
-            ) from None
+            raise busy("The prediction took too long; try again.") from None
         finally:
             for entry in waiting:
                 entry.future.cancel()

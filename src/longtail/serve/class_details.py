@@ -1,4 +1,4 @@
-"""What is known of one class: its size, the terms that speak for it, the classes it is close to."""
+"""Details of a class: its size, the terms that speak for it, the classes it is close to."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from longtail._elementary import log
-from longtail.serve.predictions import describe_label, find_path
+from longtail.answers import find_path
+from longtail.serve.predictions import describe_label
 from longtail.serve.problems import Problem
 from longtail.serve.served_model import Snapshot
 from longtail.sparse import Integers
@@ -119,7 +120,7 @@ def describe(snapshot: Snapshot, label: Any, row: int) -> dict[str, Any]:
 
 def _find_parents(snapshot: Snapshot, label: Any) -> dict[str, Any]:
     """Return the path of a class and its parents, where it has its place in a hierarchy."""
-    path, hierarchy = find_path(snapshot, label), snapshot.model.hierarchy_
+    path, hierarchy = find_path(snapshot.model, label), snapshot.model.hierarchy_
     if hierarchy is None or not path:
         return {}
     parents = hierarchy.parents_of(label)

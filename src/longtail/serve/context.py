@@ -1,8 +1,7 @@
-"""What routes share, found through the application's state."""
+"""Parts of a service that routes share, found through the application's state."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,8 +15,8 @@ from longtail.serve.batching import Batcher
 from longtail.serve.metrics import Metrics
 from longtail.serve.monitoring import Monitor
 from longtail.serve.predictions import Prediction
-from longtail.serve.problems import MODEL_REFUSED, VERSION_MOVED, Problem, encode_json
-from longtail.serve.schemas import ANY_VERSION
+from longtail.serve.problems import MODEL_REFUSED, VERSION_MOVED, Problem, busy, encode_json
+from longtail.serve.schemas import ANY_VERSION, ChangeRequest
 from longtail.serve.served_model import ServedModel, Snapshot
 from longtail.serve.settings import Settings
 from longtail.serve.workers import Workers
@@ -26,20 +25,14 @@ from longtail.teaching.versions import VersionedTeacher
 
 @dataclass(frozen=True)
 class Service:
-    """The parts of a running service.
+    """The parts of a running service."""
 
-    Attributes
-    ----------
-    settings, model, batcher, audit, metrics, monitor
-        What it was told, what it serves, and who is asked, told and counted.
-    reading, searching : Workers
-        Threads for explanations, lists and figures; and for the search of classes, which whoever
-        types asks for with every key.
-    """
-
+    # What it was told, what it serves, and who is asked, told and counted.
     settings: Settings
     model: ServedModel
     batcher: Batcher[Prediction]
+    # Threads for explanations, lists and figures; and for the search of classes, which whoever
+    # types asks for with every key.
     reading: Workers
     searching: Workers
     audit: AuditTrail
@@ -62,7 +55,7 @@ def get_service(request: Request) -> Service:
     """
     service: Service | None = getattr(request.app.state, "service", None)
     if service is None:
-        raise Problem(503, "The model is being loaded.", headers={"Retry-After": "1"})
+        raise busy("The model is being loaded.")
     return service
 
 
@@ -77,35 +70,36 @@ def answer(body: Any, status: int = 200) -> Response:
     return Response(encode_json(body), status, media_type="application/json")
 
 
-async def make_change(
-    request: Request,
-    action: str,
-    version: str,
-    by: str | None,
-    change: Callable[[VersionedTeacher, str], int],
-) -> Response:
-    """Make a change, record who made it, and answer with its number.
+# The method of a teacher behind each action, as audit trail and metrics call it.
+_METHODS = {
+    "teach": "teach",
+    "forget": "forget",
+    "undo": "undo",
+    "rename": "rename_class",
+    "merge": "merge_classes",
+    "remove": "remove_class",
+    "text": "set_class_text",
+    "hierarchy": "set_hierarchy",
+    "move": "move_class",
+}
 
-    Parameters
-    ----------
-    request : Request
-        Who asks.
-    action : str
-        Its name in audit trail and metrics.
-    version : str
-        What it was made against.
-    by : str or None
-        Who says so, beside the name of the token.
-    change : callable
-        Called in a thread with the teacher and the author.
-    """
+
+async def make_change(
+    request: Request, asked: ChangeRequest, action: str, *arguments: Any, **options: Any
+) -> Response:
+    """Make a change in a thread, record who made it, and answer with its number."""
     service, caller = get_service(request), get_caller(request)
-    author = f"{caller.name}: {by}" if by else caller.name
+    author, version = f"{caller.name}: {asked.by}" if asked.by else caller.name, asked.version
     against = None if version == ANY_VERSION else version
+
+    def change(teacher: VersionedTeacher) -> int:
+        change_number: int = getattr(teacher, _METHODS[action])(*arguments, by=author, **options)
+        return change_number
+
     begin_change(request, action, author=author, version=version)
     outcome = "failed"
     try:
-        change_number = await service.model.change(lambda t: change(t, author), against)
+        change_number = await service.model.change(change, against)
         outcome = "done"
     except Exception as error:
         problem = describe_refusal(error)

@@ -17,16 +17,8 @@ from longtail.serve.served_model import Snapshot
 def explain(snapshot: Snapshot, text: str, label: Any, n_terms: int) -> dict[str, Any]:
     """Return the explanations of a class and of the best other one.
 
-    Parameters
-    ----------
-    snapshot : Snapshot
-        The model.
-    text : str
-        The document.
-    label : object
-        The class; None is the predicted one.
-    n_terms : int
-        How many terms are named: those whose contributions to both classes differ most.
+    Named are the `n_terms` terms whose contributions to both classes differ most. A label of None
+    is the predicted class.
     """
     model = snapshot.model
     [found] = model.explain([text], None if label is None else [label], n_terms)

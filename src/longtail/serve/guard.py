@@ -1,4 +1,4 @@
-"""What every request passes: host, token, size, time and number; what every answer carries.
+"""Checks of every request (host, token, size, time and number) and headers of every answer.
 
 An ASGI middleware around the whole application. A refusal costs no parsing: it is answered before
 the body is read.
@@ -17,7 +17,7 @@ from typing import Any, Protocol
 from longtail.serve.access import Caller, Gatekeeper, required_scope
 from longtail.serve.audit import AuditTrail
 from longtail.serve.metrics import Metrics
-from longtail.serve.problems import Problem, respond
+from longtail.serve.problems import Problem, busy, respond
 from longtail.serve.settings import Limits, Settings, is_loopback
 
 Message = MutableMapping[str, Any]
@@ -61,18 +61,7 @@ class Route(Protocol):
 class Guard:
     """Admits requests, bounds them, and counts them.
 
-    Parameters
-    ----------
-    app : ASGI application
-        What answers them.
-    settings : Settings
-        Who may do what, and how much.
-    metrics : Metrics
-        Where they are counted.
-    audit : AuditTrail
-        Where refused changes go.
-    routes : sequence of Route
-        By which requests are counted, also those that are refused before they reach one.
+    Requests are counted by `routes`, also those that are refused before they reach one.
     """
 
     def __init__(
@@ -142,10 +131,8 @@ class Guard:
                 headers={"Retry-After": "1"},
             )
         if is_streamed and self._n_streams >= limits.streams:
-            raise Problem(
-                503,
-                f"{self._n_streams} streams are under way; send documents in batches, or wait.",
-                headers={"Retry-After": "1"},
+            raise busy(
+                f"{self._n_streams} streams are under way; send documents in batches, or wait."
             )
         body = _Body(receive, limits, self._pace, None if is_streamed else self._bodies)
         self._under_way[caller.key] += 1
@@ -195,13 +182,7 @@ class _Budget:
 
 
 class Pace:
-    """Lets bytes of bodies in at a steady rate: reading them leaves time for everything else.
-
-    Parameters
-    ----------
-    bytes_per_second : int
-        Of all bodies together.
-    """
+    """Lets bytes of bodies in at a steady rate: reading them leaves time for everything else."""
 
     def __init__(self, bytes_per_second: int) -> None:
         self._bytes_per_second, self._free_at = bytes_per_second, 0.0
@@ -216,17 +197,8 @@ class Pace:
 class _Body:
     """A request's body, bounded in bytes and time.
 
-    Parameters
-    ----------
-    receive : callable
-        Where it comes from.
-    limits : Limits
-        How much of it, and how fast.
-    pace : Pace
-        How fast all of them together.
-    budget : _Budget or None
-        What large bodies share. None is a stream: of any length, each piece of it in time, and
-        nothing of it is kept.
+    `budget` is what large bodies share. Without one the body is a stream: of any length, each piece
+    of it in time, and nothing of it is kept.
     """
 
     def __init__(
@@ -283,7 +255,7 @@ class _Body:
 
 
 class _Answer:
-    """What is sent back, with security headers."""
+    """Sends an answer back with security headers."""
 
     def __init__(self, scope: Message, send: Send) -> None:
         self._send = send
@@ -343,11 +315,7 @@ def _content_length(headers: dict[bytes, bytes]) -> int:
 
 
 def _busy() -> Problem:
-    return Problem(
-        503,
-        "Too many large requests are under way; try again in a second.",
-        headers={"Retry-After": "1", "Connection": "close"},
-    )
+    return busy("Too many large requests are under way; try again in a second.", Connection="close")
 
 
 def _too_large(most: int) -> Problem:

@@ -28,7 +28,7 @@ _DOCUMENTS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 
 
 class Metrics:
-    """What a service counts."""
+    """The counters of a service."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()

@@ -1,4 +1,4 @@
-"""What is asked of a model over time: how certain it is, and how much of it is unknown.
+"""Monitoring of predictions over time: how certain they are, and how many words are unknown.
 
 In: predictions as they are made. Out: counters for Prometheus, and the hours of the last week for
 the page, kept in memory.
@@ -25,7 +25,7 @@ WORDS_EVERY = 16
 
 @dataclass
 class Hour:
-    """What was predicted from `start`, in seconds since 1970, until the next hour.
+    """Counts of the predictions from `start`, in seconds since 1970, until the next hour.
 
     `n_abstained` counts documents without a label at 90 % precision, whatever callers asked for;
     `n_words` those of a sample of the documents.
@@ -58,15 +58,7 @@ class Hour:
 
 
 class Monitor:
-    """Counts predictions.
-
-    Parameters
-    ----------
-    metrics : Metrics
-        Where the counters of Prometheus are.
-    clock : callable
-        Returns seconds since 1970.
-    """
+    """Counts predictions."""
 
     def __init__(self, metrics: Metrics, clock: Callable[[], float] = time.time) -> None:
         self._metrics, self._clock = metrics, clock

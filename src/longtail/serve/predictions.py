@@ -1,4 +1,4 @@
-"""What a model says about texts, as plain JSON.
+"""Predictions of texts as plain JSON.
 
 In: a snapshot and texts. Out: for each text its candidates with probabilities, the probability that
 none of them is the class, and the labels; fewer or none where a precision is asked for.
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from longtail._columns import as_labels
+from longtail.answers import find_path, rank, read_limits
 from longtail.results import Threshold, TopK
 from longtail.serve.served_model import Snapshot
 from longtail.training.calibration import choose_set_sizes
@@ -23,27 +23,13 @@ LONGEST_TEXT = 200  # characters of the text of a class in a list
 
 @dataclass(frozen=True)
 class Prediction:
-    """What a model says about one text.
+    """The prediction of one text."""
 
-    Attributes
-    ----------
-    snapshot : Snapshot
-        Which model.
-    labels : list
-        Candidates, best first.
-    values : list of float
-        Their probabilities; scores where the model has none.
-    n_predicted : int
-        How many of them are the label set; 1 for one label per document.
-    none : float or None
-        Probability that no candidate is the class; None where that is not known.
-    """
-
-    snapshot: Snapshot
-    labels: list[Any]
-    values: list[float]
-    n_predicted: int
-    none: float | None
+    snapshot: Snapshot  # which model
+    labels: list[Any]  # candidates, best first
+    values: list[float]  # their probabilities; scores where the model has none
+    n_predicted: int  # how many of them are the label set; 1 for one label per document
+    none: float | None  # probability that no candidate is the class; None where that is not known
 
     @property
     def predicted(self) -> list[Any]:
@@ -60,12 +46,7 @@ class Prediction:
     def as_dict(self, k: int, threshold: Threshold | None) -> dict[str, Any]:
         """Return the prediction as it is sent.
 
-        Parameters
-        ----------
-        k : int
-            How many candidates are sent.
-        threshold : Threshold or None
-            Labels below it are left out.
+        Sent are `k` candidates, and the labels that the threshold keeps.
         """
         key = "probability" if self.snapshot.has_probabilities else "score"
         labels = self.predicted if threshold is None else self.sure_labels(threshold)
@@ -82,12 +63,8 @@ class Prediction:
 
 def predict(snapshot: Snapshot, texts: list[str], **limits: Any) -> list[Prediction]:
     """Return all candidates of each text; `limits` are `within`, `exclude` and `branch`."""
-    model, limits = snapshot.model, read_limits(snapshot, limits)
-    n_candidates = snapshot.n_candidates
-    if snapshot.has_probabilities:
-        top = model.predict_proba_topk(texts, n_candidates, **limits)
-    else:
-        top = model.predict_topk(texts, n_candidates, **limits)
+    model = snapshot.model
+    top = rank(model, texts, snapshot.n_candidates, **read_limits(model, **limits))
     counts = np.count_nonzero(top.valid, axis=1)  # places without a candidate are last
     sizes = np.minimum(counts, 1)
     if snapshot.is_multilabel:
@@ -114,28 +91,21 @@ def _none_probabilities(snapshot: Snapshot, top: TopK) -> NDArray[Any]:
 
 def describe_label(snapshot: Snapshot, label: Any) -> dict[str, Any]:
     """Return a label, with the text of the class and its path where it has them."""
-    text, path = snapshot.texts.get(label), find_path(snapshot, label)
+    text, path = snapshot.texts.get(label), find_path(snapshot.model, label)
     described = {"label": label} if text is None else {"label": label, "text": text[:LONGEST_TEXT]}
     return described | ({"path": path} if path else {})
-
-
-def find_path(snapshot: Snapshot, label: Any) -> list[Any]:
-    """Return the nodes from a root to a label; none where it is no node."""
-    hierarchy = snapshot.model.hierarchy_
-    if hierarchy is None or hierarchy.find(as_labels([label]))[0] < 0:
-        return []
-    return list(hierarchy.path(label))
 
 
 def find_nodes(
     snapshot: Snapshot, texts: list[str], precision: float, limits: dict[str, Any]
 ) -> list[dict[str, Any] | None]:
     """Return the deepest sure node of each text."""
-    found = snapshot.model.predict_nodes(texts, precision, **read_limits(snapshot, limits))
+    model = snapshot.model
+    found = model.predict_nodes(texts, precision, **read_limits(model, **limits))
     return [
         {
             "label": label,
-            "path": find_path(snapshot, label) or [label],
+            "path": find_path(snapshot.model, label) or [label],
             "probability": probability,
         }
         if valid
@@ -144,16 +114,6 @@ def find_nodes(
             found.labels.tolist(), found.probabilities.tolist(), found.valid.tolist(), strict=True
         )
     ]
-
-
-def read_limits(snapshot: Snapshot, limits: dict[str, Any]) -> dict[str, Any]:
-    """Return `within` and `exclude` of the model's methods; a branch is part of `within`."""
-    given = dict(limits)
-    if "branch" in given:
-        below = snapshot.model.branch(given.pop("branch")).tolist()
-        allowed = set(given.get("within", below))
-        given["within"] = [label for label in below if label in allowed]
-    return given
 
 
 def find_threshold(

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import http
 import json
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,6 +16,8 @@ from pydantic import BaseModel, ConfigDict
 from pydantic_core import PydanticSerializationError, to_json
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
+
+from longtail.answers import plain
 
 MEDIA_TYPE = "application/problem+json"
 _MAX_ERRORS = 20  # of one request that are listed
@@ -39,6 +40,11 @@ class Problem(HTTPException):
     ) -> None:
         super().__init__(status, detail, dict(headers or {}))
         self.kind, self.more = kind, more
+
+
+def busy(detail: str, **headers: str) -> Problem:
+    """Return the refusal of a request for which there is no room now."""
+    return Problem(503, detail, headers={"Retry-After": "1", **headers})
 
 
 class ProblemBody(BaseModel):
@@ -102,16 +108,7 @@ def encode_json(body: Any) -> bytes:
     try:
         return to_json(body, inf_nan_mode="null")
     except PydanticSerializationError:
-        return json.dumps(_finite(body), allow_nan=False).encode("ascii")
-
-
-def _finite(value: Any) -> Any:
-    """Return plain data with None for numbers that are not finite."""
-    if isinstance(value, dict):
-        return {key: _finite(entry) for key, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(entry) for entry in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+        return json.dumps(plain(body), allow_nan=False).encode("ascii")
 
 
 def install(app: FastAPI) -> None:

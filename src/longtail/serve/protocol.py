@@ -26,13 +26,7 @@ _REFUSAL = (
 
 
 def make_protocol(limits: Limits) -> type[HttpToolsProtocol]:
-    """Return the protocol class for uvicorn.
-
-    Parameters
-    ----------
-    limits : Limits
-        How long clients may take, and how many connections there may be.
-    """
+    """Return the protocol class for uvicorn."""
 
     class _PatientProtocol(HttpToolsProtocol):
         _head_timer: asyncio.TimerHandle | None = None

@@ -1,4 +1,4 @@
-"""What held-out documents showed when the model was fitted: stored with it, drawn by the page.
+"""Quality of a model on the documents that its fit held out, as the page draws it.
 
 In: the self-check and the calibrator of a model. Out: the measures of `evaluate` with intervals, by
 class frequency too, the calibration of the best candidates, and precision against coverage, as
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from longtail._constants import EXPECTED, FREQUENCY_BANDS, MEASURES
-from longtail.metrics.calibration import precision_curve, reliability
+from longtail.metrics.probabilities import precision_curve, reliability
 from longtail.serve.served_model import Snapshot
 from longtail.sparse import Floats
 from longtail.training.calibration import (

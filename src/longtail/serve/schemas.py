@@ -1,4 +1,4 @@
-"""What requests and answers hold; the OpenAPI description is made of these."""
+"""Schemas of requests and answers; the OpenAPI description is made of these."""
 
 from __future__ import annotations
 
@@ -213,18 +213,20 @@ class TaughtDocument(_Request):
     labels: Annotated[list[Label] | None, Field(min_length=1, max_length=100)] = None
 
 
-class _Change(_Request):
+class ChangeRequest(_Request):
+    """Against which version a change is made, and who says so."""
+
     version: Version
     by: By | None = None
 
 
-class TeachRequest(_Change):
+class TeachRequest(ChangeRequest):
     """Documents to add, or to forget: all of them or none."""
 
     documents: Annotated[list[TaughtDocument], Field(min_length=1, max_length=MAX_DOCUMENTS)]
 
 
-class UndoRequest(_Change):
+class UndoRequest(ChangeRequest):
     """The last changes, or those with some numbers."""
 
     n: Annotated[int, Field(ge=1, le=1_000)] = 1
@@ -233,7 +235,7 @@ class UndoRequest(_Change):
     ] = None
 
 
-class ClassChange(_Change):
+class ClassChange(ChangeRequest):
     """One of: a new name, a class to merge into, a text, or that it be removed."""
 
     rename: Label | None = None
@@ -269,7 +271,7 @@ class ClassList(BaseModel):
     classes: list[ClassSummary]
 
 
-class HierarchyChange(_Change):
+class HierarchyChange(ChangeRequest):
     """One of: pairs of a child and a parent, what separates the levels of paths, none at all."""
 
     pairs: Annotated[
@@ -279,7 +281,7 @@ class HierarchyChange(_Change):
     remove: Literal[True] | None = None
 
 
-class NodeChange(_Change):
+class NodeChange(ChangeRequest):
     """The parents that a node has from now on; none at all make it a root."""
 
     parents: Annotated[list[Label], Field(max_length=1_000)]

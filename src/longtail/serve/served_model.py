@@ -18,14 +18,14 @@ from numpy.typing import NDArray
 
 from longtail._caching import cached_property
 from longtail._records import Fields
-from longtail._validation import cap_candidates
+from longtail.answers import class_texts, count_candidates, knows_probabilities, rank
+from longtail.class_names import ClassNames
 from longtail.estimators.text import TextClassifier
 from longtail.exceptions import ModelFileError
 from longtail.model.state import LongTailState
 from longtail.model.statistics import ClassStatistics
 from longtail.results import Health, Threshold
-from longtail.serve.class_names import ClassNames
-from longtail.serve.problems import Problem
+from longtail.serve.problems import Problem, busy
 from longtail.sparse import Integers
 from longtail.store.changes import Change
 from longtail.taxonomy.hierarchy import Hierarchy
@@ -40,29 +40,20 @@ _WARM_UP = ("warm up: a first text compiles or loads every kernel",)
 class Snapshot:
     """A model, its version, and what is derived from them once.
 
-    Parameters
-    ----------
-    model : TextClassifier
-        Fitted; it never changes.
-    version : str
-        Its version.
-    before : Snapshot or None
-        An earlier one, whose index of class names may be used again.
+    The model never changes. The index of class names of an earlier snapshot is used again.
     """
 
     def __init__(self, model: TextClassifier, version: str, before: Snapshot | None) -> None:
         self.model, self.version = model, version
         self.classes = model.classes_
         self.is_multilabel = model.multilabel_
-        self.has_probabilities = hasattr(model, "predict_proba_topk")
+        self.has_probabilities = knows_probabilities(model)
         self._before = None if before is None else vars(before).get("names")
 
     @property
     def n_candidates(self) -> int:
         """How many classes are found for a text."""
-        classifier = self.model.classifier_
-        factor = getattr(classifier.state_, "candidate_factor", 1)
-        return cap_candidates(factor * classifier.candidates, len(self.classes))
+        return count_candidates(self.model)
 
     @property
     def fields(self) -> Fields | None:
@@ -81,7 +72,7 @@ class Snapshot:
     @cached_property
     def texts(self) -> dict[Any, str]:
         """Names or descriptions of the classes that have any."""
-        return dict(getattr(self.model, "class_texts_", {}))
+        return dict(class_texts(self.model))
 
     @cached_property
     def names(self) -> ClassNames:
@@ -147,15 +138,6 @@ class Snapshot:
 class ServedModel:
     """The model file of a service.
 
-    Parameters
-    ----------
-    path : Path
-        The model file.
-    read_only : bool
-        Whether it is followed only.
-    most_queued : int
-        Changes that may wait for their turn.
-
     Raises
     ------
     ValueError
@@ -184,12 +166,7 @@ class ServedModel:
     async def change(self, action: Callable[[VersionedTeacher], int], against: str | None) -> int:
         """Make a change in its turn; return its number once the disk has it.
 
-        Parameters
-        ----------
-        action : callable
-            Called in a thread with the teacher; returns the number of the change.
-        against : str or None
-            The version that it was made against; None accepts any.
+        `against` is the version that it was made against; None accepts any.
 
         Raises
         ------
@@ -247,11 +224,7 @@ class ServedModel:
 
     async def _run_in_turn(self, function: Callable[[], Any]) -> Any:
         if self._n_queued >= self._most_queued:
-            raise Problem(
-                503,
-                f"{self._n_queued} changes are waiting already; try again in a second.",
-                headers={"Retry-After": "1"},
-            )
+            raise busy(f"{self._n_queued} changes are waiting already; try again in a second.")
         self._n_queued += 1
         loop = asyncio.get_running_loop()
         task = loop.run_in_executor(self._executor, function)
@@ -266,9 +239,7 @@ class ServedModel:
 
     def _warm_up(self) -> None:
         model = self._snapshot.model
-        (model.predict_proba_topk if self._snapshot.has_probabilities else model.predict_topk)(
-            list(_WARM_UP), 1
-        )
+        rank(model, list(_WARM_UP), 1)
         model.explain(list(_WARM_UP))
 
 

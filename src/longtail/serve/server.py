@@ -15,7 +15,7 @@ from typing import Any
 import uvicorn
 
 from longtail.exceptions import ModelFileError, UncalibratedWarning
-from longtail.serve.app import create_app
+from longtail.serve.application import create_app
 from longtail.serve.protocol import make_protocol
 from longtail.serve.settings import Settings
 
@@ -38,18 +38,8 @@ def run_server(
 ) -> None:
     """Serve a model until a signal ends it; SIGHUP takes in a new model file.
 
-    Parameters
-    ----------
-    path : path-like
-        The model file.
-    settings : Settings
-        Addresses, tokens and limits.
-    on_ready : callable
-        Called with host and port once the service answers.
-    on_bound : callable
-        Called once the port is bound, before the model is loaded.
-    access_log : bool, default=False
-        Whether each request is logged; texts and tokens never are.
+    `on_bound` is called once the port is bound, before the model is loaded; `on_ready` with host
+    and port once the service answers. Logged requests never have texts and tokens.
 
     Raises
     ------

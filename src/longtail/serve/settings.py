@@ -1,4 +1,4 @@
-"""What a service is told: where it listens, who may do what, and how much of it."""
+"""Settings of a service: where it listens, who may do what, and how much of it."""
 
 from __future__ import annotations
 
@@ -15,102 +15,55 @@ _NAME = re.compile(r"[\w.@-]{1,64}", re.ASCII)
 
 @dataclass(frozen=True)
 class Token:
-    """A secret, who has it, and what it allows.
+    """A secret, who has it, and what it allows."""
 
-    Attributes
-    ----------
-    scope : str
-        "read" or "teach".
-    name : str
-        Who it was given to; goes into journal and audit trail.
-    secret : str
-        Never shown, logged or compared in variable time.
-    """
-
-    scope: str
-    name: str
-    secret: str = field(repr=False)
+    scope: str  # "read" or "teach"
+    name: str  # who it was given to; goes into journal and audit trail
+    secret: str = field(repr=False)  # never shown, logged or compared in variable time
 
 
 @dataclass(frozen=True)
 class Limits:
-    """How much a service accepts; what is beyond is refused, not delayed.
+    """How much a service accepts; what is beyond is refused, not delayed."""
 
-    Attributes
-    ----------
-    body_bytes : int
-        Of a request that is not a stream of predictions (413).
-    bodies_bytes : int
-        Of all such bodies together, beyond the first 64 KiB of each (503).
-    bytes_per_second : int
-        Of all bodies and streams together, beyond the first 64 KiB of each; what is more waits.
-    streams : int
-        Under way at the same time (503).
-    queued_documents : int
-        That wait for prediction (503).
-    queued_reads : int
-        Explanations, lists and figures that wait or are made; searches as many (503).
-    queued_changes : int
-        That wait for their turn (503).
-    requests_per_client : int
-        Under way at the same time, for one token or address (429).
-    connections : int
-        Open at the same time (503).
-    head_seconds, body_seconds : float
-        In which the head of a request, and its body or the next piece of a streamed one, must
-        arrive (408).
-    answer_seconds : float
-        In which an answer must be made (503), and a client must read what it asked for.
-    """
-
-    body_bytes: int = 8 << 20
+    body_bytes: int = 8 << 20  # of a request that is not a stream of predictions (413)
+    # Of all such bodies together, beyond the first 64 KiB of each (503).
     bodies_bytes: int = 32 << 20
+    # Of all bodies and streams together, beyond the first 64 KiB of each; what is more waits.
     bytes_per_second: int = 32 << 20  # twenty times what is predicted in a second
-    streams: int = 32
-    queued_documents: int = 8_192
+    streams: int = 32  # under way at the same time (503)
+    queued_documents: int = 8_192  # that wait for prediction (503)
+    # Explanations, lists and figures that wait or are made; searches as many (503).
     queued_reads: int = 64
-    queued_changes: int = 64
-    requests_per_client: int = 256
-    connections: int = 1_000
+    queued_changes: int = 64  # that wait for their turn (503)
+    requests_per_client: int = 256  # under way at the same time, for one token or address (429)
+    connections: int = 1_000  # open at the same time (503)
+    # In which the head of a request, and its body or the next piece of a streamed one, must arrive
+    # (408).
     head_seconds: float = 10.0
     body_seconds: float = 30.0
+    # In which an answer must be made (503), and a client must read what it asked for.
     answer_seconds: float = 30.0
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What a service is told.
+    """Settings of a service."""
 
-    Attributes
-    ----------
-    host : str
-        Address to listen on. Reading is free on a loopback address and needs a token elsewhere.
-    port : int
-        Port; 0 lets the system choose.
-    tokens : tuple of Token
-        Who may do what.
-    allowed_hosts : tuple of str
-        Names under which browsers may reach the service, beside the address itself. Without any,
-        a service that listens to others is reached by addresses alone.
-    require_token : bool
-        Whether reading needs a token on a loopback address, too: behind a proxy on the same machine
-        every request comes from it.
-    read_only : bool
-        Whether changes are refused; several such processes may follow one journal.
-    audit : Path or None
-        Where the audit trail goes; None is the log.
-    limits : Limits
-        How much is accepted.
-    """
-
+    # Address to listen on. Reading is free on a loopback address and needs a token elsewhere.
     host: str = "127.0.0.1"
-    port: int = 8080
-    tokens: tuple[Token, ...] = ()
+    port: int = 8080  # port; 0 lets the system choose
+    tokens: tuple[Token, ...] = ()  # who may do what
+    # Names under which browsers may reach the service, beside the address itself. Without any, a
+    # service that listens to others is reached by addresses alone.
     allowed_hosts: tuple[str, ...] = ()
+    # Whether reading needs a token on a loopback address, too: behind a proxy on the same machine
+    # every request comes from it.
     require_token: bool = False
+    # Whether changes are refused; several such processes may follow one journal.
     read_only: bool = False
-    audit: Path | None = None
-    limits: Limits = field(default_factory=Limits)
+    audit: Path | None = None  # where the audit trail goes; None is the log
+    limits: Limits = field(default_factory=Limits)  # how much is accepted
 
     @property
     def is_open_to_read(self) -> bool:

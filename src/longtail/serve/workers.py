@@ -7,23 +7,11 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from longtail.serve.problems import Problem
+from longtail.serve.problems import busy
 
 
 class Workers:
-    """Runs functions beside the event loop.
-
-    Parameters
-    ----------
-    name : str
-        Of the threads.
-    n_threads : int
-        How many functions run at the same time.
-    most_queued : int
-        Functions that may wait or run; more are refused.
-    seconds : float
-        How long a function may wait and run. What has not begun by then never does.
-    """
+    """Runs functions beside the event loop."""
 
     def __init__(self, name: str, n_threads: int, most_queued: int, seconds: float) -> None:
         self._executor = ThreadPoolExecutor(n_threads, name)
@@ -39,20 +27,14 @@ class Workers:
             503 where too much waits, or it took too long.
         """
         if self._n_queued >= self._most_queued:
-            raise Problem(
-                503,
-                f"{self._n_queued} requests are waiting already; try again in a second.",
-                headers={"Retry-After": "1"},
-            )
+            raise busy(f"{self._n_queued} requests are waiting already; try again in a second.")
         self._n_queued += 1
         task = asyncio.get_running_loop().run_in_executor(self._executor, function, *arguments)
         try:
             async with asyncio.timeout(self._seconds):
                 return await task
         except TimeoutError:
-            raise Problem(
-                503, "The answer took too long; try again.", headers={"Retry-After": "1"}
-            ) from None
+            raise busy("The answer took too long; try again.") from None
         finally:
             self._n_queued -= 1
 

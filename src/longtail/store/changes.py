@@ -19,20 +19,6 @@ from typing import Any, NamedTuple
 from longtail._constants import MAX_LABEL
 from longtail.exceptions import ModelFileError
 
-__all__ = [
-    "ACTIONS",
-    "LARGEST_ROW",
-    "Change",
-    "Row",
-    "decode",
-    "encode",
-    "find_live",
-    "is_checksum",
-    "is_counter",
-    "is_label",
-    "mark_undone",
-]
-
 LARGEST_ROW = 64 << 20  # bytes of all numbers and texts of a row
 LARGEST_TEXT = 16 << 20  # bytes of JSON; parsing the worst JSON of this size takes some 400 MB
 _LARGEST_RATIO = 64  # of JSON to stored bytes: memory is bounded by the size of the file
@@ -42,65 +28,43 @@ WITH_DOCUMENTS = ("teach", "forget", "recalibrate")
 
 
 class Row(NamedTuple):
-    """What a row of a journal holds of a change, as bytes.
+    """A row of a journal, as bytes."""
 
-    Attributes
-    ----------
-    classes, sizes : bytes
-        Persistent class id of each document, and how many terms it has: 64-bit integers.
-    terms, counts : bytes
-        Persistent ids of the terms, 32-bit integers, and what each counts, floats of 32 bits where
-        these hold them all, else of 64.
-    facts : bytes
-        What opening needs beside the numbers, as JSON; empty where there is nothing.
-    content : bytes
-        The documents and labels as they were given, as JSON, perhaps compressed.
-    """
-
+    # Persistent class id of each document, and how many terms it has: 64-bit integers.
     classes: bytes = b""
     sizes: bytes = b""
+    # Persistent ids of the terms, 32-bit integers, and what each counts, floats of 32 bits where
+    # these hold them all, else of 64.
     terms: bytes = b""
     counts: bytes = b""
+    # What opening needs beside the numbers, as JSON; empty where there is nothing.
     facts: bytes = b""
-    content: bytes = b""
+    content: bytes = b""  # the documents and labels as they were given, as JSON, perhaps compressed
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One change in a journal.
+    """One change in a journal."""
 
-    Attributes
-    ----------
-    number : int
-        Ascends from 1, also over `compact`; never used twice.
-    time : str
-        When it was recorded: UTC, ISO 8601.
-    by : str or None
-        Who made it, if that was said.
-    action : str
-        teach, forget, recalibrate, rename, merge, remove, describe, hierarchy, move, refine or
-        undo.
-    rows : tuple of Row
-        As they are stored; of a change of many documents, some in each.
-    in_effect : bool
-        False where a later undo takes it back.
-    path : Path or None
-        The journal, for errors.
-    """
-
-    number: int
-    time: str
-    by: str | None
+    number: int  # ascends from 1, also over `compact`; never used twice
+    time: str  # when it was recorded: UTC, ISO 8601
+    by: str | None  # who made it, if that was said
+    # Teach, forget, recalibrate, rename, merge, remove, describe, hierarchy, move, refine or undo.
     action: str
-    rows: tuple[Row, ...]
-    in_effect: bool = True
-    path: Path | None = field(default=None, compare=False)
+    rows: tuple[Row, ...]  # as they are stored; of a change of many documents, some in each
+    in_effect: bool = True  # false where a later undo takes it back
+    path: Path | None = field(default=None, compare=False)  # the journal, for errors
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What the numbers need to be applied; empty where they need nothing."""
+        """Facts that the numbers need to be applied; empty where they need none."""
         facts: dict[str, Any] = self._checked(self.rows[0].facts, _FACTS[self.action])
         return facts
+
+    @property
+    def facts_of_rows(self) -> list[dict[str, Any]]:
+        """The same of each row."""
+        return [self._checked(row.facts, _FACTS[self.action]) for row in self.rows]
 
     @property
     def content(self) -> dict[str, Any]:
@@ -220,92 +184,57 @@ def is_label(value: object) -> bool:
     return isinstance(value, int | float)  # a bool is an int
 
 
-def _is_list(value: object, accepts: Callable[[object], bool]) -> bool:
-    return isinstance(value, list) and all(map(accepts, value))
+def _list_of(accepts: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, list) and all(map(accepts, value))
 
 
 def _is_text(value: object) -> bool:
     return isinstance(value, str)
 
 
+_are_labels, _are_texts = _list_of(is_label), _list_of(_is_text)
+
+
+def _are_before(number: int) -> Callable[[Any], bool]:
+    """Return what tells whether a value lists changes before one."""
+    return _list_of(lambda n: is_counter(n) and n < number)
+
+
+def _holds(content: dict[str, Any], **accepts: Callable[[Any], bool]) -> bool:
+    """Return whether a JSON object has exactly these fields, each acceptable."""
+    return content.keys() == accepts.keys() and all(
+        is_sound(content[name]) for name, is_sound in accepts.items()
+    )
+
+
 def _holds_documents(content: dict[str, Any], _: int) -> bool:
     """Return whether these are labels, and perhaps as many texts."""
-    if not {"labels"} <= content.keys() <= {"documents", "labels"}:
-        return False
-    if not _is_list(content["labels"], is_label):
-        return False
-    documents = content.get("documents", content["labels"])
-    is_texts = "documents" not in content or _is_list(documents, _is_text)
-    return is_texts and len(documents) == len(content["labels"])
+    if "documents" not in content:
+        return _holds(content, labels=_are_labels)
+    is_sound = _holds(content, labels=_are_labels, documents=_are_texts)
+    return is_sound and len(content["documents"]) == len(content["labels"])
 
 
-def _holds_new(facts: dict[str, Any], _: int) -> bool:
-    """Return whether these are labels of new classes and new terms."""
-    return (
-        facts.keys() <= {"classes", "terms"}
-        and _is_list(facts.get("classes", []), is_label)
-        and _is_list(facts.get("terms", []), _is_text)
-    )
-
-
-def _holds_labels(*names: str) -> Callable[[dict[str, Any], int], bool]:
-    return lambda facts, _: facts.keys() == set(names) and all(map(is_label, facts.values()))
-
-
-def _holds_text(facts: dict[str, Any], _: int) -> bool:
-    return (
-        facts.keys() == {"label", "text", "is_new"}
-        and is_label(facts["label"])
-        and isinstance(facts["text"], str)
-        and isinstance(facts["is_new"], bool)
-    )
-
-
-def _holds_nodes(facts: dict[str, Any], _: int) -> bool:
-    """Return whether these are nodes of a hierarchy; none where it is taken away."""
-    return (
-        facts.keys() == {"n_nodes", "nodes"}
-        and _is_list(facts["nodes"], is_label)
-        and facts["n_nodes"] == len(facts["nodes"])
-    )
-
-
-def _holds_move(facts: dict[str, Any], _: int) -> bool:
-    """Return whether these are a node and its parents."""
-    return (
-        facts.keys() == {"label", "parents"}
-        and is_label(facts["label"])
-        and _is_list(facts["parents"], is_label)
-    )
-
-
-def _holds_earlier(facts: dict[str, Any], number: int) -> bool:
-    """Return whether these are numbers of changes before this one."""
-    changes = facts.get("changes")
-    return len(facts) == 1 and _is_list(changes, lambda n: is_counter(n) and n < number)  # type: ignore[operator]
-
-
-def _holds_refined(facts: dict[str, Any], number: int) -> bool:
-    return (
-        facts.keys() == {"file", "live"}
-        and is_checksum(facts["file"])
-        and _is_list(facts["live"], lambda n: is_counter(n) and n < number)  # type: ignore[operator]
-    )
-
-
+# What opening needs beside the numbers, by action.
 _FACTS: dict[str, Callable[[dict[str, Any], int], bool]] = {
-    "teach": _holds_new,
-    "forget": lambda facts, _: not facts,
+    # Labels of new classes and new terms, if there are any, and embeddings, in base 64.
+    "teach": lambda facts, _: _holds({"classes": [], "terms": [], "embeddings": ""} | facts,
+                                     classes=_are_labels, terms=_are_texts, embeddings=_is_text),
+    "forget": lambda facts, _: _holds({"embeddings": ""} | facts, embeddings=_is_text),
     "recalibrate": lambda facts, _: not facts,
-    "rename": _holds_labels("old", "new"),
-    "merge": _holds_labels("source", "into"),
-    "remove": _holds_labels("label"),
-    "describe": _holds_text,
-    "hierarchy": _holds_nodes,
-    "move": _holds_move,
-    "refine": _holds_refined,
-    "undo": _holds_earlier,
-}
+    "rename": lambda facts, _: _holds(facts, old=is_label, new=is_label),
+    "merge": lambda facts, _: _holds(facts, source=is_label, into=is_label),
+    "remove": lambda facts, _: _holds(facts, label=is_label),
+    "describe": lambda facts, _: _holds({"embeddings": ""} | facts, embeddings=_is_text,
+                                        label=is_label, text=_is_text,
+                                        is_new=lambda value: isinstance(value, bool)),
+    # No nodes where the hierarchy is taken away.
+    "hierarchy": lambda facts, _: _holds(facts, nodes=_are_labels,
+                                         n_nodes=lambda n: n == len(facts["nodes"])),
+    "move": lambda facts, _: _holds(facts, label=is_label, parents=_are_labels),
+    "refine": lambda facts, n: _holds(facts, file=is_checksum, live=_are_before(n)),
+    "undo": lambda facts, n: _holds(facts, changes=_are_before(n)),
+}  # fmt: skip
 SHOWN = {
     "rename": ("old", "new"),
     "merge": ("source", "into"),

@@ -264,7 +264,7 @@ def describe(spec: ValueSpec) -> str:
 
 @dataclass(frozen=True)
 class Rule:
-    """What must hold between arrays and values; only where all of `names` are in the file."""
+    """A condition between arrays and values; checked only where all of `names` are in the file."""
 
     statement: str
     names: tuple[str, ...]
@@ -417,6 +417,15 @@ RULES = (
          _index_has_the_scorers_biases),
     Rule("there is an index unless classes have texts", ("scorer/weights",),
          lambda arrays, _: ("index/indptr" in arrays) != ("names/named" in arrays)),
+    Rule("texts have embeddings where documents and texts have", (),
+         lambda arrays, _: "names/embeddings" not in arrays or (
+             "statistics/embedding_sums" in arrays and "names/named" in arrays)),
+    Rule("an encoder belongs to embeddings", ("vocabulary/utf8",),
+         lambda arrays, _: (
+             ("embedder/probe" in arrays) <= ("statistics/embedding_sums" in arrays))),
+    Rule("embeddings have at least one dimension", (), lambda arrays, _: (
+        "statistics/embedding_sums" not in arrays
+        or arrays["statistics/embedding_sums"].shape[1] > 0)),
     Rule("every scale of the paper's scorer is above 0", ("pairwise/scales",),
          lambda arrays, _: bool(np.all(arrays["pairwise/scales"] > 0))),
     Rule("the terms are UTF-8", ("vocabulary/utf8",), _terms_are_utf8),

@@ -85,21 +85,7 @@ class ModelFile:
     def array(
         self, name: str, *, dtype: npt.DTypeLike | None = None, ndim: int | None = None
     ) -> Array:
-        """Return one array, or say that it is missing or not as expected.
-
-        Parameters
-        ----------
-        name : str
-            Name of the array.
-        dtype : dtype, optional
-            The dtype it must have.
-        ndim : int, optional
-            The number of dimensions it must have.
-
-        Returns
-        -------
-        array : ndarray
-            The memory-mapped view.
+        """Return one array, a view of the map.
 
         Raises
         ------
@@ -116,17 +102,7 @@ class ModelFile:
         return array
 
     def texts(self, name: str) -> list[str]:
-        """Return the texts that `pack_texts` packed under a name.
-
-        Parameters
-        ----------
-        name : str
-            The name given to `pack_texts`.
-
-        Returns
-        -------
-        texts : list of str
-            In the order in which they were packed.
+        """Return the texts that `pack_texts` packed under a name, in their order.
 
         Raises
         ------
@@ -180,25 +156,9 @@ def open_model(path: str | os.PathLike[str], *, verify: bool = True) -> ModelFil
 def read_checksum(path: str | os.PathLike[str]) -> str:
     """Return the checksum that tells this model file from any other.
 
-    It is the SHA-256 of header and manifest, which hold the SHA-256 of every array. Only the header
-    is read, and nothing is verified: `open_model` does that.
-
-    Parameters
-    ----------
-    path : path-like
-        The file; a symbolic link is followed.
-
-    Returns
-    -------
-    str
-        64 hexadecimal digits.
-
-    Raises
-    ------
-    ModelFileError
-        The file is not a model file, or has a newer format.
-    OSError
-        The system could not reach the file: FileNotFoundError, PermissionError.
+    It is the SHA-256 of header and manifest, which hold the SHA-256 of every array, in hexadecimal
+    digits. Only the header is read, and nothing is verified: `open_model` does that, and raises the
+    same errors.
     """
     try:
         with open_regular(path) as file:

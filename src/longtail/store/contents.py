@@ -1,4 +1,4 @@
-"""What a file of an estimator holds, and all checks of it.
+"""Contents of the file of an estimator, and all checks of them.
 
 In: an opened file, or what is about to be saved. Out: `Contents` and their sizes, or a `FaultError`
 that says what is wrong.
@@ -125,10 +125,11 @@ def _check_values(what: str, specs: tuple[ValueSpec, ...], given: Any) -> None:
 
 def _check_groups(schema: Schema, contents: Contents) -> None:
     """Check that what belongs together is there as a whole or not at all."""
-    for group in ("index/", "names/", "memory/", "bins/", "hierarchy/", "calibrator/ranked_"):
+    groups = "index/", "names/", "memory/", "bins/", "hierarchy/", "calibrator/ranked_", "embedder/"
+    for group in groups:
         known = [spec.name for spec in part_specs(contents.kind, schema)]
         known += [spec.name for spec in value_specs(contents.kind, schema)]
-        names = [name for name in known if name.startswith(group)]
+        names = [name for name in known if name.startswith(group) and name != "names/embeddings"]
         present = [name in contents.arrays or name in contents.values for name in names]
         if any(present) and not all(present):
             missing = [name for name, here in zip(names, present, strict=True) if not here]

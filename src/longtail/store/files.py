@@ -56,14 +56,8 @@ def set_mode(path: str | os.PathLike[str], mode: int) -> None:
 def replace_file(target: Path, blocks: Iterable[bytes | memoryview], mode: int | None) -> None:
     """Write blocks of bytes beside the target, make them durable and rename them into place.
 
-    Parameters
-    ----------
-    target : Path
-        Where the file belongs; what is there is replaced, whatever it is.
-    blocks : iterable of bytes
-        Its content.
-    mode : int or None
-        Permissions, which the temporary file has from its first byte; the umask's when None.
+    What is there is replaced, whatever it is. The temporary file has the permissions from its first
+    byte; without `mode` they are the umask's.
 
     Raises
     ------

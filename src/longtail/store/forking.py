@@ -12,8 +12,6 @@ import time
 from typing import Protocol
 from weakref import WeakSet
 
-__all__ = ["GATE", "watch"]
-
 # Held while a transaction begins, and while a process forks; a fork releases it on both sides.
 GATE = threading.RLock()
 _PATIENCE = 60.0  # seconds; then the fork goes on, and the child may wait in vain

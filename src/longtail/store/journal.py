@@ -52,22 +52,12 @@ from longtail.store.journal_rows import (
     write_header,
 )
 
-__all__ = [
-    "Contents",
-    "Header",
-    "Journal",
-    "journal_path",
-    "read_journal",
-    "refined_path",
-    "saving",
-]
-
 _FORKED: list[sqlite3.Connection] = []  # a child must neither use nor close what it inherited
 
 
 @dataclass(frozen=True)
-class Contents:
-    """What a journal holds: its header, and changes, oldest first."""
+class JournalContents:
+    """The header of a journal and its changes, oldest first."""
 
     header: Header
     changes: list[Change]
@@ -78,18 +68,8 @@ def journal_path(model: str | os.PathLike[str]) -> Path:
     return Path(os.path.realpath(model) + ".journal")
 
 
-def read_journal(path: Path) -> Contents | None:
-    """Read a whole journal and check it.
-
-    Parameters
-    ----------
-    path : Path
-        The journal, from `journal_path`.
-
-    Returns
-    -------
-    Contents or None
-        None where there is no journal, or one that holds nothing yet.
+def read_journal(path: Path) -> JournalContents | None:
+    """Read a whole journal and check it; None where there is none, or nothing in it yet.
 
     Raises
     ------
@@ -102,12 +82,12 @@ def read_journal(path: Path) -> Contents | None:
         If a crash left the last record unfinished. It was never acknowledged and is left out.
     """
 
-    def read(connection: sqlite3.Connection) -> Contents | None:
+    def read(connection: sqlite3.Connection) -> JournalContents | None:
         connection.execute("BEGIN")  # header and rows of the same moment
         header = read_header(path, connection)
         if header is None:
             return None
-        return Contents(header, read_changes(path, connection, header))
+        return JournalContents(header, read_changes(path, connection, header))
 
     return database.read_once(path, read) if database.exists(path) else None
 
@@ -144,17 +124,7 @@ def remove_refined(model: Path) -> None:
 def saving(model: str | os.PathLike[str], *, discard_changes: bool = False) -> Iterator[Path]:
     """Guard the saving of a new model file over one that may have a journal.
 
-    Parameters
-    ----------
-    model : path-like
-        Where the file is to be.
-    discard_changes : bool, default=False
-        Drop the changes that the journal holds.
-
-    Yields
-    ------
-    Path
-        Where to write the file.
+    Yields where to write the file. `discard_changes` drops the changes that the journal holds.
 
     Raises
     ------
@@ -191,13 +161,7 @@ def saving(model: str | os.PathLike[str], *, discard_changes: bool = False) -> I
 
 
 class Journal:
-    """The journal of a model file, for one process that writes.
-
-    Parameters
-    ----------
-    model : path-like
-        The model file. The journal is created with the first change.
-    """
+    """The journal of a model file, for one process that writes; created with the first change."""
 
     def __init__(self, model: str | os.PathLike[str]) -> None:
         self.path = journal_path(model)
@@ -271,7 +235,7 @@ class Journal:
         with translate_errors(self.path):
             return int(self._connect().execute(query).fetchone()[0])
 
-    def read(self, after: Header | None = None) -> Contents | None:
+    def read(self, after: Header | None = None) -> JournalContents | None:
         """Read and check all changes, or those after what was the end of the journal.
 
         Raises
@@ -284,7 +248,7 @@ class Journal:
             header = read_header(self.path, connection)
             if header is None:
                 return None
-            return Contents(header, read_changes(self.path, connection, header, after))
+            return JournalContents(header, read_changes(self.path, connection, header, after))
 
     def read_some(self, header: Header, change_numbers: Sequence[int]) -> list[Change]:
         """Read and check the changes with some numbers."""
@@ -298,23 +262,9 @@ class Journal:
         rows: Sequence[Row],
         by: str | None,
     ) -> Header:
-        """Record one change and wait until the disk has it.
+        """Record one change, wait until the disk has it, and return the header with the new end.
 
-        Parameters
-        ----------
-        header : Header
-            As it is now, or as `restart` made it.
-        action : str
-            What was done.
-        rows : sequence of Row
-            To what, in numbers and as it was given.
-        by : str or None
-            By whom.
-
-        Returns
-        -------
-        Header
-            With the new end.
+        `header` is as it is now, or as `restart` made it.
 
         Raises
         ------
@@ -362,19 +312,9 @@ class Journal:
     def replace_model(self, beside: Path, header: Header, n_used: int = 0) -> Header | None:
         """Put a new file in the model file's place and empty the journal: see the module.
 
-        Parameters
-        ----------
-        beside : Path
-            The new file, durable.
-        header : Header
-            As it is in the transaction that is open.
-        n_used : int, default=0
-            How many numbers are used by what the new file has beyond the rows.
-
-        Returns
-        -------
-        Header or None
-            None where another process made a change meanwhile; nothing was replaced.
+        `header` is as it is in the transaction that is open. `n_used` numbers are used by what the
+        new file has beyond the rows. Returns None where another process made a change meanwhile:
+        then nothing was replaced.
         """
         # A number that may be in a file is never used again.
         used = header.next_number + n_used

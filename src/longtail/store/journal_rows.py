@@ -30,7 +30,7 @@ from longtail.store.changes import (
 
 @dataclass(frozen=True)
 class Header:
-    """What a journal says of itself; `row` and `last` are where it ends.
+    """The header of a journal; `end_row` and `last` are where it ends.
 
     `model` is the checksum of its model file, `pending` that of a file that has all changes. Rows
     are numbered from `start_row` + 1, and `start` takes the place of a checksum before the first.

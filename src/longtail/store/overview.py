@@ -1,4 +1,4 @@
-"""What a model file and its journal hold, read and checked, without building the model.
+"""Contents of a model file and its journal, read and checked without building the model.
 
 In: the path of a model file. Out: its checked contents, and the changes that wait in its journal.
 Neither a compiler nor scikit-learn is imported for it.
@@ -15,11 +15,8 @@ from longtail.store.changes import Change, mark_undone
 from longtail.store.checks import Sizes
 from longtail.store.container import ModelFile, open_model, read_checksum
 from longtail.store.contents import Contents, check_all, read_contents
-from longtail.store.journal import Contents as JournalContents
-from longtail.store.journal import journal_path, read_journal
+from longtail.store.journal import JournalContents, journal_path, read_journal
 from longtail.store.strict_json import FaultError
-
-__all__ = ["CheckedFile", "check_same_model", "open_checked", "waiting_changes"]
 
 
 class CheckedFile(NamedTuple):
@@ -33,12 +30,8 @@ class CheckedFile(NamedTuple):
 def open_checked(path: str | os.PathLike[str], *, verify: bool = True) -> CheckedFile:
     """Open a file and check everything in it against the schema.
 
-    Parameters
-    ----------
-    path : path-like
-        The file.
-    verify : bool, default=True
-        Compare every array with its checksum. The checks against the schema are made in any case.
+    `verify` compares every array with its checksum; the checks against the schema are made in any
+    case.
 
     Raises
     ------

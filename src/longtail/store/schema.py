@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from longtail._constants import (
+    EMBEDDING_BITS,
     EXPECTED,
     FIGURES,
     FRACTION_BITS,
@@ -82,6 +83,11 @@ STATISTICS = (
     ArraySpec(
         "statistics/centroid_sums", "i8", "nnz",
         "sum of the length-normalised documents, in units of 2^-38", 0, LARGEST_COUNT,
+    ),
+    ArraySpec(
+        "statistics/embedding_sums", "i4", "n_classes, n_dimensions",
+        "sum of the embeddings of the documents, unit vectors in units of 2^-12", -(2**30), 2**30,
+        optional=True,
     ),
     ArraySpec(
         "corpus/document_frequencies", "i8 f8", "n_fitted_terms",
@@ -180,6 +186,9 @@ LONG_TAIL = (
     ArraySpec("names/weights", "f4", "n_names", "weights of the terms", 0, 1.001, optional=True),
     ArraySpec("names/named", "b1", "n_classes", "whether the class has a text", 0, 1,
               optional=True),
+    ArraySpec("names/embeddings", "i2", "n_classes, n_dimensions",
+              "embeddings of the texts, unit vectors in units of 2^-12; zeros for none",
+              -(2**EMBEDDING_BITS), 2**EMBEDDING_BITS, optional=True),
     ArraySpec("memory/indptr", "i8", "n_kept + 1", "where the terms of each document kept begin",
               offsets="n_kept_entries", optional=True),
     ArraySpec("memory/indices", "i4", "n_kept_entries", "terms of the documents kept",
@@ -203,6 +212,11 @@ LONG_TAIL = (
               "what is added to it per unit of ln n_c"),
     ArraySpec("check/feature_shifts", "f8", f"2, {N_SCORE_FEATURES}",
               "what ranking adds to the feature weights, and per unit of ln n_c"),
+    ArraySpec("check/meaning", "f8", f"{N_BENDS + 2}, 4",
+              "what each part of meaning counts: for a class of one document, per unit of ln n_c, "
+              "and beyond each bend", optional=True),
+    ArraySpec("check/meaning_figures", "f8", f"n_meanings, {len(FIGURES)}",
+              "held-out figures without and with embeddings; -1 for none", -1, 1, optional=True),
     ArraySpec("check/mixture_bends", "f8", f"{N_BENDS}, {N_SCORE_FEATURES + N_LEARNED}",
               "what is added to both per unit of ln n_c beyond each bend"),
 )  # fmt: skip
@@ -226,6 +240,9 @@ TEXT = (
               order="rising", rows="bins/offsets", optional=True),
     ArraySpec("bins/offsets", "i8", "n_numbers + 1", "where those of each number begin",
               offsets="n_edges", optional=True),
+    ArraySpec("embedder/probe", "i2", "n_dimensions",
+              "embedding of a fixed sentence, by which an encoder is known again",
+              -(2**EMBEDDING_BITS), 2**EMBEDDING_BITS, optional=True),
     ArraySpec("added/class_ids", "i8", "n_added", "class of each document added with late terms",
               ids="n_classes"),
     ArraySpec("added/hashes", "u8", "n_added, 2", "128-bit hash of its counts",
@@ -284,6 +301,7 @@ TEXT_VALUES = (
     ValueSpec("text/n_fitted", "integer", "terms of the last fit", 1, LARGEST_SIZE),
     ValueSpec("text/is_default", "boolean", "whether the classifier was left to the default"),
     ValueSpec("added/complete", "boolean", "whether all documents are there"),
+    ValueSpec("embedder/name", "string", "name of the encoder of texts", optional=True),
     ValueSpec("columns/text", "strings", "columns of tables that hold the text", optional=True),
     ValueSpec("columns/label", "strings", "columns that hold the labels", optional=True),
     ValueSpec("columns/label_separator", "string", "separates labels; empty: none", optional=True),

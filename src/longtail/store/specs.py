@@ -1,4 +1,4 @@
-"""What a schema is made of: what an array, a value or a list of texts of a file must be.
+"""Elements of a schema: requirements on an array, a value or a list of texts of a file.
 
 In: nothing. Out: dataclasses and the bounds that several of them share; `schema` fills them in.
 """
@@ -21,51 +21,28 @@ Order = Literal["", "rising", "not falling", "not rising"]
 
 @dataclass(frozen=True)
 class ArraySpec:
-    """What an array of a file must be.
+    """Requirements on an array of a file."""
 
-    Attributes
-    ----------
-    name : str
-        In the file, and where in the state it is.
-    dtypes : str
-        Accepted ones, separated by spaces. Ids come in the smallest that search and scoring use.
-    shape : str
-        Sizes, separated by commas: a number, a name, or a name ``+ 1``.
-    meaning : str
-        For the format page.
-    low, high : float
-        Least and largest value.
-    ids : str
-        Name of a size: values are ids below it.
-    least_nonzero : float
-        Least value that is not zero.
-    offsets : str
-        Name of a size: the values cut as many entries into rows, from 0 to it, never falling.
-    order : str
-        Of the values; of the first column where there are two dimensions.
-    rows : str
-        Name of an array of offsets: the order holds within each row.
-    optional : bool
-        Whether a model may have none.
-    """
-
-    name: str
+    name: str  # in the file, and where in the state it is
+    # Accepted ones, separated by spaces. Ids come in the smallest that search and scoring use.
     dtypes: str
-    shape: str
-    meaning: str
+    shape: str  # sizes, separated by commas: a number, a name, or a name ``+ 1``
+    meaning: str  # for the format page
+    # Least and largest value.
     low: float = -LARGEST_FLOAT
     high: float = LARGEST_FLOAT
-    ids: str = ""
-    least_nonzero: float = 0.0
+    ids: str = ""  # name of a size: values are ids below it
+    least_nonzero: float = 0.0  # least value that is not zero
+    # Name of a size: the values cut as many entries into rows, from 0 to it, never falling.
     offsets: str = ""
-    order: Order = ""
-    rows: str = ""
-    optional: bool = False
+    order: Order = ""  # of the values; of the first column where there are two dimensions
+    rows: str = ""  # name of an array of offsets: the order holds within each row
+    optional: bool = False  # whether a model may have none
 
 
 @dataclass(frozen=True)
 class ValueSpec:
-    """What a single value of a file must be: a parameter of an estimator, or a number of a state.
+    """Requirements on a value of a file: a parameter of an estimator, or a number of a state.
 
     `kind` is "boolean", "integer", "number" (integers stay so), "float", "pair" (two integers,
     least first), "frequency" (an integer from 1 on, or a float from 0 to 1), "string",

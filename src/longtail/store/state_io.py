@@ -50,32 +50,18 @@ _LARGEST_EXPANSION = 16
 
 @dataclass(frozen=True, eq=False)
 class SavedModel:
-    """What a file holds of an estimator.
+    """An estimator as a file holds it."""
 
-    Attributes
-    ----------
-    kind : str
-        Name of the estimator's class.
-    parameters : dict of str to dict
-        Constructor parameters by class: those of the estimator, and for a `TextClassifier` those of
-        its classifier of counts.
-    state : LongTailState or DoubleSamplingState
-        Of the classifier of counts.
-    parts : dict of str to object
-        What a `TextClassifier` has beside the state, by the first word of its names in the schema;
-        after loading, each a dict of attributes. Empty for a classifier of counts.
-    feature_names : ndarray or None
-        Names of the columns.
-    class_texts : list of str or None
-        Name or description of each class of a `TextClassifier`.
-    """
-
-    kind: str
+    kind: str  # name of the estimator's class
+    # Constructor parameters by class: those of the estimator, and for a `TextClassifier` those of
+    # its classifier of counts.
     parameters: Mapping[str, Mapping[str, Any]]
-    state: Any
+    state: Any  # of the classifier of counts
+    # What a `TextClassifier` has beside the state, by the first word of its names in the schema;
+    # after loading, each a dict of attributes. Empty for a classifier of counts.
     parts: Mapping[str, Any]
-    feature_names: NDArray[Any] | None = None
-    class_texts: list[str] | None = None
+    feature_names: NDArray[Any] | None = None  # names of the columns
+    class_texts: list[str] | None = None  # name or description of each class of a `TextClassifier`
 
     @property
     def counts_kind(self) -> str:
@@ -124,8 +110,10 @@ def _pack(model: SavedModel) -> Contents:
         arrays |= pack_texts(CLASS_TEXTS.name, model.class_texts)
     # With names the index has more than can be checked against the statistics: it is rebuilt.
     has_names = getattr(model.state, "names", None) is not None
+    has_embeddings = getattr(model.state, "n_dimensions", None) is not None
     for array in part_specs(model.kind, schema):
         is_left_out = has_names and array.name.startswith("index/")
+        is_left_out |= not has_embeddings and array.name.startswith("check/meaning")
         found = None if is_left_out else _find(array.name, model)
         if found is not None:
             arrays[array.name] = found
@@ -193,12 +181,8 @@ def _pack_labels(specs: LabelSpecs, classes: NDArray[Any]) -> dict[str, Array]:
 def load_state(path: str | os.PathLike[str], *, verify: bool = True) -> SavedModel:
     """Open a file, check everything in it, and only then build the state.
 
-    Parameters
-    ----------
-    path : path-like
-        The file.
-    verify : bool, default=True
-        Compare every array with its checksum. The checks against the schema are made in any case.
+    `verify` compares every array with its checksum; the checks against the schema are made in any
+    case.
 
     Raises
     ------

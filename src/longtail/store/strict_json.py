@@ -19,7 +19,7 @@ _SHORT.maxstring = _SHORT.maxother = 80
 
 
 class FaultError(Exception):
-    """What is wrong with a file whose name is not known here; `open_model` adds the name."""
+    """A fault of a file whose name is not known here; `open_model` adds the name."""
 
 
 def to_json(value: object) -> bytes:

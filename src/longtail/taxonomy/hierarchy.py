@@ -29,15 +29,6 @@ _MAX_SHOWN = 5  # nodes of a cycle that an error names
 class Hierarchy:
     """The parents of classes and of inner nodes.
 
-    Attributes
-    ----------
-    nodes : ndarray of shape (n_nodes,)
-        Labels, sorted; of the same kind as the classes. A class may be an inner node.
-    indptr : ndarray of shape (n_nodes + 1,), int64
-        Where the parents of each node begin.
-    parents : ndarray of shape (n_edges,), int64
-        Node ids, ascending within a node.
-
     Examples
     --------
     >>> hierarchy = Hierarchy.of(["oak", "elm", "tree"], ["tree", "tree", "plant"])
@@ -45,9 +36,10 @@ class Hierarchy:
     (('plant', 'tree', 'oak'), 2)
     """
 
+    # (n_nodes,): labels, sorted; of the same kind as the classes. A class may be an inner node.
     nodes: NDArray[Any]
-    indptr: Integers
-    parents: Integers
+    indptr: Integers  # (n_nodes + 1,) int64: where the parents of each node begin
+    parents: Integers  # (n_edges,) int64: node ids, ascending within a node
 
     @classmethod
     def of(cls, children: Any, parents: Any) -> Self:

@@ -30,10 +30,6 @@ def read_hierarchy(given: Any, classes: NDArray[Any]) -> Hierarchy:
     classes : ndarray of shape (n_classes,)
         Labels of the model, sorted.
 
-    Returns
-    -------
-    Hierarchy
-
     Warns
     -----
     HierarchyWarning

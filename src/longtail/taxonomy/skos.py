@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from longtail._optional import import_optional
 from longtail.exceptions import DataFormatError
 
 KeyedBy = Literal["auto", "notation", "id", "uri", "name"]
@@ -23,17 +24,10 @@ _LARGEST_FILE = 2 << 30  # bytes; rdflib takes about ten times as much memory
 
 
 class SkosVocabulary(NamedTuple):
-    """What a vocabulary says of its concepts.
+    """The concepts of a vocabulary: parents and texts."""
 
-    Attributes
-    ----------
-    parents : dict of str to list of str
-        The broader concepts of each concept that has any.
-    texts : dict of str to str
-        Preferred and alternative labels of each concept, separated by semicolons.
-    """
-
-    parents: dict[str, list[str]]
+    parents: dict[str, list[str]]  # the broader concepts of each concept that has any
+    # Preferred and alternative labels of each concept, separated by semicolons.
     texts: dict[str, str]
 
 
@@ -52,10 +46,6 @@ def read_skos(
         own, else the last part.
     language : str, optional
         Take labels of this language, such as "en", and those without one; all when left out.
-
-    Returns
-    -------
-    SkosVocabulary
 
     Raises
     ------
@@ -88,10 +78,7 @@ def read_skos(
 
 
 def _parse(path: Path) -> tuple[Any, Any]:
-    try:
-        import rdflib
-    except ImportError as error:
-        raise ImportError("vocabularies need rdflib: pip install 'longtail[skos]'") from error
+    rdflib = import_optional("rdflib", "reading a vocabulary", "'longtail[skos]'")
     if path.suffix.lower() not in _FORMATS:
         known = ", ".join(_FORMATS)
         raise DataFormatError(path, f"has another ending than those of vocabularies: {known}.")

@@ -22,6 +22,7 @@ from longtail._words import count
 from longtail.estimators import text_state
 from longtail.exceptions import DocumentError
 from longtail.model.edits import Forget, Recalibrate, Teach
+from longtail.model.embeddings import GivenDocuments
 from longtail.model.entry import Changes, Entry
 from longtail.sparse import CountMatrix, check_sparse
 from longtail.text import Vocabulary
@@ -47,7 +48,7 @@ class Given(NamedTuple):
 
     @property
     def shown(self) -> dict[str, list[Any]]:
-        """What a journal keeps of them to show."""
+        """Their content as a journal keeps it to show."""
         texts = {"documents": self.documents} if isinstance(self.documents, list) else {}
         return texts | {"labels": self.labels}
 
@@ -129,6 +130,11 @@ def find_refused(
 def _prepare(model: Any, action: str, given: Given, change_number: int) -> Prepared:
     labels = _as_labels(model, given.labels)
     if not model.takes_texts:
+        if getattr(model._fitted(), "n_dimensions", None) is not None:
+            raise ValueError(
+                "this model of counts has embeddings, which a journal takes of texts alone: use "
+                "its partial_fit and forget, or a TextClassifier with an embedder."
+            )
         X, labels = model._without_names()._check_input(given.documents, labels, reset=False)
         if action != "recalibrate":
             X, labels = replicate(X, labels)
@@ -145,7 +151,8 @@ def _prepare(model: Any, action: str, given: Given, change_number: int) -> Prepa
         forgotten = text_state.forget(state, given.documents, labels, model.n_jobs)
         assert forgotten is not None
         return Prepared(forgotten.entry(template, inner, change_number))
-    counts = CountMatrix.from_matrix(state.vocabulary.count(given.documents, model.n_jobs))
+    counted = state.vocabulary.count(given.documents, model.n_jobs)
+    counts = GivenDocuments(counted, state.embed(given.documents)).to_counts()
     return Prepared(Recalibrate(counts, labels).entry(template, inner, change_number))
 
 

@@ -7,6 +7,7 @@ in its bounds before a kernel sees it.
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 
 from longtail._columns import as_labels
 from longtail.model import parents
+from longtail.model.embeddings import ONE
 from longtail.model.entry import NO_ROWS, Entry, NewTerms
 from longtail.model.parents import Parents
 from longtail.sparse import SMALLEST_COUNT, CountMatrix, Integers, offsets_from_lengths
@@ -40,14 +42,11 @@ class Ledger:
         Those that take others back.
     live : frozenset of int
         Numbers of those in effect.
-    absorbed : int
-        The last change that is part of the base of the model in memory; 0 for none.
     """
 
     actions: dict[int, str]
     undos: tuple[Change, ...]
     live: frozenset[int]
-    absorbed: int = 0
 
     @classmethod
     def of(cls, changes: Sequence[Change]) -> Ledger:
@@ -60,9 +59,9 @@ class Ledger:
         undos = tuple(change for change in changes if change.action == "undo")
         actions, undos = {**self.actions, **new}, (*self.undos, *undos)
         if len(undos) == len(self.undos):
-            return Ledger(actions, undos, self.live | new.keys(), self.absorbed)
+            return Ledger(actions, undos, self.live | new.keys())
         undone = actions.keys() - _live_after(actions.keys(), undos)
-        return Ledger(actions, undos, frozenset(actions.keys() - undone), self.absorbed)
+        return Ledger(actions, undos, frozenset(actions.keys() - undone))
 
     @property
     def in_effect(self) -> set[int]:
@@ -111,6 +110,7 @@ def as_rows(entry: Entry, shown: dict[str, Any]) -> list[Row]:
     classes = [*entry.class_ids.tolist(), *([entry.into] if entry.into >= 0 else [])]
     counts = entry.counts
     sizes = np.diff(counts.indptr) if counts.n_documents else np.zeros(0, np.int64)
+    shown = shown | _embedding_facts(counts)
     return [Row(_int64(classes), _int64(sizes), *_encode_counts(counts), encode(shown))]
 
 
@@ -131,13 +131,24 @@ def _document_rows(entry: Entry, shown: dict[str, Any]) -> Iterator[Row]:
         counts = entry.counts.slice(rows)
         content = encode({name: values[rows] for name, values in shown.items()})
         sizes = _int64(np.diff(counts.indptr))
+        if counts.embeddings is not None:
+            data = encode(facts | _embedding_facts(counts))
         yield Row(_int64(entry.class_ids[rows]), sizes, *_encode_counts(counts), data, content)
-        data = b""
+        data, facts = b"", {}
+
+
+def _embedding_facts(counts: CountMatrix) -> dict[str, str]:
+    """Return the embeddings of documents as JSON holds them; nothing where there are none."""
+    if counts.embeddings is None:
+        return {}
+    return {"embeddings": base64.b64encode(counts.embeddings.astype("<i2").tobytes()).decode()}
 
 
 def _slices(entry: Entry, shown: dict[str, Any]) -> Iterator[slice]:
     """Yield which documents go into each row; each has one at least."""
     sizes = np.diff(entry.counts.indptr)
+    if entry.counts.embeddings is not None:
+        sizes = sizes + entry.counts.embeddings.shape[1]
     for values in shown.values():
         sizes = sizes + [len(v) + 2 if isinstance(v, str) else 4 for v in values]
     start = total = 0
@@ -194,12 +205,15 @@ class Bounds(NamedTuple):
         How many persistent ids of classes and terms there are before it.
     takes_texts, learns : bool
         Whether terms may enter, and whether there are class texts, outcomes and refinements.
+    n_dimensions : int or None
+        Of the embeddings that documents and class texts must have; None where they have none.
     """
 
     n_ids: int
     n_terms: int
     takes_texts: bool
     learns: bool
+    n_dimensions: int | None = None
 
 
 def read_entries(changes: Sequence[Change], bounds: Bounds) -> list[Entry]:
@@ -223,6 +237,8 @@ def read_entries(changes: Sequence[Change], bounds: Bounds) -> list[Entry]:
             entry = _read_taught(change, *next(documents), n_ids)
         else:
             entry = _read_edit(change, n_ids)
+        if entry.counts.n_documents:
+            entry = _with_embeddings(change, entry, bounds.n_dimensions)
         n_ids += len(entry.new_classes)
         if entry.new_terms is not None:
             if not bounds.takes_texts:
@@ -250,6 +266,26 @@ def _read_taught(change: Change, class_ids: Integers, counts: CountMatrix, n_ids
     new = {n_ids + i: label for i, label in enumerate(facts.get("classes", ()))}
     terms = _read_terms(change, facts.get("terms", ()))
     return Entry(change.number, change.action, class_ids, counts, new_classes=new, new_terms=terms)
+
+
+def _with_embeddings(change: Change, entry: Entry, n_dimensions: int | None) -> Entry:
+    """Return an entry with the embeddings of its documents or of its text."""
+    given = [facts.get("embeddings") for facts in change.facts_of_rows]
+    if n_dimensions is None:
+        if any(given):
+            raise misfit(change, "it has embeddings, and the model has none")
+        return entry
+    n_documents = entry.counts.n_documents
+    try:
+        data = b"".join(base64.b64decode(text or "", validate=True) for text in given)
+    except ValueError:
+        raise misfit(change, "its embeddings are no numbers") from None
+    if len(data) != 2 * n_documents * n_dimensions:
+        raise misfit(change, f"it has not {n_dimensions} numbers of meaning for each document")
+    vectors = np.frombuffer(data, "<i2").reshape(n_documents, n_dimensions).astype(np.int16)
+    if np.any(np.abs(vectors.astype(np.int64)) > ONE):
+        raise misfit(change, "an embedding is out of bounds")
+    return replace(entry, counts=replace(entry.counts, embeddings=vectors))
 
 
 def _read_edit(change: Change, n_ids: int) -> Entry:

@@ -46,7 +46,7 @@ __all__ = [
 ]
 
 
-def load(path: str | os.PathLike[str], *, verify: bool = True) -> Classifier:
+def load(path: str | os.PathLike[str], *, verify: bool = True, embedder: Any = None) -> Classifier:
     """Open a model that `save` wrote, with all that it was taught since.
 
     Parameters
@@ -56,6 +56,8 @@ def load(path: str | os.PathLike[str], *, verify: bool = True) -> Classifier:
     verify : bool, default=True
         Check every array against its checksum and the model's own invariants. Skip this only for a
         file that was verified where it lies. The journal is always checked.
+    embedder : callable, optional
+        The encoder of a model that was fitted with one: a file holds no code.
 
     Returns
     -------
@@ -67,6 +69,8 @@ def load(path: str | os.PathLike[str], *, verify: bool = True) -> Classifier:
     ------
     longtail.exceptions.ModelFileError
         If anything is wrong with the file or its journal, or they do not belong together.
+    ValueError
+        If the encoder is another than that of the fit, or the model has none.
 
     Warns
     -----
@@ -74,17 +78,23 @@ def load(path: str | os.PathLike[str], *, verify: bool = True) -> Classifier:
         If a crash left an unfinished record at the end of the journal; it was never acknowledged.
     """
     model: Classifier = open_state(path, verify).model
+    if embedder is not None:
+        model._use_embedder(embedder)
     return model
 
 
 @dataclass(frozen=True)
 class State:
-    """A model, the checksum of its file, and its journal as it was then; None without one."""
+    """A model, the checksum of its file, and its journal as it was then; None without one.
+
+    Changes up to `last_in_base` are in the base of the model and cannot be taken out of it.
+    """
 
     model: Any
     checksum: str
     header: Header | None
     ledger: Ledger = field(default_factory=lambda: Ledger.of([]))
+    last_in_base: int = 0
 
     @property
     def is_attached(self) -> bool:
@@ -115,27 +125,25 @@ def _open(path: str | os.PathLike[str], verify: bool, journal: Journal | None) -
         return State(model, checksum, contents.header)
     changes = contents.changes
     with naming(changes):
-        model, ledger = take_all(Path(path), model, changes, verify=verify)
-    return State(model, checksum, contents.header, ledger)
+        return take_all(Path(path), State(model, checksum, contents.header), changes, verify)
 
 
-def take_all(
-    path: Path, model: Any, changes: Sequence[Change], *, verify: bool = False
-) -> tuple[Any, Ledger]:
-    """Return a model with the live changes of its journal, and which these are.
+def take_all(path: Path, state: State, changes: Sequence[Change], verify: bool = False) -> State:
+    """Return the state of a model file with the live changes of its journal.
 
     Raises
     ------
     RefusedError
         If sums or labels forbid them.
     """
-    ledger = Ledger.of(changes)
+    ledger, model = Ledger.of(changes), state.model
     entries = read_entries(changes, bounds_of(model))
     if ledger.refined:
-        model, absorbed = open_refined(path, model, entries, ledger, verify=verify)
-        return model, replace(ledger, absorbed=absorbed)
+        model, last_in_base = open_refined(path, model, entries, ledger, verify=verify)
+        return replace(state, model=model, ledger=ledger, last_in_base=last_in_base)
     live = [entry for entry in entries if entry.number in ledger.live]
-    return (model._take_changes(Changes(entries, live)) if entries else model), ledger
+    model = model._take_changes(Changes(entries, live)) if entries else model
+    return replace(state, model=model, ledger=ledger)
 
 
 def bounds_of(model: Any) -> Bounds:
@@ -143,7 +151,8 @@ def bounds_of(model: Any) -> Bounds:
     arrays = model._arrays
     n_terms = arrays.base.statistics.n_terms
     learns = hasattr(model, "refine")
-    return Bounds(overlay_of(arrays).n_ids, n_terms, model.takes_texts, learns)
+    n_dimensions = getattr(arrays, "n_dimensions", None)
+    return Bounds(overlay_of(arrays).n_ids, n_terms, model.takes_texts, learns, n_dimensions)
 
 
 @contextmanager
@@ -210,7 +219,7 @@ def advance(
     minus: list[Entry] = []
     if any(change.action == "undo" for change in news):
         was, now = state.ledger.in_effect, ledger.in_effect
-        if min((was ^ now), default=header.next_number) <= ledger.absorbed:
+        if min((was ^ now), default=header.next_number) <= state.last_in_base:
             return None
         new = {entry.number: entry for entry in entries}
         old = read_some(header, sorted((was ^ now) - new.keys()))
@@ -220,7 +229,7 @@ def advance(
     model = copy.copy(state.model)
     if entries or plus or minus:
         model._take_changes(Changes(entries, plus, minus))
-    return State(model, state.checksum, header, ledger)
+    return State(model, state.checksum, header, ledger, state.last_in_base)
 
 
 def catch_up(path: Path, journal: Journal, state: State) -> State:

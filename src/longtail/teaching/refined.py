@@ -26,7 +26,7 @@ from longtail.store.container import read_checksum
 from longtail.store.files import sync_folder
 from longtail.store.journal import Journal, refined_path
 from longtail.teaching.log import Ledger
-from longtail.training.changing import derive, merge_learned
+from longtail.training.changing import derive, merge_learned, name_again
 
 
 def write_refined(journal: Journal, model: Any, ledger: Ledger, change_number: int) -> Row:
@@ -48,7 +48,7 @@ def open_refined(
 ) -> tuple[Any, int]:
     """Return the model after the changes of a journal of which a `refine` is live.
 
-    And the number of the last change that its base has: it cannot do without those up to there.
+    And the number of the last change that its base has: it can be taken back by opening alone.
 
     Parameters
     ----------
@@ -145,9 +145,18 @@ def _check_fit(
 
 
 def _adopt(model: Any, refined: Any, entry: Entry) -> None:
-    """Let a model with other sums have what was learned."""
+    """Let a model with other sums have what was learned.
+
+    Texts that classes were given later are weighted by it, as they are where nothing was undone.
+    """
     overlay = overlay_of(model._arrays)
     ids, hidden = overlay.ids, overlay.hidden_labels(model._arrays.base)
+    edited = [(row, overlay.edits.get(class_id)) for row, class_id in enumerate(ids.tolist())]
+    texts = [
+        (row, edits.text)
+        for row, edits in edited
+        if edits is not None and edits.text is not None and max(edits.texts) > entry.number
+    ]
     rows = np.full(overlay.n_ids, -1)
     rows[entry.class_ids] = np.arange(len(entry.class_ids))
     learned = refined._arrays
@@ -169,6 +178,9 @@ def _adopt(model: Any, refined: Any, entry: Entry) -> None:
             stale=merged.stale | (found < 0),
             candidate_factor=learned.candidate_factor,
         )
+        if changed.names is not None:
+            corpus = learned.corpus.with_entered_terms(merged.statistics.n_terms)
+            changed = replace(changed, names=name_again(changed.names, texts, corpus))
         return derive(changed)
 
     if model.takes_texts:

@@ -60,6 +60,8 @@ class Teacher:
         A model file that `save` wrote. Its journal is `path` with ``.journal`` at the end.
     verify : bool, default=True
         As for `load`.
+    embedder : callable, optional
+        As for `load`: the encoder of a model that was fitted with one.
 
     Attributes
     ----------
@@ -86,13 +88,29 @@ class Teacher:
     ['a', 'b']
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, verify: bool = True) -> None:
+    def __init__(
+        self, path: str | os.PathLike[str], *, verify: bool = True, embedder: Any = None
+    ) -> None:
         self._path = Path(path)
+        self._embedder = embedder
         self._turns: tuple[int, threading.RLock] = (os.getpid(), threading.RLock())
         self._journal = Journal(path)
         weakref.finalize(self, self._journal.close)
         self._state = open_state(path, verify)
         self._shown: tuple[State, Any] | None = None
+
+    @property
+    def _state(self) -> State:
+        """The model with all changes, and where its journal ends."""
+        return self._current
+
+    @_state.setter
+    def _state(self, state: State) -> None:
+        if self._embedder is not None and state.model._needs_encoder:
+            model = copy.copy(state.model)
+            model._use_embedder(self._embedder)
+            state = replace(state, model=model)
+        self._current = state
 
     @property
     def _turn(self) -> threading.RLock:
@@ -321,8 +339,8 @@ class Teacher:
         model = load_file(self._path, verify=False)
         if read_checksum(self._path) != state.checksum:
             raise ModelFileError(self._path, "was replaced by another process; try again")
-        model, ledger = take_all(self._path, model, [*self._read(), change])
-        return State(model, state.checksum, state.header, ledger)
+        opened = State(model, state.checksum, state.header)
+        return take_all(self._path, opened, [*self._read(), change])
 
     def _read(self) -> list[Change]:
         """Return all changes of the journal, which is held."""
@@ -384,7 +402,7 @@ class Teacher:
             header = self._journal.append(before, done.entry.action, rows, by)
             change = Change(change_number, "", by, done.entry.action, ())
             ledger = state.ledger.extend([change]) if state.is_attached else Ledger.of([change])
-            self._state = State(done.model, state.checksum, header, ledger)
+            self._state = State(done.model, state.checksum, header, ledger, state.last_in_base)
             return change_number
 
         return self._hold(record)

@@ -32,22 +32,14 @@ from longtail.text.vocabulary import (
 
 @dataclass(frozen=True)
 class TermSelection:
-    """Which terms a vocabulary keeps.
+    """Which terms a vocabulary keeps."""
 
-    Attributes
-    ----------
-    min_df, ngram_min_df : int or float
-        Words in fewer documents than the first, and n-grams in fewer than the second, are left out.
-        An integer is a number of documents, a float a share of them.
-    max_df : int or float
-        Terms in more documents are left out, and the n-grams that contain them.
-    max_features : int or None
-        At most so many terms, those with the most occurrences; ties go to words, then by bytes.
-    """
-
+    # Words in fewer documents than the first, and n-grams in fewer than the second, are left out.
+    # An integer is a number of documents, a float a share of them.
     min_df: float = 1
     ngram_min_df: float = 1
-    max_df: float = 1.0
+    max_df: float = 1.0  # terms in more documents are left out, and the n-grams that contain them
+    # At most so many terms, those with the most occurrences; ties go to words, then by bytes.
     max_features: int | None = None
 
     def __post_init__(self) -> None:
@@ -97,27 +89,19 @@ def _to_count(value: float, n_documents: int) -> float:
 
 @dataclass(frozen=True, eq=False)
 class TermCounts:
-    """The distinct terms of some texts, and how often they occur.
+    """The distinct terms of some texts, and how often they occur."""
 
-    Attributes
-    ----------
-    utf8, lefts, rights : ndarrays
-        The terms, as `Terms` of the kernels.
-    frequencies, occurrences : ndarrays of shape (n_terms,), int64
-        In how many documents, and how often, each occurs.
-    numeric_values : ndarray of shape (n_documents, n_numbers), float64
-        Those of records, which have no bins yet; NaN where one is missing.
-    n_documents : int
-        Number of texts.
-    """
-
+    # The terms, as `Terms` of the kernels.
     utf8: Bytes
     lefts: Integers
     rights: Integers
+    # (n_terms,) int64: in how many documents, and how often, each occurs.
     frequencies: Integers
     occurrences: Integers
+    # (n_documents, n_numbers) float64: those of records, which have no bins yet; NaN where one is
+    # missing.
     numeric_values: Floats
-    n_documents: int
+    n_documents: int  # number of texts
 
 
 class VocabularyBuilder:

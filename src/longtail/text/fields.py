@@ -1,4 +1,4 @@
-"""What the fields of a record become as terms.
+"""Fields of records -> terms.
 
 In: texts that hold records (`_records`). Out: the parts of each that a tokenizer reads, and the
 terms that are no words.

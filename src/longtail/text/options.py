@@ -18,46 +18,26 @@ Tokenizer = Callable[[str], Iterable[str]]
 
 @dataclass(frozen=True)
 class TokenizerOptions:
-    """How a text becomes terms; `TextVectorizer` describes each option.
+    """How a text becomes terms; `TextVectorizer` describes each option."""
 
-    Attributes
-    ----------
-    ngram_range : tuple of two int
-        ``(1, n)``: words and n-grams of up to n words.
-    char_ngram_range : tuple of two int, or None
-        Shortest and longest character n-gram; a word's edges count as characters.
-    ngram_weight : float
-        What an occurrence of an n-gram counts, where a word counts 1. N-grams repeat what their
-        words say, and would outweigh them in the length of a document.
-    lowercase : bool
-        Whether case is folded.
-    strip_accents : "unicode" or None
-        Whether é counts as e.
-    stop_words : "english", collection of str, or None
-        Words that are left out before n-grams are made.
-    token_pattern : str or None
-        A regular expression for words in place of the default tokenizer.
-    tokenizer : callable or None
-        From a text to its words, in place of the default tokenizer.
-    stem : bool
-        Whether English plural endings are removed.
-    split_unspaced : bool
-        Whether runs of characters of scripts without spaces become character bigrams.
-    fields : Fields, mapping of str to str, or None
-        The fields of records; None where documents are texts.
-    """
-
-    ngram_range: tuple[int, int] = (1, 2)
+    ngram_range: tuple[int, int] = (1, 2)  # ``(1, n)``: words and n-grams of up to n words
+    # Shortest and longest character n-gram; a word's edges count as characters.
     char_ngram_range: tuple[int, int] | None = None
+    # What an occurrence of an n-gram counts, where a word counts 1. N-grams repeat what their words
+    # say, and would outweigh them in the length of a document.
     ngram_weight: float = 0.5
-    lowercase: bool = True
-    strip_accents: str | None = "unicode"
+    lowercase: bool = True  # whether case is folded
+    strip_accents: str | None = "unicode"  # whether é counts as e
+    # Words that are left out before n-grams are made.
     stop_words: str | Collection[str] | None = None
+    # A regular expression for words in place of the default tokenizer.
     token_pattern: str | None = None
+    # From a text to its words, in place of the default tokenizer.
     tokenizer: Tokenizer | None = None
-    stem: bool = False
+    stem: bool = False  # whether English plural endings are removed
+    # Whether runs of characters of scripts without spaces become character bigrams.
     split_unspaced: bool = True
-    fields: Any = None
+    fields: Any = None  # the fields of records; None where documents are texts
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "fields", read_fields(self.fields))

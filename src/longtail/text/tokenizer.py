@@ -175,10 +175,6 @@ def normalise(text: str, lowercase: bool = True, strip_accents: str | None = "un
     strip_accents : "unicode" or None, default="unicode"
         Whether marks on Latin, Greek and Cyrillic letters go.
 
-    Returns
-    -------
-    str
-
     Examples
     --------
     >>> normalise("Ångström, ﬁne, Straße, 5 km²")

@@ -129,10 +129,6 @@ class TextVectorizer(TransformerMixin, BaseEstimator):
         texts : sequence of str
             Documents: a list, an array, or a pandas, polars or pyarrow column.
         y : ignored
-
-        Returns
-        -------
-        self
         """
         self.fit_transform(texts)
         return self

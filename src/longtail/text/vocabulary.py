@@ -112,12 +112,12 @@ class Vocabulary(Mapping[str, int]):
 
     @cached_property
     def tokenizer(self) -> Tokenizer:
-        """What turns texts into tokens."""
+        """The tokenizer of the texts."""
         return Tokenizer(self.options)
 
     @cached_property
     def weights(self) -> NDArray[np.float64]:
-        """What an occurrence of each term counts."""
+        """Weight of one occurrence of each term."""
         return _weights_from(self, 0)
 
     def extend(self, utf8: Bytes, lengths: Integers, frequencies: Integers) -> Vocabulary:

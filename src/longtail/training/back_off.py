@@ -12,7 +12,7 @@ answers of 90 % precision are 4.9 levels deep on average, by plain sums 4.6.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from longtail._caching import cached_property
 from longtail._elementary import exp, log
 from longtail._kernels.types import Tree
-from longtail.results import NodeThreshold
+from longtail.results import NodeThreshold, Threshold
 from longtail.sparse import Floats, Integers
 from longtail.taxonomy.hierarchy import Hierarchy
 from longtail.taxonomy.sums import contain_ancestors, find_best_by_depth, rank_level
@@ -34,8 +34,9 @@ from longtail.training.calibration import (
     fit_map,
     share_out,
 )
+from longtail.training.outcomes import choose_unknown
 from longtail.training.short_documents import doubt_short
-from longtail.training.thresholds import ASSUMED_ERRORS, MARGIN, MIN_SHARE
+from longtail.training.thresholds import ASSUMED_ERRORS, MARGIN, MIN_SHARE, find_threshold
 
 MAX_THRESHOLDS = 100  # that are kept; any client of a service may ask for any precision
 LEVEL_CANDIDATES = 5  # nodes of a level whose probabilities held-out documents calibrate
@@ -51,24 +52,17 @@ class DeepestNodes(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class BackOff:
-    """A hierarchy over the classes of a model, and what held-out documents show of it.
+    """A hierarchy over the classes of a model, and what held-out documents show of it."""
 
-    Attributes
-    ----------
-    hierarchy : Hierarchy
-        As it was set.
-    classes : ndarray of shape (n_classes,)
-        Labels of the model, sorted. Those that are no nodes are roots by themselves.
-    calibrator : Calibrator
-        With the ranking of held-out documents.
-    ranked_ids : ndarray of shape (n_base_classes,), int64
-        The class of each id in that ranking; -1 where it is gone.
-    """
-
-    hierarchy: Hierarchy
+    hierarchy: Hierarchy  # as it was set
+    # (n_classes,): labels of the model, sorted. Those that are no nodes are roots by themselves.
     classes: NDArray[Any]
-    calibrator: Calibrator
+    calibrator: Calibrator  # with the ranking of held-out documents
+    # (n_base_classes,) int64: the class of each id in that ranking; -1 where it is gone.
     ranked_ids: Integers
+    # Share of the documents whose class the model does not have. Such a class is taken to be one
+    # more beside those below its parents: these nodes are right, all others are wrong.
+    unknown: float = 0.0
 
     @cached_property
     def nodes(self) -> Integers:
@@ -119,13 +113,21 @@ class BackOff:
     def _held_out(self) -> tuple[Integers, Floats, Integers]:
         """Nodes and shares of the candidates of held-out documents; nodes of their classes.
 
-        Documents whose class the model no longer has are left out.
+        Documents whose class the model no longer has are left out. How those of unknown classes
+        look is what some of the others show without their class.
         """
         nodes = self._nodes_of_ids[np.append(self.ranked_ids, -1)]  # -1 stays -1
         truth = nodes[self.calibrator.ranked_truth]
         known = np.flatnonzero(truth >= 0)
-        candidates = nodes[self.calibrator.ranked_classes[known]]
-        return candidates, self.calibrator.ranked_shares[known].astype(np.float64), truth[known]
+        class_ids = self.calibrator.ranked_classes[known]
+        shares = self.calibrator.ranked_shares[known].astype(np.float64)
+        rows = choose_unknown(len(known), self.unknown)
+        if len(rows):
+            is_true = class_ids[rows] == self.calibrator.ranked_truth[known[rows]][:, None]
+            without = share_out(np.where(is_true, 0.0, shares[rows]))
+            shares = np.concatenate([shares, without])
+            known = np.concatenate([known, known[rows]])
+        return nodes[self.calibrator.ranked_classes[known]], shares, truth[known]
 
     @property
     def is_calibrated(self) -> bool:
@@ -295,6 +297,24 @@ class BackOff:
         if level not in self._level_calibrators:
             self._level_calibrators[level] = self._calibrate_level(level)
         return self._level_calibrators[level]
+
+    def find_level_threshold(
+        self, level: int, precision: float, unknown: float = 0.0, *, each: bool = False
+    ) -> Threshold:
+        """Return the probability from which on nodes at a depth reach a precision.
+
+        `unknown` is the share of documents of unknown classes, where the model was not told.
+        """
+        calibrator = self.level_calibrator(level)
+        if not unknown:
+            return find_threshold(calibrator, precision, each=each)
+        told = replace(self, unknown=unknown).level_calibrator(level)
+        seen = replace(
+            calibrator,
+            held_out_log_odds=told.held_out_log_odds,
+            held_out_correct=told.held_out_correct,
+        )
+        return find_threshold(seen, precision, each=each, told=told)
 
     @cached_property
     def _level_calibrators(self) -> dict[int, Calibrator]:

@@ -23,7 +23,7 @@ from sklearn.isotonic import IsotonicRegression
 from longtail._elementary import exp, log
 from longtail._kernels.residuals import fill_log_odds
 from longtail._kernels.types import Block, ListRows
-from longtail.metrics.calibration import expected_calibration_error
+from longtail.metrics.probabilities import expected_calibration_error
 from longtail.sparse import Floats, Integers, index_dtype
 from longtail.training.short_documents import doubt_short, find_short_length, fit_slope
 
@@ -47,62 +47,43 @@ class Calibrator:
     """Two monotone maps from log odds to probability, and what held-out documents showed.
 
     A map is a line through its knots, level beyond them; without knots it is the logistic function.
-
-    Attributes
-    ----------
-    top_log_odds, top_probabilities : ndarrays
-        Knots of the map for the best candidate.
-    other_log_odds, other_probabilities : ndarrays
-        Knots of the map for the others.
-    held_out_log_odds : ndarray of shape (n_held_out,)
-        Of the best candidate of each held-out document, highest first.
-    held_out_correct : ndarray of shape (n_held_out,), bool
-        Whether it was the true class.
-    unknown_log_odds : ndarray of shape (n_unknown,)
-        Of the best candidate of each held-out document if the model did not have its class, highest
-        first.
-    marginal : bool
-        Whether documents have several labels.
-    pair_probabilities : ndarray of shape (n_pairs,)
-        Of the likely candidates of held-out documents, highest first; empty unless `marginal`.
-    pair_correct : ndarray of shape (n_pairs,), bool
-        Whether they were labels.
-    calibration_error : float or None
-        As `estimate_calibration_error` has it; None where it is estimated when it is asked for.
-    n_outcomes : int
-        Documents given to `recalibrate` since the fit.
-    unknown_share : float
-        Of the last of these, how many were of a class that the model did not have; before the
-        first, what the model was told to expect.
-    ranked_classes : ndarray of shape (n_ranked, q), int32 or int64
-        Candidates of the first held-out documents, ids of the main segment's classes; -1 for one
-        that is gone. With one label per document: a hierarchy that is set later learns from them.
-    ranked_shares : ndarray of shape (n_ranked, q), float32
-        Their probabilities, as shares of those of all candidates.
-    ranked_truth : ndarray of shape (n_ranked,), int32 or int64
-        The class of each document; -1 where it is gone.
-    short_length, short_slope : float
-        Below how many terms a document is short, and how much less certain that makes it; see
-        `short_documents`.
     """
 
+    # Knots of the map for the best candidate.
     top_log_odds: Floats
     top_probabilities: Floats
+    # Knots of the map for the others.
     other_log_odds: Floats
     other_probabilities: Floats
+    # (n_held_out,): of the best candidate of each held-out document, highest first.
     held_out_log_odds: Floats
-    held_out_correct: NDArray[np.bool_]
+    held_out_correct: NDArray[np.bool_]  # (n_held_out,) bool: whether it was the true class
+    # (n_unknown,): of the best candidate of each held-out document if the model did not have its
+    # class, highest first.
     unknown_log_odds: Floats = field(default_factory=lambda: np.zeros(0))
-    marginal: bool = False
+    marginal: bool = False  # whether documents have several labels
+    # (n_pairs,): of the likely candidates of held-out documents, highest first; empty unless
+    # `marginal`.
     pair_probabilities: Floats = field(default_factory=lambda: np.zeros(0))
+    # (n_pairs,) bool: whether they were labels.
     pair_correct: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, np.bool_))
+    # As `estimate_calibration_error` has it; None where it is estimated when it is asked for.
     calibration_error: float | None = None
-    n_outcomes: int = 0
+    n_outcomes: int = 0  # documents given to `recalibrate` since the fit
+    # Of the last of these, how many were of a class that the model did not have; before the first,
+    # what the model was told to expect.
     unknown_share: float = 0.0
+    # Below how many terms a document is short, and how much less certain that makes it; see
+    # `short_documents`.
     short_length: float = 1.0
     short_slope: float = 0.0
+    # (n_ranked, q) int64: candidates of the first held-out documents, ids of the main segment's
+    # classes; -1 for one that is gone. With one label per document: a hierarchy that is set later
+    # learns from them.
     ranked_classes: NDArray[Any] = field(default_factory=lambda: np.zeros((0, 1), np.int32))
+    # (n_ranked, q) float32: their probabilities, as shares of those of all candidates.
     ranked_shares: NDArray[np.float32] = field(default_factory=lambda: np.zeros((0, 1), np.float32))
+    # (n_ranked,) int64: the class of each document; -1 where it is gone.
     ranked_truth: NDArray[Any] = field(default_factory=lambda: np.zeros(0, np.int32))
 
     @classmethod

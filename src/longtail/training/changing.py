@@ -6,6 +6,7 @@ is saved, and when `refine` brings up to date what all classes share.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -13,9 +14,10 @@ from numpy.typing import NDArray
 
 from longtail.model import overlay as overlays
 from longtail.model import parents, statistics_editing
+from longtail.model.corpus import Corpus
 from longtail.model.entry import Changes
 from longtail.model.names import ClassNames
-from longtail.model.overlay import Overlay, Rows
+from longtail.model.overlay import ClassText, Overlay, Rows
 from longtail.model.scorer import LinearScorer, build_scorer
 from longtail.model.state import LongTailState
 from longtail.model.statistics import ClassStatistics
@@ -26,7 +28,14 @@ from longtail.sparse import Floats, Integers, append_constant, splice_rows, stac
 from longtail.training.outcomes import Calibrations
 
 # What follows from the base alone, and stays whatever is changed.
-_OF_BASE = ("ranking_scorer", "ranking_residuals", "name_scorer", "shares", "smallest_share")
+_OF_BASE = (
+    "ranking_scorer",
+    "ranking_residuals",
+    "name_scorer",
+    "shares",
+    "smallest_share",
+    "meanings",
+)
 
 
 def take_in(state: LongTailState, changes: Changes, n_jobs: int | None = None) -> LongTailState:
@@ -86,12 +95,20 @@ def _name_classes(state: LongTailState, overlay: Overlay, ids: Integers) -> Clas
     names = ClassNames.none(len(ids)) if state.names is None else state.names.gather(rows)
     edited = [(i, overlay.edits.get(class_id)) for i, class_id in enumerate(ids.tolist())]
     given = [(i, edits.text) for i, edits in edited if edits is not None and edits.text is not None]
-    for i, text in given:
+    return name_again(names, given, state.current_corpus)
+
+
+def name_again(
+    names: ClassNames, texts: Iterable[tuple[int, ClassText]], corpus: Corpus
+) -> ClassNames:
+    """Return names with some rows made anew from texts, by the idf of a corpus."""
+    n_classes = len(names.named)
+    for i, text in texts:
         row = ClassNames.none(1)
         if text.text:
-            row = ClassNames.of(replace(text.counts, n_terms=0), state.current_corpus)
-        sources = np.arange(len(ids))
-        sources[i] = len(ids)
+            row = ClassNames.of(replace(text.counts, n_terms=0), corpus)
+        sources = np.arange(n_classes)
+        sources[i] = n_classes
         names = stack_rows([names, row]).gather(sources)
     return names
 

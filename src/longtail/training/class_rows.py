@@ -1,4 +1,4 @@
-"""What each class learns: its residual and its separator, on hard negatives.
+"""Learning of each class: its residual and its separator, on hard negatives.
 
 In: blocks of documents, and the scored classes. Out: `LearnedRows`. A document's hard negatives
 depend on the document and the classes alone, so they are mined block by block. A class learns from
@@ -118,7 +118,7 @@ class ScoredPairs:
 
 @dataclass(frozen=True, eq=False)
 class LearnedRows:
-    """What each class has learned: its residual, and its separator where there are any."""
+    """Learned rows of each class: its residual, and its separator where there are any."""
 
     residuals: ClassResiduals
     separators: ClassResiduals | None = None

@@ -1,4 +1,4 @@
-"""What to expect of new documents of known classes: what `evaluate` measures, with intervals.
+"""Expected measures on new documents of known classes, those of `evaluate`, with intervals.
 
 In: held-out documents with their ranked candidates. Out: an array in the order of `EXPECTED`.
 

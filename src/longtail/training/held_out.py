@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from longtail._constants import RESIDUALS
+from longtail._labels import LabelSets
 from longtail._validation import cap_candidates
 from longtail.model.corpus import Corpus
 from longtail.model.features import (
@@ -20,6 +21,7 @@ from longtail.model.features import (
     DEFAULT_FEATURE_WEIGHTS,
     score_features,
 )
+from longtail.model.meaning import Meanings, Table, find_near, mix_meaning
 from longtail.model.names import FIRST_NAME_WEIGHTS, ClassNames, add_names
 from longtail.model.scorer import LinearScorer, score_pairs
 from longtail.model.statistics import ClassStatistics
@@ -45,6 +47,7 @@ from longtail.training.mixture import (
     Mixture,
     PairParts,
     add_separators,
+    fit_meaning,
     fit_mixture,
     log_sizes,
 )
@@ -59,6 +62,7 @@ from longtail.training.self_check import (
     choose_residuals,
     choose_scorer,
     first_f1,
+    gains_by_meaning,
     measure_self,
     share_bonus,
 )
@@ -68,6 +72,7 @@ from longtail.training.short_documents import TruncatedDocuments, truncate_docum
 # Variants of the scorer, in the order of `SCORERS`, by the scorer that they share: those that
 # differ in the weights of terms alone weigh documents otherwise.
 VARIANTS_BY_SCORER = ((0,), (1,), (2, 3))
+NEVER = 30.0  # how far below all candidates one that is no class scores, as a logarithm of odds
 
 
 @dataclass(frozen=True, eq=False)
@@ -240,6 +245,25 @@ class HeldOutTest:
         """Split the scores of documents with their candidates into parts."""
         return CandidateParts(candidates, _split_scores(self, counts, candidates), self.config)
 
+    def split_with_near(
+        self, meanings: Meanings, counts: CountMatrix, candidates: Integers
+    ) -> CandidateParts:
+        """Do the same with the classes near each document as candidates, too."""
+        assert counts.embeddings is not None
+        n_jobs, class_ids = self.config.n_jobs, np.arange(len(self.class_sizes))
+        table = Table(meanings, class_ids)
+        is_known = np.ones(counts.n_documents, np.bool_)
+        [near] = find_near([table], counts.embeddings, candidates, is_known, n_jobs=n_jobs)
+        candidates = np.concatenate([candidates, near.astype(candidates.dtype)], axis=1)
+        parts = _split_scores(self, counts, candidates)
+        # What is no class is never ranked, and hardly counts where something is learned.
+        missing = candidates < 0
+        parts.scores[missing] = parts.scores.min() - NEVER
+        parts.values[missing] = 0.0
+        return CandidateParts(
+            candidates, parts, self.config, meanings.split(counts.embeddings, candidates, n_jobs)
+        )
+
 
 def calibrate_held_out(
     held_out: Documents,
@@ -281,11 +305,26 @@ class CandidateParts:
     candidates: Integers
     parts: PairParts
     config: FitConfig
+    meaning: Floats | None = None
 
-    def rank(self, mixture: Mixture) -> tuple[Integers, Floats]:
+    def rank(self, mixture: Mixture, meaning: Floats | None = None) -> tuple[Integers, Floats]:
         """Return the candidates by their mixed scores, best first."""
         scores, n_candidates = mixture.mix(self.parts), self.candidates.shape[1]
+        if meaning is not None and self.meaning is not None:
+            scores += mix_meaning(self.meaning, meaning, self.parts.log_sizes)
         return rank_topk(self.candidates, scores, n_candidates, self.config.n_jobs)
+
+    def learn_meaning(self, mixture: Mixture, labels: LabelSets) -> Floats | None:
+        """Learn what meaning counts beside a mixture."""
+        assert self.meaning is not None
+        return fit_meaning(
+            mixture.mix(self.parts),
+            self.meaning,
+            self.parts.log_sizes,
+            labels.contain(self.candidates) & (self.candidates >= 0),
+            self.candidates,
+            by_size=self.config.by_size,
+        )
 
 
 def _split_scores(test: HeldOutTest, counts: CountMatrix, candidates: Integers) -> PairParts:
@@ -368,6 +407,19 @@ def _choose_mixture(
         mixture = mixture.raise_bonus(bonus)
         classes, scores = whole.rank(mixture)
         figures[kept] = measure(classes)
+    meaning = None
+    counts = test.documents.counts
+    if counts.embeddings is not None:
+        meanings = Meanings.of(test.scored.profile.statistics, test.class_texts)
+        with_near = test.split_with_near(meanings, counts, candidates)
+        meaning = with_near.learn_meaning(mixture, labels)
+        ranked_by_meaning = with_near.rank(mixture, meaning)
+        with_meaning = measure(ranked_by_meaning[0])
+        check = replace(check, meaning_figures=np.array([figures[kept].row, with_meaning.row]))
+        if meaning is not None and gains_by_meaning(figures[kept], with_meaning):
+            check = replace(check, meaning=meaning)
+            classes, scores = ranked_by_meaning
+            of_truncated = test.split_with_near(meanings, truncated.counts, of_truncated.candidates)
     checked = replace(
         check.with_mixture(
             mixture.raise_bonus(share_bonus(n_held_out, n_empty)) if n_held_out else mixture
@@ -376,7 +428,7 @@ def _choose_mixture(
         residuals=kept,
     )
     calibrator = fit_calibrator(scores, labels.contain(classes), config.multilabel)
-    short_classes, short_scores = of_truncated.rank(mixture)
+    short_classes, short_scores = of_truncated.rank(mixture, meaning)
     calibrator = learn_shortness(
         calibrator,
         lengths,

@@ -26,35 +26,18 @@ from longtail.sparse import CountMatrix, Integers, RowTable, stack_rows
 
 @dataclass(frozen=True, eq=False)
 class DocumentMemory(RowTable):
-    """Documents in CSR form, in the order in which they were added.
-
-    Attributes
-    ----------
-    per_class : int
-        How many documents of each class are kept, at most.
-    indptr : ndarray of shape (n_kept + 1,), int64
-        Where the terms of each document begin.
-    indices : ndarray of shape (n_kept_entries,), int32
-        Terms, ascending within a document.
-    data : ndarray of shape (n_kept_entries,), float64
-        Counts.
-    class_ids : ndarray of shape (n_kept,), int64
-        Class of each document, in the base.
-    n_changed : int
-        Documents added and forgotten since everything was learned.
-    pending : dict of int to Entry
-        The live entries since, by their number, that add or forget documents.
-    """
+    """Documents in CSR form, in the order in which they were added."""
 
     ENTRIES = ("indices", "data")
     ROWS = ("class_ids",)
 
-    per_class: int
-    indptr: Integers
-    indices: NDArray[np.int32]
-    data: NDArray[np.float64]
-    class_ids: Integers
-    n_changed: int = 0
+    per_class: int  # how many documents of each class are kept, at most
+    indptr: Integers  # (n_kept + 1,) int64: where the terms of each document begin
+    indices: NDArray[np.int32]  # (n_kept_entries,) int32: terms, ascending within a document
+    data: NDArray[np.float64]  # (n_kept_entries,) float64: counts
+    class_ids: Integers  # (n_kept,) int64: class of each document, in the base
+    n_changed: int = 0  # documents added and forgotten since everything was learned
+    # The live entries since, by their number, that add or forget documents.
     pending: dict[int, Entry] = field(default_factory=dict)
 
     @classmethod

@@ -260,6 +260,53 @@ def add_separators(
     return replace(mixture, residuals=learned)
 
 
+def fit_meaning(
+    scores: Floats,
+    meaning: Floats,
+    log_sizes: Floats,
+    correct: NDArray[np.bool_],
+    candidates: Integers,
+    *,
+    by_size: bool = True,
+) -> Floats | None:
+    """Learn what the parts of meaning count beside scores that stay as they are.
+
+    They are learned beside a multiple of the scores, by which the result is divided.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n_documents, q), float64
+        Of held-out documents with their candidates, by all that is no meaning.
+    meaning : ndarray of shape (n_documents, q, 4), float64
+        The parts.
+    log_sizes : ndarray of shape (n_documents, q), float64
+        ln n_c.
+    correct, candidates, by_size
+        As in `fit_mixture`.
+
+    Returns
+    -------
+    ndarray of shape (5, 4), float64, or None
+        None where there is too little to learn from.
+    """
+    lists = _LabelLists.of(correct, candidates)
+    if lists is None:
+        return None
+    values = np.concatenate([scores[:, :, None], meaning], axis=2)
+    used = np.ones((N_BY_SIZE, values.shape[2]), np.bool_)
+    used[:, 1:] = meaning.any(axis=(0, 1))
+    used[1:, 0] = False
+    used[1:, -1] = False  # ln n_c of classes without documents is one number
+    if not lists.can_bend:
+        used[2:] = False
+    if not by_size or log_sizes[np.unique(lists.rows)].std() < SMALLEST_SPREAD:
+        used[1:] = False
+    changes = lists.learn(scores, values, log_sizes, used)
+    if changes is None or 1.0 + changes[0, 0] < SMALLEST_FACTOR:
+        return None
+    return np.asarray(changes[:, 1:] / (1.0 + changes[0, 0]))
+
+
 @dataclass(frozen=True, eq=False)
 class _LabelLists:
     """Labels of held-out documents, each with the negatives that it competes with.

@@ -94,14 +94,24 @@ def expect_unknown(calibrator: Calibrator, share: float) -> Calibrator:
     How these score is what held-out documents score without their class.
     """
     n_known, n_unknown = len(calibrator.held_out_log_odds), len(calibrator.unknown_log_odds)
-    n_added = min(round(n_known * share / max(1.0 - share, 0.01)), 100 * n_known)
-    if not (n_added and n_unknown and calibrator.is_calibrated):
+    rows = choose_unknown(n_known, share, n_unknown)
+    n_added = len(rows)
+    if not (n_added and calibrator.is_calibrated):
         return calibrator
-    rows = np.linspace(0, n_unknown - 1, n_added).round().astype(np.int64)
     log_odds = np.concatenate([calibrator.held_out_log_odds, calibrator.unknown_log_odds[rows]])
     hits = np.concatenate([calibrator.held_out_correct, np.zeros(n_added, np.bool_)])
     others = calibrator.other_probabilities * (n_known / (n_known + n_added))
     return _with_outcomes(replace(calibrator, other_probabilities=others), log_odds, hits)
+
+
+def choose_unknown(n_known: int, share: float, n_unknown: int | None = None) -> Integers:
+    """Return which documents, of `n_unknown`, stand for those of unknown classes beside the others.
+
+    Spread evenly; they are a share of all, and some are there several times where that is large.
+    """
+    n_unknown = n_known if n_unknown is None else n_unknown
+    n_added = min(round(n_known * share / max(1.0 - share, 0.01)), 100 * n_known)
+    return np.linspace(0, n_unknown - 1, n_added if n_unknown else 0).round().astype(np.int64)
 
 
 def thin_outcomes(calibrator: Calibrator, n_kept: int) -> Calibrator:

@@ -26,34 +26,23 @@ MIN_EMPTIED = 20
 
 @dataclass(frozen=True, eq=False)
 class Draws:
-    """What is drawn before anything is learned.
+    """Draws that are made before anything is learned."""
 
-    Attributes
-    ----------
-    held_out : ndarray of shape (n_held_out,)
-        Ids of the documents that are kept aside.
-    sample : ndarray of shape (n_sampled,)
-        Ids of the (document, label) pairs that the shared weights are learned on, in their order.
-    document_ids, class_ids : ndarrays of shape (n_sampled,)
-        Document and label of each of these pairs.
-    weights, costs : ndarrays of shape (n_sampled,), float64, or None
-        Theirs, as in `LabelSets`.
-    texts_count : ndarray of shape (n_classes,), bool
-        Which classes' texts count for held-out documents.
-    n_documents, n_labels : int
-        Documents and (document, label) pairs to learn from.
-    candidate_factor : int
-        How many times as many candidates a document has as the estimator asks for.
-    """
-
-    held_out: Integers
+    held_out: Integers  # (n_held_out,): ids of the documents that are kept aside
+    # (n_sampled,): ids of the (document, label) pairs that the shared weights are learned on, in
+    # their order.
     sample: Integers
+    # (n_sampled,): document and label of each of these pairs.
     document_ids: Integers
     class_ids: Integers
+    # (n_classes,) bool: which classes' texts count for held-out documents.
     texts_count: NDArray[np.bool_]
+    # Documents and (document, label) pairs to learn from.
     n_documents: int
     n_labels: int
+    # How many times as many candidates a document has as the estimator asks for.
     candidate_factor: int
+    # (n_sampled,): theirs, as in `LabelSets`.
     weights: Floats | None = None
     costs: Floats | None = None
 

@@ -47,7 +47,7 @@ class ScoredClasses:
 
 @dataclass(frozen=True, eq=False)
 class ClassNorms:
-    """What a profile takes a pass over all class terms to compute."""
+    """Sums over all class terms that a profile needs."""
 
     squares: Floats
     masses: Floats

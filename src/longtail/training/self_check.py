@@ -42,6 +42,7 @@ from longtail._constants import (
 from longtail._elementary import log
 from longtail._kernels.sizes import N_BENDS
 from longtail._labels import LabelSets
+from longtail.model.meaning import no_meaning
 from longtail.model.names import FIRST_NAME_WEIGHTS
 from longtail.sparse import Floats, Integers
 from longtail.training.expectation import nothing_expected
@@ -107,6 +108,11 @@ class SelfCheck:
     name_weights : ndarray of shape (3,), float64
         Weight of a name for a class of one document, what is added to it per unit of ln n_c, and
         the bonus of a class without documents.
+    meaning : ndarray of shape (5, 4), float64
+        What each of `MEANING_PARTS` counts, by the size of the class as `mixture` has it; zeros
+        where embeddings do not count.
+    meaning_figures : ndarray of shape (2, 8) or (0, 8), float64
+        Without and with embeddings, in the order of `FIGURES`.
     expected : ndarray of shape (len(EXPECTED), 3), float64
         What to expect of new documents, in the order of `EXPECTED`: value and the bounds of its
         interval; -1 where nothing is known.
@@ -124,6 +130,8 @@ class SelfCheck:
     feature_shifts: Floats = field(default_factory=lambda: Mixture().features[:2])
     mixture_bends: Floats = field(default_factory=lambda: np.zeros((N_BENDS, N_PARTS)))
     name_weights: Floats = field(default_factory=lambda: FIRST_NAME_WEIGHTS)
+    meaning: Floats = field(default_factory=no_meaning)
+    meaning_figures: Floats = field(default_factory=_no_figures)
     expected: Floats = field(default_factory=nothing_expected)
     scorer: int = len(SCORERS) - 1
     residuals: int = 1
@@ -261,6 +269,11 @@ def choose_residuals(figures: Sequence[Figures], *, multilabel: bool = False) ->
         return SEPARATED if error and gains.sum() >= -SEPARATOR_LAG * error else kept
     leads = float(gains.sum()) > SEPARATOR_LEAD * error
     return SEPARATED if leads and sums[SEPARATED] > sums[kept] else kept
+
+
+def gains_by_meaning(without: Figures, with_meaning: Figures) -> bool:
+    """Return whether embeddings are kept: documents and classes together fare better with them."""
+    return without.accuracy + without.macro_f1 < with_meaning.accuracy + with_meaning.macro_f1
 
 
 def first_f1(labels: LabelSets, candidates: Integers) -> float:

@@ -44,7 +44,7 @@ from longtail.training.sampling import Draws, draw_uniform_negatives
 
 @dataclass(frozen=True, eq=False)
 class SharedWeights:
-    """What is learned once for all classes.
+    """Weights that are learned once for all classes.
 
     Attributes
     ----------

@@ -8,7 +8,7 @@ those of a long document, and without this it would have their probabilities.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,7 +60,10 @@ def truncate_documents(counts: CountMatrix, seed: int) -> TruncatedDocuments:
     kept = np.concatenate([np.flatnonzero(ranks < n[document_ids]) for n in n_left])
     indptr = offsets_from_lengths(np.concatenate(n_left))
     truncated = CountMatrix(indptr, whole.indices[kept], whole.data[kept], whole.n_terms)
-    return TruncatedDocuments(np.tile(rows, len(SHARES)), truncated)
+    copies = np.tile(rows, len(SHARES))
+    if whole.embeddings is not None:
+        truncated = replace(truncated, embeddings=whole.embeddings[copies])
+    return TruncatedDocuments(copies, truncated)
 
 
 def find_short_length(lengths: Integers) -> float:

@@ -34,7 +34,12 @@ LOWER_END = 1.645  # standard errors
 
 
 def find_threshold(
-    calibrator: Calibrator, precision: float, unknown: float = 0.0, *, each: bool = False
+    calibrator: Calibrator,
+    precision: float,
+    unknown: float = 0.0,
+    *,
+    each: bool = False,
+    told: Calibrator | None = None,
 ) -> Threshold:
     """Return the lowest probability from which on predictions reach a precision.
 
@@ -75,7 +80,7 @@ def find_threshold(
     else:
         probabilities, correct = held_out_probabilities(calibrator), calibrator.held_out_correct
     n_kept = np.arange(1.0, len(correct) + 1)
-    expected = probabilities
+    expected = probabilities if told is None else held_out_probabilities(told)
     if unknown:
         n_kept += _count_unknown(calibrator, unknown)
         expected = _expected_probabilities(calibrator, unknown)

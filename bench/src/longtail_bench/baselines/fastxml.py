@@ -30,26 +30,15 @@ STOPPING = Stopping(tolerance=0.01, max_steps=10, max_passes=10)
 
 @dataclass(frozen=True)
 class Forest:
-    """Trees, one after the other in the same arrays.
+    """Trees, one after the other in the same arrays."""
 
-    Attributes
-    ----------
-    roots : ndarray of shape (n_trees,), int64
-        The first node of each tree.
-    children : ndarray of shape (n_nodes, 2), int32
-        Node numbers of the negative and the positive side; -1 for a leaf.
-    starts : ndarray of shape (n_nodes + 1,), int64
-        Where each node's entries begin.
-    ids : ndarray of shape (n_entries,), int32
-        Terms of a separator, `n_terms` for its constant; classes of a leaf.
-    values : ndarray of shape (n_entries,), float32
-        Weights of a separator; shares of the classes of a leaf.
-    """
-
-    roots: Integers
+    roots: Integers  # (n_trees,) int64: the first node of each tree
+    # (n_nodes, 2) int32: node numbers of the negative and the positive side; -1 for a leaf.
     children: NDArray[np.int32]
-    starts: Integers
+    starts: Integers  # (n_nodes + 1,) int64: where each node's entries begin
+    # (n_entries,) int32: terms of a separator, `n_terms` for its constant; classes of a leaf.
     ids: NDArray[np.int32]
+    # (n_entries,) float32: weights of a separator; shares of the classes of a leaf.
     values: NDArray[np.float32]
 
     @property

@@ -26,11 +26,12 @@ class NamedLongTail(LongTailClassifier):
         sample_weight: Any = None,
         class_texts: Any = None,
         hierarchy: Any = None,
+        embeddings: Any = None,
     ) -> Self:
         """Refuse data without names: its row would be that of another system."""
         if class_texts is None:
             raise ValueError(NO_NAMES)
-        return super().fit(X, y, sample_weight, class_texts, hierarchy)
+        return super().fit(X, y, sample_weight, class_texts, hierarchy, embeddings)
 
     def fit_sets(
         self,

@@ -21,21 +21,14 @@ from longtail_bench.baselines.base import Ranking
 
 @dataclass(frozen=True)
 class Postings:
-    """The values of each term, class by class.
+    """The values of each term, class by class."""
 
-    Attributes
-    ----------
-    indptr : ndarray of shape (n_terms + 1,), int64
-        Where the postings of each term begin.
-    classes, values : ndarrays of shape (n_postings,)
-        Class number and value of each posting; classes ascend within a term.
-    biases, length_values : ndarrays of shape (n_classes,), float64
-        What a class gets for every document, and for each unit of a document's length.
-    """
-
-    indptr: NDArray[np.int64]
+    indptr: NDArray[np.int64]  # (n_terms + 1,) int64: where the postings of each term begin
+    # (n_postings,): class number and value of each posting; classes ascend within a term.
     classes: NDArray[np.int32]
     values: NDArray[np.float64]
+    # (n_classes,) float64: what a class gets for every document, and for each unit of a document's
+    # length.
     biases: NDArray[np.float64]
     length_values: NDArray[np.float64]
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from longtail.cli.options import AsJson, Seed, TextColumns, Threads
+from longtail.cli.shared_options import AsJson, Seed, TextColumns, Threads
 from longtail.cli.show import clear_errors
 from longtail_bench.cli.show import (
     DATA_FOLDER,

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from longtail.cli.options import AsJson, Seed
+from longtail.cli.shared_options import AsJson, Seed
 from longtail.cli.show import clear_errors, print_json, print_table, say
 from longtail_bench.cli.show import Out, append_json
 

@@ -180,7 +180,7 @@ def run_calibration(
     from dataclasses import asdict
 
     from longtail import LongTailClassifier
-    from longtail.cli.show import plain
+    from longtail.answers import plain
     from longtail_bench.data import find_data_set, find_data_sets, name_data_set
     from longtail_bench.measure import measure_reliability
     from longtail_bench.table_data import load_data

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from longtail.cli.options import AsJson, TextColumns, Threads
+from longtail.cli.shared_options import AsJson, TextColumns, Threads
 from longtail.cli.show import clear_errors, print_json, print_table, progress, say
 from longtail_bench.cli.show import (
     DATA_FOLDER,
@@ -34,7 +34,7 @@ def honesty(
     """Compare the default LongTailClassifier with simpler versions of itself and other settings."""
     from dataclasses import asdict
 
-    from longtail.cli.show import plain
+    from longtail.answers import plain
     from longtail_bench.data import find_data_set, find_data_sets, name_data_set
     from longtail_bench.honesty import find_distances, run_honesty
     from longtail_bench.table_data import TableColumns, load_single_labels

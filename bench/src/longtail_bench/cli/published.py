@@ -9,8 +9,9 @@ from typing import Annotated
 
 import typer
 
-from longtail.cli.options import AsJson
-from longtail.cli.show import clear_errors, plain, print_json, print_table, say
+from longtail.answers import plain
+from longtail.cli.shared_options import AsJson
+from longtail.cli.show import clear_errors, print_json, print_table, say
 from longtail_bench.cli.show import DATA_FOLDER, Seeds, parse_integers
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from longtail.cli.options import AsJson
+from longtail.cli.shared_options import AsJson
 from longtail.cli.show import clear_errors, print_json, print_note, print_table
 
 

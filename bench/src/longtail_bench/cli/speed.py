@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from longtail.cli.options import AsJson, Seed
+from longtail.cli.shared_options import AsJson, Seed
 from longtail.cli.show import clear_errors, print_json, print_table, progress, say
 from longtail_bench.cli.show import (
     DATA_FOLDER,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from longtail.cli.options import AsJson
+from longtail.cli.shared_options import AsJson
 from longtail.cli.show import clear_errors, print_json, print_note, print_table, progress, say
 from longtail_bench.cli.show import DATA_FOLDER, DataFolder, append_json
 
@@ -40,7 +40,7 @@ def stream(
     """Predict a stream of documents batch by batch, teaching each batch after it was predicted."""
     from dataclasses import asdict
 
-    from longtail.cli.show import plain
+    from longtail.answers import plain
     from longtail_bench import stream_report
     from longtail_bench.stream import read_rows, read_stream, run_systems
     from longtail_bench.stream_systems import choose_systems

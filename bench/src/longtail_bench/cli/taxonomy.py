@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from longtail.cli.options import AsJson, Threads
+from longtail.cli.shared_options import AsJson, Threads
 from longtail.cli.show import clear_errors, print_json, print_table, progress
 from longtail_bench.cli.show import DATA_FOLDER, DataFolder
 
@@ -32,8 +32,8 @@ def taxonomy(
 
     import numpy as np
 
+    from longtail.answers import plain
     from longtail.cli.hierarchy import read_pairs
-    from longtail.cli.show import plain
     from longtail.exceptions import HierarchyWarning
     from longtail_bench import taxonomies
     from longtail_bench.data import find_data_set

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from longtail.cli.options import AsJson, Seed
+from longtail.cli.shared_options import AsJson, Seed
 from longtail.cli.show import clear_errors, print_json, print_table, progress
 from longtail_bench.cli.show import DATA_FOLDER, DataFolder, Out, append_json, parse_integers
 

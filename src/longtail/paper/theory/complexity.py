@@ -52,10 +52,6 @@ def linear_complexity_bound(
     chromatic_number : float
         χ, the weight of the cover: K - 1 for T(S), κ for T_κ(S_π).
 
-    Returns
-    -------
-    float
-
     Examples
     --------
     >>> linear_complexity_bound(1.0, 2.0, n_pairs=400, chromatic_number=4)
@@ -124,10 +120,6 @@ def linear_complexity_monte_carlo(
         Number of sign vectors, at least 2.
     random_state : int, RandomState or None
         Seeds the signs.
-
-    Returns
-    -------
-    ComplexityEstimate
     """
     z = _checked_differences(differences, cover)
     _check_not_negative("weight_norm", weight_norm)
@@ -161,10 +153,6 @@ def zero_one_complexity_bound(n_features: int, set_size: int) -> float:
         p, ten for Table 1.
     set_size : int
         n, pairs in each independent set: the number of documents, m for T(S) and M for T_κ(S_π).
-
-    Returns
-    -------
-    float
 
     Examples
     --------

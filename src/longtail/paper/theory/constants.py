@@ -92,10 +92,6 @@ def sampling_constants(
     form : {"retention", "theorem", "lemma"}
         Which α and β.
 
-    Returns
-    -------
-    SamplingConstants
-
     Raises
     ------
     ValueError

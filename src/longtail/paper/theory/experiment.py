@@ -75,10 +75,6 @@ def run_consistency_experiment(
         Seeds everything.
     progress : callable, optional
         Called after each run with (runs done, runs in all, name of the sweep).
-
-    Returns
-    -------
-    ConsistencyResult
     """
     check_delta(delta)
     _check_sweeps(n_classes, documents, adversaries, examples, repeats, balanced_repeats)
@@ -102,7 +98,7 @@ def run_consistency_experiment(
 
 @dataclass(frozen=True)
 class _Setting:
-    """What one run varies."""
+    """The settings of one run."""
 
     sweep: str
     repeat: int

@@ -12,14 +12,13 @@ import numpy as np
 from longtail.paper.theory.graph import document_cover
 from longtail.paper.theory.rates import ConsistencyResult, Rate, measured_rates, shrinking_values
 from longtail.paper.theory.transformation import TransformedSet, toy_example
+from longtail.plotting import BLUE, GREY, ORANGE, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Blue and orange of Okabe and Ito, which stay apart for the colour-blind.
-BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#666666"
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+COLOURS = (BLUE, ORANGE, "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 
 SWEEP_TITLES = {
     "documents": "more documents, sampled in proportion",
@@ -51,15 +50,11 @@ def plot_transformation(transformed: TransformedSet | None = None) -> Figure:
     ----------
     transformed : TransformedSet, optional
         The pairs to draw; the toy example of the paper when left out.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
     """
     pairs = toy_example() if transformed is None else transformed
     n_columns = pairs.n_classes - 1
     n_documents = pairs.n_pairs // n_columns
-    figure = _new_figure(figsize=(3.1 * n_columns + 0.3, 0.42 * n_documents + 1.9))
+    figure = new_figure(3.1 * n_columns + 0.3, 0.42 * n_documents + 1.9, layout=None)
     axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
     axes.set_axis_off()
     axes.set_xlim(-0.6, n_columns - 0.4)
@@ -89,16 +84,12 @@ def plot_dependency_graph(transformed: TransformedSet | None = None) -> Figure:
     ----------
     transformed : TransformedSet, optional
         The pairs to draw; the toy example of the paper when left out.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
     """
     pairs = toy_example() if transformed is None else transformed
     cover = document_cover(pairs.documents)
     n_columns = pairs.n_classes - 1
     n_documents = pairs.n_pairs // n_columns
-    figure = _new_figure(figsize=(1.75 * n_columns + 1.0, 0.95 * n_documents + 0.8))
+    figure = new_figure(1.75 * n_columns + 1.0, 0.95 * n_documents + 0.8, layout=None)
     axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
     axes.set_axis_off()
     axes.set_xlim(-0.85, n_columns - 0.5)
@@ -127,12 +118,8 @@ def plot_consistency(result: ConsistencyResult) -> Figure:
     ----------
     result : ConsistencyResult
         As returned by ``run_consistency_experiment``.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
     """
-    figure = _new_figure(figsize=(15.0, 7.2), layout="constrained")
+    figure = new_figure(15.0, 7.2)
     panels: Any = figure.subplots(2, 4)
     rates = measured_rates(result)
     for column, (sweep, against) in enumerate(
@@ -147,17 +134,6 @@ def plot_consistency(result: ConsistencyResult) -> Figure:
     _draw_balanced_risks(panels[0, 3], result)
     _draw_terms(panels[1, 3], result, [rate for rate in rates if rate.sweep == "balanced"])
     return figure
-
-
-def _new_figure(**settings: Any) -> Figure:
-    """Return an empty figure that belongs to no window."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ImportError(
-            "Drawing needs matplotlib, which is not installed. Run: pip install longtail[plot]"
-        ) from error
-    return Figure(**settings)
 
 
 def _true_class(pairs: TransformedSet, document: int) -> int:

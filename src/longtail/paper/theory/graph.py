@@ -57,7 +57,7 @@ class FractionalCover:
 
 @dataclass(frozen=True)
 class CoverReport:
-    """What a cover satisfies of Definition 1; true if it satisfies all of it.
+    """The conditions of Definition 1 that a cover satisfies; true if it satisfies all of them.
 
     Attributes
     ----------
@@ -120,10 +120,6 @@ def document_cover(documents: npt.ArrayLike) -> FractionalCover:
     ----------
     documents : array-like of shape (N,)
         The document of each pair.
-
-    Returns
-    -------
-    FractionalCover
 
     Examples
     --------
@@ -196,10 +192,6 @@ def fractional_chromatic_number(n_vertices: int, edges: npt.ArrayLike) -> float:
     edges : array-like of shape (E, 2)
         Pairs of connected vertices.
 
-    Returns
-    -------
-    float
-
     Raises
     ------
     ValueError
@@ -238,10 +230,6 @@ def maximal_independent_sets(
         Pairs of connected vertices.
     limit : int, default 10_000
         Give up beyond that many sets.
-
-    Returns
-    -------
-    list of ndarray of int64
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What the consistency experiment gives: its runs, and the rates of Theorem 2 beside them.
+"""Results of the consistency experiment: its runs, and the rates of Theorem 2 beside them.
 
 In come the runs of `theory.experiment`; out come means along a sweep and slopes on log-log axes, as
 measured and as the theorem states them.
@@ -142,10 +142,6 @@ def measured_rates(result: ConsistencyResult) -> list[Rate]:
     ----------
     result : ConsistencyResult
         As returned by ``run_consistency_experiment``.
-
-    Returns
-    -------
-    list of Rate
     """
     rates = []
     for sweep, quantity, against, stated in STATED_RATES:

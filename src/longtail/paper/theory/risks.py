@@ -50,7 +50,7 @@ BLOCK_PAIRS = 500_000
 
 @dataclass(frozen=True)
 class PairLosses:
-    """What the bounds need to know of the losses of a set of pairs.
+    """Moments of the losses of a set of pairs that the bounds need.
 
     Attributes
     ----------
@@ -84,10 +84,6 @@ def full_risk(classifier: DoubleSamplingClassifier, X: Any, y: npt.ArrayLike) ->
         Counts.
     y : array-like of shape (n_documents,)
         Labels known to the classifier.
-
-    Returns
-    -------
-    float
     """
     return _summarise(classifier, _all_differences(classifier, X, y), "zero-one", 1.0).mean
 
@@ -101,10 +97,6 @@ def sampled_risk(classifier: DoubleSamplingClassifier, X: Any) -> float:
         Fitted.
     X : sparse or dense matrix of shape (n_documents, n_terms)
         The counts it was fitted on.
-
-    Returns
-    -------
-    float
     """
     return _summarise(classifier, _sampled_differences(classifier, X), "zero-one", 1.0).mean
 
@@ -153,10 +145,6 @@ def risk_bound(
         r of H_r; estimated from the pairs when left out.
     chromatic_number : float, optional
         χ* of the sampled pairs; K - 1 when left out.
-
-    Returns
-    -------
-    Bound
 
     Raises
     ------

@@ -84,10 +84,6 @@ def make_problem(
     random_state : int, default 0
         Seeds the terms of the classes.
 
-    Returns
-    -------
-    SyntheticProblem
-
     Examples
     --------
     >>> make_problem(4, exponent=0.0).class_probabilities.tolist()

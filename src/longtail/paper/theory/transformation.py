@@ -87,10 +87,6 @@ def transform(
     n_classes : int
         K, at least 2.
 
-    Returns
-    -------
-    TransformedSet
-
     Raises
     ------
     ValueError

@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from starlette.responses import Response
 
 from longtail.serve.context import Service, answer, get_service
-from longtail.serve.documents import as_texts
+from longtail.serve.document_texts import as_texts
 from longtail.serve.predictions import MAX_CANDIDATES
 from longtail.serve.problems import RESPONSES, Problem
 from longtail.serve.schemas import MAX_CHARACTERS

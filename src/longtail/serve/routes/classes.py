@@ -8,6 +8,7 @@ import numpy as np
 from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import Response
 
+from longtail.class_names import add_scored
 from longtail.serve.class_details import decode_id, describe, encode_id, find_row, make_examples
 from longtail.serve.context import answer, get_service, make_change
 from longtail.serve.predictions import describe_label
@@ -48,12 +49,7 @@ async def list_classes(
         found += await service.searching.run(snapshot.names.search, query, limit)
     if by != "name" and await service.searching.run(_has_known_term, snapshot, query):
         (prediction,) = await service.batcher.submit([query])
-        n_named = len(found)
-        named = {label for label, _ in found}
-        scored = [label for label in prediction.labels if label not in named]
-        # Half of the list is for what the model thinks, where the names alone would fill it.
-        n_scored = min(len(scored), max(limit - n_named, limit // 2 if by == "both" else limit))
-        found = found[: limit - n_scored] + [(label, "score") for label in scored[:n_scored]]
+        found = add_scored(found, prediction.labels, limit)
     classes = await service.searching.run(_summarise, snapshot, found)
     return answer({"version": snapshot.version, "total": len(snapshot.classes), "classes": classes})
 
@@ -86,21 +82,10 @@ async def change_class(request: Request, class_id: ClassId, asked: ClassChange) 
     if len(given) != 1:
         raise Problem(422, "Give one of rename, merge_into, text and remove.")
     ((action, value),) = given.items()
-
-    def change(teacher: Any, author: str) -> int:
-        change_id: int
-        if action == "rename":
-            change_id = teacher.rename_class(label, match_label(snapshot, value), by=author)
-        elif action == "merge_into":
-            change_id = teacher.merge_classes(label, match_label(snapshot, value), by=author)
-        elif action == "remove":
-            change_id = teacher.remove_class(label, by=author)
-        else:
-            change_id = teacher.set_class_text(label, value, by=author)
-        return change_id
-
-    name = "merge" if action == "merge_into" else action
-    return await make_change(request, name, asked.version, asked.by, change)
+    if action in ("rename", "merge_into"):
+        value = match_label(snapshot, value)
+    arguments = (label,) if action == "remove" else (label, value)
+    return await make_change(request, asked, action.removesuffix("_into"), *arguments)
 
 
 def _has_known_term(snapshot: Snapshot, query: str) -> bool:

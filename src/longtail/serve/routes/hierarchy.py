@@ -8,9 +8,10 @@ import numpy as np
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
+from longtail.answers import find_path
 from longtail.serve.class_details import decode_node, encode_id, find_label, find_row
 from longtail.serve.context import answer, get_service, make_change
-from longtail.serve.predictions import LONGEST_TEXT, find_path
+from longtail.serve.predictions import LONGEST_TEXT
 from longtail.serve.problems import CHANGE_RESPONSES, Problem
 from longtail.serve.routes.classes import ClassId
 from longtail.serve.routes.teaching import match_label
@@ -46,10 +47,7 @@ async def set_hierarchy(request: Request, asked: HierarchyChange) -> Response:
     parents: Any = given.get("path_separator")
     if "pairs" in given:
         parents = [tuple(match_label(snapshot, label) for label in p) for p in given["pairs"]]
-    return await make_change(
-        request, "hierarchy", asked.version, asked.by,
-        lambda teacher, author: teacher.set_hierarchy(parents, by=author),
-    )  # fmt: skip
+    return await make_change(request, asked, "hierarchy", parents)
 
 
 @router.patch("/v1/hierarchy/{node_id}", response_model=ChangeResponse)
@@ -58,10 +56,7 @@ async def move_node(request: Request, node_id: ClassId, asked: NodeChange) -> Re
     snapshot = get_service(request).snapshot
     label = decode_node(snapshot, node_id)
     parents = [match_label(snapshot, parent) for parent in asked.parents]
-    return await make_change(
-        request, "move", asked.version, asked.by,
-        lambda teacher, author: teacher.move_class(label, parents, by=author),
-    )  # fmt: skip
+    return await make_change(request, asked, "move", label, parents)
 
 
 def _list(snapshot: Snapshot, node_id: str | None, offset: int, limit: int) -> dict[str, Any]:
@@ -74,7 +69,7 @@ def _list(snapshot: Snapshot, node_id: str | None, offset: int, limit: int) -> d
         total, shown = len(snapshot.roots), snapshot.roots[offset : offset + limit]
     else:
         label = decode_node(snapshot, node_id)
-        path = find_path(snapshot, label)
+        path = find_path(snapshot.model, label)
         children = hierarchy.child_ids(hierarchy.find_one(label)) if path else np.zeros(0, np.int64)
         total, shown = len(children), hierarchy.nodes[children[offset : offset + limit]]
     nodes = [_describe(snapshot, hierarchy, label) for label in shown.tolist()]

@@ -17,10 +17,16 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
 from longtail.serve.context import answer, get_service, make_change
-from longtail.serve.documents import as_texts
+from longtail.serve.document_texts import as_texts
 from longtail.serve.problems import CHANGE_RESPONSES, Problem
 from longtail.serve.routes.teaching import read_documents
-from longtail.serve.schemas import ANY_VERSION, MAX_CHARACTERS, MAX_DOCUMENTS, TaughtDocument
+from longtail.serve.schemas import (
+    ANY_VERSION,
+    MAX_CHARACTERS,
+    MAX_DOCUMENTS,
+    ChangeRequest,
+    TaughtDocument,
+)
 from longtail.serve.served_model import Snapshot
 
 router = APIRouter(responses=CHANGE_RESPONSES, tags=["Label Studio"])
@@ -117,10 +123,8 @@ async def webhook(request: Request, asked: Event) -> Response:
     except ValueError:
         raise Problem(422, "The annotation has a text or a label that cannot be taught.") from None
     texts, checked = read_documents(snapshot, [document])
-    return await make_change(
-        request, "teach", ANY_VERSION, "Label Studio",
-        lambda teacher, author: teacher.teach(texts, checked, by=author),
-    )  # fmt: skip
+    made = ChangeRequest(version=ANY_VERSION, by="Label Studio")
+    return await make_change(request, made, "teach", texts, checked)
 
 
 def read_configuration(text: str) -> Control:

@@ -16,7 +16,7 @@ from starlette.responses import Response
 from longtail.serve import explanations
 from longtail.serve.class_details import find_row
 from longtail.serve.context import Service, answer, get_service
-from longtail.serve.documents import as_texts
+from longtail.serve.document_texts import as_texts
 from longtail.serve.guard import STREAMED
 from longtail.serve.highlights import new_words
 from longtail.serve.predictions import Prediction, find_nodes, find_threshold

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
+from longtail.answers import as_label
 from longtail.serve.context import (
     answer,
     begin_change,
@@ -15,7 +16,7 @@ from longtail.serve.context import (
     get_service,
     make_change,
 )
-from longtail.serve.documents import as_texts
+from longtail.serve.document_texts import as_texts
 from longtail.serve.problems import CHANGE_RESPONSES, MODEL_REFUSED, Problem
 from longtail.serve.schemas import (
     ChangeList,
@@ -38,29 +39,20 @@ router = APIRouter(responses=CHANGE_RESPONSES)
 async def teach(request: Request, asked: TeachRequest) -> Response:
     """Add documents of known or new classes; they count in the next prediction."""
     texts, labels = read_documents(get_service(request).snapshot, asked.documents)
-    return await make_change(
-        request, "teach", asked.version, asked.by,
-        lambda teacher, author: teacher.teach(texts, labels, by=author),
-    )  # fmt: skip
+    return await make_change(request, asked, "teach", texts, labels)
 
 
 @router.post("/v1/forget", response_model=ChangeResponse)
 async def forget(request: Request, asked: TeachRequest) -> Response:
     """Take documents away that were fitted or taught before, with their labels of then."""
     texts, labels = read_documents(get_service(request).snapshot, asked.documents)
-    return await make_change(
-        request, "forget", asked.version, asked.by,
-        lambda teacher, author: teacher.forget(texts, labels, by=author),
-    )  # fmt: skip
+    return await make_change(request, asked, "forget", texts, labels)
 
 
 @router.post("/v1/undo", response_model=ChangeResponse)
 async def undo(request: Request, asked: UndoRequest) -> Response:
     """Take changes back, exactly: the last ones, or those with some numbers."""
-    return await make_change(
-        request, "undo", asked.version, asked.by,
-        lambda teacher, author: teacher.undo(asked.n, by=author, numbers=asked.changes),
-    )  # fmt: skip
+    return await make_change(request, asked, "undo", asked.n, numbers=asked.changes)
 
 
 @router.get("/v1/changes", response_model=ChangeList)
@@ -147,15 +139,11 @@ def _check_single(snapshot: Snapshot, label: str | int, document: int) -> None:
 
 def match_label(snapshot: Snapshot, label: str | int) -> str | int:
     """Return a label in the type that the model's classes have."""
-    is_number = snapshot.classes.dtype.kind in "iufb"
-    if isinstance(label, str) != is_number:
-        return label
-    if not is_number:
-        return str(label)
     try:
-        return int(label)
+        typed: str | int = as_label(snapshot.model, label)
     except ValueError:
         raise Problem(422, "The classes of this model are numbers.") from None
+    return typed
 
 
 def _show_change(change: Change) -> dict[str, Any]:

@@ -51,29 +51,19 @@ _BYTES |= {"kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "tib": 1 << 40}
 
 @dataclass(frozen=True)
 class Plan:
-    """Sizes of blocks and shards.
+    """Sizes of blocks and shards."""
 
-    Attributes
-    ----------
-    limit : int or None
-        Bytes for all processes together.
-    n_workers : int
-        Tasks that run at once.
-    n_processes : int
-        Processes that share the limit: the workers and this one, or this one alone.
-    block_entries, block_characters : int
-        A block of counts or of texts ends when it has so many.
-    """
-
-    limit: int | None
-    n_workers: int
+    limit: int | None  # bytes for all processes together
+    n_workers: int  # tasks that run at once
+    # Processes that share the limit: the workers and this one, or this one alone.
     n_processes: int = 1
+    # A block of counts or of texts ends when it has so many.
     block_entries: int = BLOCK_ENTRIES
     block_characters: int = BLOCK_CHARACTERS
 
     @property
     def worker_bytes(self) -> float:
-        """What a task may take."""
+        """Bytes that a task may take."""
         if self.limit is None:
             return float("inf")
         return self.limit / self.n_processes - PROCESS_BYTES
@@ -128,15 +118,6 @@ class Plan:
         self, statistics: ClassStatistics, blocks: Sequence[Block], n_name_terms: int = 0
     ) -> None:
         """Refuse to go on where the classes alone take more than the limit.
-
-        Parameters
-        ----------
-        statistics : ClassStatistics
-            The sums of all documents.
-        blocks : sequence of Block
-            These.
-        n_name_terms : int
-            How many terms the texts of all classes have.
 
         Raises
         ------

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from longtail.distributed.blocks import Block, count_entries
-from longtail.distributed.memory import Plan
-from longtail.distributed.results import Contents, read_part, read_result
+from longtail.distributed.memory_plan import Plan
 from longtail.distributed.stages import FAN_IN, Stages
+from longtail.distributed.task_results import TaskResult, read_part, read_result
 from longtail.distributed.tasks import Run
 from longtail.model.statistics import ClassStatistics
 
@@ -25,7 +25,7 @@ _RESULT = "result"
 
 @dataclass(frozen=True)
 class Stored:
-    """The file of a result: `Contents` of a dataclass of some type."""
+    """The file of a result: `TaskResult` of a dataclass of some type."""
 
     path: str
     kind: type
@@ -80,11 +80,11 @@ def open_result(value: Any, known: dict[Any, Any] | None = None) -> Any:
     return known[key]
 
 
-def call_stage(run: Run, called: Callable[..., Any], arguments: dict[str, Any]) -> Contents:
+def call_stage(run: Run, called: Callable[..., Any], arguments: dict[str, Any]) -> TaskResult:
     """Call a stage on opened results."""
     known: dict[Any, Any] = {}
     given = {name: open_result(value, known) for name, value in arguments.items()}
-    return Contents().add(_RESULT, called(**given, n_jobs=run.n_jobs))
+    return TaskResult().add(_RESULT, called(**given, n_jobs=run.n_jobs))
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """The WordNet model with the page: fitted the first time, kept, and served.
 
-Run as ``python -m longtail.serve.demo``; further options are those of ``longtail serve``.
+Run as ``python -m longtail.serve.wordnet``; further options are those of ``longtail serve``.
 """
 
 from __future__ import annotations

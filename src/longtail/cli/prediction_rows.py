@@ -13,8 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from longtail.cli.files import STANDARD_OUTPUT, escape_formula, replaced_path, replacing
-from longtail.cli.inputs import Documents, Source, class_texts, gives_label_sets
+from longtail._optional import import_optional
+from longtail.answers import class_texts, knows_probabilities
+from longtail.cli.inputs import Documents, Source
+from longtail.cli.outputs import STANDARD_OUTPUT, escape_formula, replaced_path, replacing
 from longtail.cli.show import as_json_text, clean
 
 if TYPE_CHECKING:
@@ -36,7 +38,7 @@ TEXT_SEPARATOR = " | "
 
 @dataclass(frozen=True)
 class Prediction:
-    """What is predicted for one document.
+    """The prediction of one document.
 
     `label` is the class, or the list of labels of a model of label sets; None, or an empty list,
     where the model is not sure enough. `classes` and `scores` are the ranking; `texts` names its
@@ -209,10 +211,8 @@ def choose_columns(
     truth: bool = False,
 ) -> Columns:
     """Return what is written of each prediction of a model."""
-    from longtail.metrics.evaluation import knows_probabilities
-
     calibrated, named = knows_probabilities(classifier), bool(class_texts(classifier))
-    if not gives_label_sets(classifier):
+    if not classifier.multilabel_:
         return Columns(source, top or 1, calibrated, escape, named, truth=truth)
     separator = source.layout.label_separator or _SEPARATOR
     has_lists = written in ("jsonl", "parquet")
@@ -271,13 +271,9 @@ def open_output(
 @contextmanager
 def _open_parquet(path: Path, columns: Columns) -> Iterator[Callable[[list[Prediction]], None]]:
     """Open a Parquet file; classes are text there."""
-    try:
-        import pyarrow as pa
-        from pyarrow import parquet
-    except ImportError as error:
-        raise ImportError(
-            "writing a Parquet file needs the package pyarrow: pip install 'longtail[data]'"
-        ) from error
+    pa = import_optional("pyarrow", "writing a Parquet file", "'longtail[data]'")
+    from pyarrow import parquet
+
     types = {
         "text": pa.string(),
         "integer": pa.int64(),

@@ -8,28 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from longtail.cli.inputs import Documents
-
-_COLUMNS = ("1", "2")  # of a file without a header
+from longtail.cli.inputs import Documents, read_labelled
 
 
 @dataclass(frozen=True)
 class ClassTexts:
-    """The texts of classes, and what must be asked about them.
+    """The texts of classes, and what must be asked about them."""
 
-    Attributes
-    ----------
-    path : Path
-        The table.
-    texts : dict of str to str
-        The text of each label.
-    doubtful : str or None
-        The label of a first line that may be a header.
-    """
-
-    path: Path
-    texts: dict[str, str]
-    doubtful: str | None = None
+    path: Path  # the table
+    texts: dict[str, str]  # the text of each label
+    doubtful: str | None = None  # the label of a first line that may be a header
 
     def check(self, chunks: Iterator[Documents]) -> Iterator[Documents]:
         """Pass documents on; ask at the end where the first line is probably a header."""
@@ -62,27 +50,16 @@ class ClassTexts:
 
 def read_class_texts(path: Path, label: str | None, text: list[str] | None) -> ClassTexts:
     """Return the text of each label of a table; a TSV file may have no header: label, tab, text."""
-    from longtail.datasets.delimited import Lines, plain_rows
-    from longtail.datasets.limits import DEFAULT_LIMITS
-    from longtail.datasets.tables import Table, find_format, read_text_chunks
     from longtail.exceptions import DataFormatError
 
-    try:
-        format = find_format(path)
-    except ValueError:
-        format = "tsv"
-    columns, doubtful = [label or "label", *(text or ["text"])], None
-    header = format not in ("csv", "tsv") or not all(name.isdecimal() for name in columns)
+    may_lack_header = label is None and text is None
     texts: dict[str, str] = {}
     try:
-        if format == "tsv" and label is None and text is None:
-            _, first = next(plain_rows(Lines(path, "utf-8", DEFAULT_LIMITS), "\t"), (1, columns))
-            header = len(first) != 2 or set(first) == set(columns)
-            if not header:
-                columns = [*_COLUMNS]
-                doubtful = first[0] if _may_be_names(first) else None
-        table = Table(path, columns[1:], columns[0], format=format, header=header)
-        for chunk in read_text_chunks(table):
+        chunks, first = read_labelled(
+            path, label or "label", text or ["text"], may_lack_header=may_lack_header
+        )
+        doubtful = first[0] if first is not None and _may_be_names(first) else None
+        for chunk in chunks:
             for line, name, named in zip(chunk.lines, chunk.labels, chunk.texts, strict=True):
                 if not isinstance(name, str):
                     raise DataFormatError(path, f"expected one label, found {name!r}", line)

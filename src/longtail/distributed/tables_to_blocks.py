@@ -19,8 +19,8 @@ from longtail._kernels.interning import TermIds
 from longtail._labels import LabelForm, Labels, LabelSets, Multilabel, join_sets
 from longtail._validation import check_enough_classes
 from longtail.distributed.partitions import Chunk, Partition, group_chunks, read_chunks
-from longtail.distributed.results import (
-    Contents,
+from longtail.distributed.task_results import (
+    TaskResult,
     read_flat_labels,
     read_labels,
     read_part,
@@ -38,7 +38,7 @@ from longtail.text.fields import pack_edges, unpack_edges
 
 def read_counts(
     run: Run, partition: Partition, block_size: int, multilabel: Multilabel
-) -> Contents:
+) -> TaskResult:
     """Read a partition of counts into blocks of about `block_size` entries."""
     chunks = group_chunks(read_chunks(partition, multilabel=multilabel), block_size)
     return _write_blocks(run, partition, chunks, _count_block, texts=False)
@@ -50,14 +50,14 @@ def read_texts(
     block_size: int,
     multilabel: Multilabel,
     options: TokenizerOptions,
-) -> Contents:
+) -> TaskResult:
     """Read a partition of texts into blocks of about `block_size` characters, tokenized."""
 
-    def tokenize(chunk: Chunk) -> Contents:
+    def tokenize(chunk: Chunk) -> TaskResult:
         builder = VocabularyBuilder(options, run.n_jobs)
         builder.add(chunk.content)
         ids, indptr = builder.term_ids()
-        contents = Contents(arrays={"ids": ids, "indptr": indptr})
+        contents = TaskResult(arrays={"ids": ids, "indptr": indptr})
         return contents.add("terms", builder.term_counts())
 
     read = read_chunks(partition, multilabel=multilabel, fields=options.fields)
@@ -65,14 +65,14 @@ def read_texts(
     return _write_blocks(run, partition, chunks, tokenize, texts=True)
 
 
-def merge_terms(run: Run, paths: list[str], options: TokenizerOptions) -> Contents:
+def merge_terms(run: Run, paths: list[str], options: TokenizerOptions) -> TaskResult:
     """Sum the term counts of blocks."""
-    return Contents().add("terms", _merge(paths, options).term_counts())
+    return TaskResult().add("terms", _merge(paths, options).term_counts())
 
 
 def select_terms(
     run: Run, paths: list[str], options: TokenizerOptions, selection: TermSelection
-) -> Contents:
+) -> TaskResult:
     """Sum the last term counts, and choose the vocabulary."""
     vocabulary, _ = _merge(paths, options).finish(selection)
     if vocabulary.n_terms == 0:
@@ -82,7 +82,7 @@ def select_terms(
             "min_df, raise max_df, or give texts with words in them."
         )
     bins = pack_edges(vocabulary.options.fields) or {}
-    return Contents(
+    return TaskResult(
         {"n_terms": vocabulary.n_terms},
         {
             "utf8": vocabulary.utf8,
@@ -102,7 +102,7 @@ def read_vocabulary(path: str, options: TokenizerOptions) -> Vocabulary:
     return Vocabulary(arrays["utf8"], arrays["offsets"], arrays["document_frequencies"], options)
 
 
-def count_terms(run: Run, block: str, vocabulary: str, options: TokenizerOptions) -> Contents:
+def count_terms(run: Run, block: str, vocabulary: str, options: TokenizerOptions) -> TaskResult:
     """Count the terms of the vocabulary in a block of tokenized texts."""
     file = read_result(block)
     X = count_interned(
@@ -111,10 +111,10 @@ def count_terms(run: Run, block: str, vocabulary: str, options: TokenizerOptions
         TermIds(file.arrays["ids"], file.arrays["indptr"]),
     )
     counts = CountMatrix.from_matrix(X)
-    return Contents(_sizes(counts)).add("counts", counts).add_labels(read_labels(block))
+    return TaskResult(_sizes(counts)).add("counts", counts).add_labels(read_labels(block))
 
 
-def list_classes(run: Run, paths: list[str], have_text: str | None = None) -> Contents:
+def list_classes(run: Run, paths: list[str], have_text: str | None = None) -> TaskResult:
     """Return the labels of all partitions, sorted, each once; of label sets with their form.
 
     `have_text` is the file of the labels that have a text: they are classes as well.
@@ -129,7 +129,7 @@ def list_classes(run: Run, paths: list[str], have_text: str | None = None) -> Co
         classes = np.union1d(classes, labels)
         known = replace(known, classes=classes) if isinstance(known, LabelSets) else classes
     check_enough_classes(classes)
-    return Contents().add_labels(known)
+    return TaskResult().add_labels(known)
 
 
 def _merge(paths: list[str], options: TokenizerOptions) -> VocabularyBuilder:
@@ -139,10 +139,10 @@ def _merge(paths: list[str], options: TokenizerOptions) -> VocabularyBuilder:
     return builder
 
 
-def _count_block(chunk: Chunk) -> Contents:
+def _count_block(chunk: Chunk) -> TaskResult:
     """Return counts in the form of the kernels."""
     counts = CountMatrix.from_matrix(chunk.content)
-    return Contents(_sizes(counts)).add("counts", counts)
+    return TaskResult(_sizes(counts)).add("counts", counts)
 
 
 def _sizes(counts: CountMatrix) -> dict[str, Any]:
@@ -159,10 +159,10 @@ def _write_blocks(
     run: Run,
     partition: Partition,
     chunks: Iterator[Chunk],
-    make: Callable[[Chunk], Contents],
+    make: Callable[[Chunk], TaskResult],
     *,
     texts: bool,
-) -> Contents:
+) -> TaskResult:
     """Write a file for each block; the result lists them, with the distinct labels of all."""
     blocks: list[str] = []
     sizes: list[dict[str, Any]] = []
@@ -179,7 +179,7 @@ def _write_blocks(
         write_result(blocks[-1], contents)
         sizes.append({**contents.values, "n_documents": len(chunk.lines)})
         labels.append(_list_labels([chunk.labels]))
-    return Contents({"n_blocks": len(blocks), "sizes": sizes}).add_labels(_list_labels(labels))
+    return TaskResult({"n_blocks": len(blocks), "sizes": sizes}).add_labels(_list_labels(labels))
 
 
 def _list_labels(chunks: list[Labels]) -> Labels:

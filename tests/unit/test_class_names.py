@@ -10,7 +10,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longtail.serve.class_names import ClassNames, compare, fold
+from longtail.class_names import ClassNames, compare, fold
 from tests.conftest import examples
 
 NAMES = st.text("abc é", min_size=1, max_size=6).filter(lambda name: bool(name.strip()))
@@ -30,6 +30,14 @@ def test_changes_are_found_as_if_all_was_indexed_anew(
 ) -> None:  # fmt: skip
     names = make(third, make(second, make(first)))
     assert names.search(query, 50) == make(third).search(query, 50)
+
+
+def test_a_class_goes_before_another_of_the_same_text_whatever_changed_last() -> None:
+    described = {"b": None, "a": "b"}
+    names = make(described, make({"a": None}, make({"a": "b"})))
+    assert (
+        names.search("b", 9) == make(described).search("b", 9) == [("b", "prefix"), ("a", "prefix")]
+    )
 
 
 def test_a_text_that_stays_after_a_change_is_found_by_its_new_words_alone() -> None:

@@ -15,11 +15,11 @@ import numpy as np
 
 from longtail._columns import as_labels
 from longtail._validation import look_up
-from longtail.distributed.memory import Plan
-from longtail.distributed.reading import read_vocabulary
-from longtail.distributed.results import Contents, read_flat_labels, read_part, read_result
-from longtail.distributed.runner import OnDisk
+from longtail.distributed.memory_plan import Plan
+from longtail.distributed.on_disk import OnDisk
 from longtail.distributed.stages import Stages
+from longtail.distributed.tables_to_blocks import read_vocabulary
+from longtail.distributed.task_results import TaskResult, read_flat_labels, read_part, read_result
 from longtail.distributed.tasks import Run
 from longtail.estimators.class_texts import read_class_texts
 from longtail.sparse import CountMatrix, Integers
@@ -34,18 +34,10 @@ _COUNTS, _TEXTS = "counts", "texts"
 
 @dataclass(frozen=True)
 class TextFiles:
-    """The files of class texts.
+    """The files of class texts."""
 
-    Attributes
-    ----------
-    labels : str
-        Labels that have a text, sorted.
-    rows : str
-        The counts of their texts, in the same order.
-    """
-
-    labels: str
-    rows: str
+    labels: str  # labels that have a text, sorted
+    rows: str  # the counts of their texts, in the same order
 
     @property
     def n_entries(self) -> int:
@@ -72,8 +64,8 @@ def keep_rows(class_texts: Any, n_terms: int, stages: Stages) -> TextFiles:
     """Keep rows of counts, now that the number of terms is known."""
     labels, rows = _not_none(read_class_texts(class_texts, n_terms))
     return TextFiles(
-        stages.keep(STAGE, Contents().add_labels(labels)),
-        stages.keep(STAGE, Contents().add(_COUNTS, rows)),
+        stages.keep(STAGE, TaskResult().add_labels(labels)),
+        stages.keep(STAGE, TaskResult().add(_COUNTS, rows)),
     )
 
 
@@ -90,23 +82,25 @@ def keep_texts(
     plan.check_class_texts(read_vocabulary(vocabulary, options), texts)
     ordered = pack_texts(_TEXTS, (texts[i] for i in order))
     return TextFiles(
-        stages.keep(STAGE, Contents().add_labels(labels[order])),
+        stages.keep(STAGE, TaskResult().add_labels(labels[order])),
         stages.run_one(
             STAGE,
             count_class_texts,
-            texts=stages.keep(STAGE, Contents({}, ordered)),
+            texts=stages.keep(STAGE, TaskResult({}, ordered)),
             vocabulary=vocabulary,
             options=options,
         ),
     )
 
 
-def count_class_texts(run: Run, texts: str, vocabulary: str, options: TokenizerOptions) -> Contents:
+def count_class_texts(
+    run: Run, texts: str, vocabulary: str, options: TokenizerOptions
+) -> TaskResult:
     """Count the terms of a vocabulary in texts, by the words that look like theirs."""
     known = read_vocabulary(vocabulary, options)
     rows = count_names(known, read_result(texts).texts(_TEXTS), run.n_jobs)
     labels = np.arange(rows.shape[0])  # a text for each, in their order
-    return Contents().add(_COUNTS, _not_none(read_class_texts((labels, rows), known.n_terms))[1])
+    return TaskResult().add(_COUNTS, _not_none(read_class_texts((labels, rows), known.n_terms))[1])
 
 
 def _not_none(texts: Any) -> Any:

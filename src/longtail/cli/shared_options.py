@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from functools import wraps
+from functools import partial, wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
 import typer
 
-_COLUMNS = "Columns and rows"
-_LIMITS = "Limits on what a file may hold"
+# Options of one section of the help.
+_column = partial(typer.Option, rich_help_panel="Columns and rows")
+_limit = partial(typer.Option, min=1, rich_help_panel="Limits on what a file may hold")
 
 Threads = Annotated[int, typer.Option("--threads", help="Number of threads; -1 is every core.")]
 Seed = Annotated[int, typer.Option("--seed", help="Decides every random draw.")]
@@ -30,56 +32,26 @@ TablePaths = Annotated[
 ]
 TextColumns = Annotated[
     list[str] | None,
-    typer.Option(
+    _column(
         "--text",
         metavar="COLUMN",
         help="Column with the text; give it again for several. A model remembers how it was "
         "fitted: columns, label separator, format.",
-        rich_help_panel=_COLUMNS,
-    ),
-]
-CategoryColumns = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--category",
-        metavar="COLUMN",
-        help="Further column, each value of which is a term, such as brand=acme.",
-        rich_help_panel=_COLUMNS,
-    ),
-]
-NumberColumns = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--number",
-        metavar="COLUMN",
-        help="Further column with numbers, such as a price; they are terms by quantile.",
-        rich_help_panel=_COLUMNS,
-    ),
-]
-CategoriesColumns = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--categories",
-        metavar="COLUMN",
-        help="Further column with lists of values; in one string with ';' or '|' between them.",
-        rich_help_panel=_COLUMNS,
     ),
 ]
 LabelColumns = Annotated[
     list[str] | None,
-    typer.Option(
+    _column(
         "--label",
         metavar="COLUMN",
         help="Column with the class, or with a list of labels; give it again for several labels.",
-        rich_help_panel=_COLUMNS,
     ),
 ]
 ZeroBased = Annotated[
     bool,
-    typer.Option(
+    _column(
         "--zero-based",
         help="svmlight: the first term is number 0, not 1.",
-        rich_help_panel=_COLUMNS,
     ),
 ]
 Unknown = Annotated[
@@ -100,99 +72,130 @@ ClassNames = Annotated[
 
 
 @dataclass(frozen=True)
+class Content:
+    """The columns of a table that make up a document."""
+
+    text: TextColumns = None
+    category: Annotated[
+        list[str] | None,
+        _column(
+            "--category",
+            metavar="COLUMN",
+            help="Further column, each value of which is a term, such as brand=acme.",
+        ),
+    ] = None
+    numeric: Annotated[
+        list[str] | None,
+        _column(
+            "--number",
+            metavar="COLUMN",
+            help="Further column with numbers, such as a price; they are terms by quantile.",
+        ),
+    ] = None
+    categories: Annotated[
+        list[str] | None,
+        _column(
+            "--categories",
+            metavar="COLUMN",
+            help="Further column with lists of values; in one string with ';' or '|' between them.",
+        ),
+    ] = None
+
+    @property
+    def fields(self) -> dict[str, str] | None:
+        """The fields of records, with their kinds; None where there is one text, or counts."""
+        kinds = {
+            "text": self.text,
+            "category": self.category,
+            "number": self.numeric,
+            "categories": self.categories,
+        }
+        columns = [(name, kind) for kind, names in kinds.items() for name in names or ()]
+        if len(columns) < 2 and (self.text or not columns):
+            return None
+        twice = [name for name, n in Counter(name for name, _ in columns).items() if n > 1]
+        if twice:
+            raise ValueError(f"column {twice[0]!r} is given twice; it can be one field.")
+        return dict(columns)
+
+
+@dataclass(frozen=True)
 class Layout:
     """How the rows of a table are read: the options of every command that reads one."""
 
     format: Annotated[
         str | None,
-        typer.Option(
+        _column(
             "--format",
             help="csv, tsv, jsonl, parquet, svmlight, lshtc or xmc; by the ending when left out.",
-            rich_help_panel=_COLUMNS,
         ),
     ] = None
     header: Annotated[
         bool | None,
-        typer.Option(
+        _column(
             "--header/--no-header",
             help="Whether the first row names the columns; without, they are numbered from 1.",
-            rich_help_panel=_COLUMNS,
         ),
     ] = None
     delimiter: Annotated[
         str | None,
-        typer.Option(
+        _column(
             "--delimiter",
             help="What separates fields; a comma in CSV, a tab in TSV.",
-            rich_help_panel=_COLUMNS,
         ),
     ] = None
     quotes: Annotated[
         bool | None,
-        typer.Option(
+        _column(
             "--quotes/--no-quotes",
             help="Whether fields may stand in double quotes; in CSV they may, in TSV not.",
-            rich_help_panel=_COLUMNS,
         ),
     ] = None
     encoding: Annotated[
         str | None,
-        typer.Option(
+        _column(
             "--encoding",
             help="Of CSV, TSV and JSON lines; UTF-8 when left out.",
-            rich_help_panel=_COLUMNS,
         ),
     ] = None
     label_separator: Annotated[
         str | None,
-        typer.Option(
+        _column(
             "--label-separator",
             help="What separates the labels of a document in its column, such as ';'; '' keeps "
             "them whole.",
-            rich_help_panel=_COLUMNS,
         ),
     ] = None
     replicate: Annotated[
         bool,
-        typer.Option(
+        _column(
             "--replicate",
             help="A document of several labels is one document of each, as in the paper.",
-            rich_help_panel=_COLUMNS,
         ),
     ] = False
     zero_based: ZeroBased = False
-    max_row: Annotated[
-        int, typer.Option(min=1, help="Longest row in characters.", rich_help_panel=_LIMITS)
-    ] = 16_000_000
-    max_label: Annotated[
-        int, typer.Option(min=1, help="Longest label in characters.", rich_help_panel=_LIMITS)
-    ] = 1_000
-    max_terms: Annotated[
-        int, typer.Option(min=1, help="svmlight: number of terms.", rich_help_panel=_LIMITS)
-    ] = 10_000_000
+    max_row: Annotated[int, _limit(help="Longest row in characters.")] = 16_000_000
+    max_label: Annotated[int, _limit(help="Longest label in characters.")] = 1_000
+    max_terms: Annotated[int, _limit(help="svmlight: number of terms.")] = 10_000_000
     max_expansion: Annotated[
         int,
-        typer.Option(
-            min=1,
+        _limit(
             help="How many times larger than the file its decompressed content may be.",
-            rich_help_panel=_LIMITS,
         ),
     ] = 200
     skip_bad_rows: Annotated[
         bool,
-        typer.Option(
+        _column(
             "--skip-bad-rows",
             help="Skip rows that cannot be used, count them, and list them in a file.",
-            rich_help_panel=_COLUMNS,
         ),
     ] = False
     bad_rows: Annotated[
         Path | None,
-        typer.Option(
+        _column(
             "--bad-rows",
             metavar="FILE",
             help="Where to list them; FILE.bad-rows.csv in this folder by default.",
-            rich_help_panel=_COLUMNS,
         ),
     ] = None
 
@@ -204,35 +207,57 @@ class Layout:
 
 
 Command = Callable[..., None]
+Bundle = type | Sequence[Parameter]
 
 
-def reads_table(command: Command) -> Command:
-    """Give a command the options of `Layout` in place of its parameter `layout`."""
-    hints = get_type_hints(Layout, include_extras=True)
-    options = [
-        Parameter(option.name, Parameter.KEYWORD_ONLY, default=option.default, annotation=hint)
-        for option, hint in zip(fields(Layout), hints.values(), strict=True)
+def options_of(kind: type, *names: str) -> list[Parameter]:
+    """Return the options that the fields of a dataclass declare; all of them, or some."""
+    hints = get_type_hints(kind, include_extras=True)
+    return [
+        Parameter(f.name, Parameter.KEYWORD_ONLY, default=f.default, annotation=hints[f.name])
+        for f in fields(kind)
+        if f.init and (not names or f.name in names)
     ]
-    return take_options("layout", options, lambda **given: Layout(**given))(command)
 
 
-def take_options(
-    name: str, options: Sequence[Parameter], make: Callable[..., Any] = dict
-) -> Callable[[Command], Command]:
-    """Give a command options in place of its parameter `name`, which gets what `make` returns."""
+def takes(**bundles: Bundle) -> Callable[[Command], Command]:
+    """Give a command options in place of parameters, each of which gets them together.
+
+    A dataclass declares options by its fields, and the parameter gets an object of it; options that
+    are listed come as a dict.
+    """
+    options = {
+        name: options_of(bundle) if isinstance(bundle, type) else list(bundle)
+        for name, bundle in bundles.items()
+    }
 
     def decorate(command: Command) -> Command:
         @wraps(command)
-        def takes(**given: Any) -> None:
-            made = make(**{option.name: given.pop(option.name) for option in options})
-            command(**{name: made}, **given)
+        def run(**given: Any) -> None:
+            for name, bundle in bundles.items():
+                found = {option.name: given.pop(option.name) for option in options[name]}
+                given[name] = bundle(**found) if isinstance(bundle, type) else found
+            command(**given)
 
         parameters: list[Parameter] = []
-        for parameter in signature(command, eval_str=True).parameters.values():
-            named = parameter.replace(kind=Parameter.KEYWORD_ONLY)
-            parameters += options if parameter.name == name else [named]
-        takes.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
-        takes.__annotations__ = {option.name: option.annotation for option in parameters}
-        return takes
+        for parameter in parameters_of(command):
+            parameters += options.get(parameter.name, [parameter])
+        return declare(run, parameters)
 
     return decorate
+
+
+def parameters_of(command: Callable[..., Any]) -> list[Parameter]:
+    """Return the parameters of a command, each to be given by name."""
+    return [
+        parameter.replace(kind=Parameter.KEYWORD_ONLY)
+        for parameter in signature(command, eval_str=True).parameters.values()
+    ]
+
+
+def declare(command: Any, parameters: Sequence[Parameter]) -> Command:
+    """Let a command have these parameters, as typer reads them."""
+    command.__signature__ = Signature(parameters)
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    run: Command = command
+    return run

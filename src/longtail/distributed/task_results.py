@@ -32,21 +32,14 @@ _LABELS = "labels"
 
 
 @dataclass(frozen=True, eq=False)
-class Contents:
-    """What a task has computed: plain values and named arrays.
+class TaskResult:
+    """The result of a task: plain values and named arrays."""
 
-    Attributes
-    ----------
-    values : dict
-        Plain JSON values.
-    arrays : dict of str to ndarray
-        Arrays; those of a dataclass are named ``part.field``.
-    """
-
-    values: dict[str, Any] = field(default_factory=dict)
+    values: dict[str, Any] = field(default_factory=dict)  # plain JSON values
+    # Arrays; those of a dataclass are named ``part.field``.
     arrays: dict[str, NDArray[Any]] = field(default_factory=dict)
 
-    def add(self, name: str, section: Any) -> Contents:
+    def add(self, name: str, section: Any) -> TaskResult:
         """Add the fields of a dataclass: arrays, numbers, None, and dataclasses of these."""
         for entry in fields(section):
             value, full = getattr(section, entry.name), f"{name}.{entry.name}"
@@ -58,7 +51,7 @@ class Contents:
                 self.values[full] = value
         return self
 
-    def add_labels(self, labels: Labels) -> Contents:
+    def add_labels(self, labels: Labels) -> TaskResult:
         """Add labels: numbers as they are, strings of any length as UTF-8; of sets the classes."""
         if isinstance(labels, LabelSets):
             self.add("form", labels.form)
@@ -71,7 +64,7 @@ class Contents:
         return self
 
 
-def write_result(path: str, contents: Contents) -> None:
+def write_result(path: str, contents: TaskResult) -> None:
     """Write a result, at once or not at all."""
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     write_model(path, _KIND, contents.values, contents.arrays)
@@ -83,7 +76,7 @@ def read_result(path: str) -> ModelFile:
 
 
 def read_part(kind: type[Section], file: ModelFile, name: str) -> Section:
-    """Return a dataclass that `Contents.add` has added under a name."""
+    """Return a dataclass that `TaskResult.add` has added under a name."""
     values: dict[str, Any] = {}
     any_kind: Any = kind
     for entry in fields(kind):  # type: ignore[arg-type]
@@ -109,7 +102,7 @@ def _nested_types(kind: type) -> dict[str, type]:
 
 
 def read_labels(path: str) -> Labels:
-    """Return the labels that `Contents.add_labels` has added to a result."""
+    """Return the labels that `TaskResult.add_labels` has added to a result."""
     file = read_result(path)
     known = _LABELS in file.arrays
     labels = file.arrays[_LABELS] if known else as_labels(file.texts(_LABELS))
@@ -144,7 +137,7 @@ def hash_arguments(*arguments: Any, scratch: str) -> str:
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
-def hash_contents(contents: Contents) -> str:
+def hash_contents(contents: TaskResult) -> str:
     """Return a hash of code and content: of the values, and of each array with type and shape."""
     digest = hashlib.blake2b(digest_size=16)
     described = [(name, *_describe(array)) for name, array in sorted(contents.arrays.items())]

@@ -15,13 +15,7 @@ from longtail.serve.served_model import Snapshot
 def as_texts(snapshot: Snapshot, documents: Sequence[str | Mapping[str, Any]]) -> list[str]:
     """Return the text of each document.
 
-    Parameters
-    ----------
-    snapshot : Snapshot
-        The model, which knows the columns of its fit.
-    documents : sequence of str or mapping
-        Texts, or records by column. A record that has none of the model's columns may have its
-        text as ``text``.
+    A record that has none of the model's columns may have its text as ``text``.
 
     Raises
     ------

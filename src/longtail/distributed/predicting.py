@@ -17,13 +17,14 @@ from typing import Any
 
 import numpy as np
 
+from longtail._optional import import_optional
 from longtail._progress import OnStage
-from longtail._validation import cap_candidates, check_k
+from longtail._validation import check_k
+from longtail.answers import class_texts, count_candidates, knows_probabilities, rank
 from longtail.distributed.partitions import Chunk, Partition, list_partitions, read_chunks
 from longtail.distributed.stages import OnTask
 from longtail.distributed.tasks import TaskReport, call_each, check_client, start_report
 from longtail.exceptions import PartitionError
-from longtail.metrics.evaluation import knows_probabilities
 from longtail.store.container import read_checksum
 from longtail.store.files import sync_folder, temporary_path
 from longtail.teaching import load
@@ -138,18 +139,13 @@ def _open(path: str, checksum: str) -> Any:
 
 def _rank(model: Any, chunk: Chunk, k: int | None) -> Rows:
     """Return the predictions of a chunk."""
-    calibrated = knows_probabilities(model)
     is_set = k is None and model.multilabel_
-    if is_set:
-        classifier = model.classifier_
-        candidates = classifier.state_.candidate_factor * classifier.candidates
-        k = cap_candidates(candidates, len(classifier.classes_))
-    rank = model.predict_proba_topk if calibrated else model.predict_topk
-    ranking = rank(chunk.content, k or 1)
+    ranking = rank(model, chunk.content, count_candidates(model) if is_set else k or 1)
     n_shown = ranking.valid.sum(axis=1)
     if is_set:
         n_shown = np.minimum(n_shown, choose_set_sizes(ranking.scores))
-    values, texts = "probabilities" if calibrated else "scores", getattr(model, "class_texts_", {})
+    values = "probabilities" if knows_probabilities(model) else "scores"
+    texts = class_texts(model)
     rows = []
     for line, classes, scores, n in zip(
         chunk.lines,
@@ -189,13 +185,9 @@ def _open_jsonl(path: Path) -> Iterator[Callable[[Rows], None]]:
 
 @contextmanager
 def _open_parquet(path: Path) -> Iterator[Callable[[Rows], None]]:
-    try:
-        import pyarrow as pa
-        from pyarrow import parquet
-    except ImportError as error:
-        raise ImportError(
-            "writing a Parquet file needs the package pyarrow: pip install 'longtail[data]'"
-        ) from error
+    pa = import_optional("pyarrow", "writing a Parquet file", "'longtail[data]'")
+    from pyarrow import parquet
+
     writer: Any = None
     try:
 

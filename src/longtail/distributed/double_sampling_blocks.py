@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from longtail.distributed.blocks import Block
-from longtail.distributed.runner import OnDisk, Stored
+from longtail.distributed.on_disk import OnDisk, Stored
 from longtail.model.statistics import ClassStatistics
 from longtail.paper.double_sampling import (
     DoubleSamplingConfig,
@@ -25,7 +25,7 @@ from longtail.training.documents import Documents, gather_documents
 
 @dataclass(frozen=True, eq=False)
 class LearnedPairs:
-    """What Algorithm 1 learns, and the pairs that it has learned it on."""
+    """The scorer that Algorithm 1 learns, and the pairs it was learned on."""
 
     scorer: PairwiseScorer
     sample: PairSample

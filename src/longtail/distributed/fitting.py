@@ -14,11 +14,13 @@ import numpy as np
 from longtail._labels import LabelSets, replicate
 from longtail._progress import OnStage, StageReporter
 from longtail.distributed.blocks import Block, number_labels
-from longtail.distributed.class_texts import TextFiles, keep_rows, keep_texts
-from longtail.distributed.memory import Plan, plan_memory
-from longtail.distributed.paper import fit_double_sampling_blocks
+from longtail.distributed.class_text_files import TextFiles, keep_rows, keep_texts
+from longtail.distributed.double_sampling_blocks import fit_double_sampling_blocks
+from longtail.distributed.memory_plan import Plan, plan_memory
+from longtail.distributed.on_disk import OnDisk
 from longtail.distributed.partitions import Partition, hash_partition, list_partitions
-from longtail.distributed.reading import (
+from longtail.distributed.stages import OnTask, Stages
+from longtail.distributed.tables_to_blocks import (
     count_terms,
     list_classes,
     merge_terms,
@@ -27,9 +29,7 @@ from longtail.distributed.reading import (
     read_vocabulary,
     select_terms,
 )
-from longtail.distributed.results import read_flat_labels, read_labels, read_result
-from longtail.distributed.runner import OnDisk
-from longtail.distributed.stages import OnTask, Stages
+from longtail.distributed.task_results import read_flat_labels, read_labels, read_result
 from longtail.distributed.tasks import check_client, count_workers
 from longtail.estimators import fit_elsewhere
 from longtail.estimators.added_documents import AddedDocuments

@@ -34,28 +34,15 @@ _BITS = 21  # of a code point; three make a gram
 
 @dataclass(frozen=True, eq=False)
 class _GramIndex:
-    """Names as they are compared, and which of them have each gram.
+    """Names as they are compared, and which of them have each gram."""
 
-    Attributes
-    ----------
-    names : list of str
-        Normalised.
-    grams : ndarray of int64
-        Distinct, ascending.
-    indptr, name_ids : ndarrays of int64 and of int32
-        Names that have each gram.
-    lengths : ndarray of int64
-        Characters of each name.
-    in_order : list of tuple of str and int
-        Names with their ids, sorted.
-    """
-
-    names: list[str]
-    grams: Integers
+    names: list[str]  # normalised
+    grams: Integers  # int64: distinct, ascending
+    # int64 and of int32: names that have each gram.
     indptr: Integers
     name_ids: NDArray[np.int32]
-    lengths: Integers
-    in_order: list[tuple[str, int]]
+    lengths: Integers  # int64: characters of each name
+    in_order: list[tuple[str, int]]  # names with their ids, sorted
 
     @classmethod
     def build(cls, names: list[str]) -> _GramIndex:
@@ -90,21 +77,11 @@ class _GramIndex:
 
 @dataclass(frozen=True, eq=False)
 class _Segment:
-    """Names of some classes: their labels, and their texts where they have any.
+    """Names of some classes: their labels, and their texts where they have any."""
 
-    Attributes
-    ----------
-    labels : list
-        The class that each name stands for.
-    texts : mapping of label to str
-        The texts that were indexed.
-    grams : _GramIndex
-        The names.
-    """
-
-    labels: list[Any]
-    texts: Mapping[Any, str]
-    grams: _GramIndex
+    labels: list[Any]  # the class that each name stands for
+    texts: Mapping[Any, str]  # the texts that were indexed
+    grams: _GramIndex  # the names
 
     @classmethod
     def build(cls, labels: list[Any], texts: Mapping[Any, str]) -> _Segment:
@@ -115,18 +92,10 @@ class _Segment:
 
 @dataclass(frozen=True, eq=False)
 class ClassNames:
-    """The classes of one moment: an index of most of them, and the few that changed since.
+    """The classes of one moment: an index of most of them, and the few that changed since."""
 
-    Attributes
-    ----------
-    classes : ndarray
-        Labels, sorted.
-    texts : mapping of label to str
-        Names or descriptions of the classes that have any.
-    """
-
-    classes: NDArray[Any]
-    texts: Mapping[Any, str]
+    classes: NDArray[Any]  # labels, sorted
+    texts: Mapping[Any, str]  # names or descriptions of the classes that have any
     _main: _Segment
     _delta: _Segment
     _gone: NDArray[np.bool_]
@@ -179,6 +148,19 @@ class ClassNames:
         return list(found.items())[:limit]
 
 
+def add_scored(
+    named: list[tuple[Any, str]], scored: Iterable[Any], limit: int
+) -> list[tuple[Any, str]]:
+    """Return classes found by name, then others that a model ranks for the query, as "score".
+
+    Half of the list is for these, where the names alone would fill it.
+    """
+    known = {label for label, _ in named}
+    others = [(label, "score") for label in scored if label not in known]
+    others = others[: max(limit - len(named), limit // 2)]
+    return [*named[: limit - len(others)], *others]
+
+
 def _search_segment(
     segment: _Segment, query: str, limit: int, gone: NDArray[np.bool_] | None
 ) -> Iterable[tuple[tuple[Any, ...], Any, str]]:
@@ -203,8 +185,10 @@ def _search_segment(
         is_prefix = name.startswith(query)
         alikeness = float(shares[i]) if is_prefix else likeness[i]
         is_inside = f" {query}" in name  # at the beginning of a later word
-        key = (name != query, not is_prefix, not is_inside, -alikeness, len(name), name)
-        yield key, segment.labels[i], "prefix" if is_prefix else "fuzzy"
+        label = segment.labels[i]
+        is_text = fold(label) != name  # of two classes of one name, the one that is called so
+        key = (name != query, not is_prefix, not is_inside, -alikeness, len(name), name, is_text)
+        yield (*key, label), label, "prefix" if is_prefix else "fuzzy"
 
 
 def compare(query: str, names: list[str]) -> NDArray[np.float64]:

@@ -124,7 +124,7 @@ def reliability(
 
 @dataclass(frozen=True)
 class PrecisionCurve:
-    """What is reached by keeping only predictions at or above a threshold, highest first.
+    """Precision and coverage of the predictions at or above each threshold, highest first.
 
     Attributes
     ----------

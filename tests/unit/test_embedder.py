@@ -1,0 +1,193 @@
+"""Texts with an encoder: models that rank by meaning, names in another language, journals."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from longtail import LongTailClassifier, Teacher, TextClassifier, load
+from longtail.estimators.fit_elsewhere import refuse_parameters
+from longtail.exceptions import ModelFileError
+from longtail.store.journal import journal_path
+
+N_CLASSES, N_CONCEPTS, N_DIMENSIONS = 60, 40, 32
+_rng = np.random.default_rng(0)
+CONCEPTS = _rng.normal(size=(N_CONCEPTS, N_DIMENSIONS))
+OWN = _rng.integers(0, N_CONCEPTS, (N_CLASSES, 2))  # what each class is about
+
+
+def encode(texts: list[str]) -> NDArray[Any]:
+    """Embed texts: a word is a concept in one of two languages, c7 or k7."""
+    rows = np.zeros((len(texts), N_DIMENSIONS))
+    for row, text in zip(rows, texts, strict=True):
+        for word in text.split():
+            if word[:1] in "ck" and word[1:].isdigit():
+                row += CONCEPTS[int(word[1:])]
+    return rows if rows.any() else rows + 1.0
+
+
+def encode_otherwise(texts: list[str]) -> NDArray[Any]:
+    """Embed texts in another way."""
+    return encode(texts) @ np.random.default_rng(1).normal(size=(N_DIMENSIONS, N_DIMENSIONS))
+
+
+def write(n: int, seed: int, n_classes: int = N_CLASSES) -> tuple[list[str], list[str]]:
+    """Write documents in the first language."""
+    rng = np.random.default_rng(seed)
+    y = np.minimum(rng.geometric(0.06, n) - 1, n_classes - 1)
+    words = [[*OWN[c], *rng.integers(0, N_CONCEPTS, 2)] for c in y]
+    return [" ".join(f"c{w}" for w in row) for row in words], [f"class {c:02}" for c in y]
+
+
+# Names are in the second language, of which no document has a word; 45 to 59 are known by name.
+NAMES = {f"class {c:02}": " ".join(f"k{w}" for w in OWN[c]) for c in range(N_CLASSES)}
+TEXTS, LABELS = write(2200, 1, 45)
+NEW, NEW_LABELS = write(60, 2, 45)
+
+
+@pytest.fixture(scope="module")
+def fitted() -> TextClassifier:
+    return TextClassifier(random_state=0, embedder=encode).fit(TEXTS, LABELS, class_texts=NAMES)
+
+
+@pytest.fixture
+def path(fitted: TextClassifier, tmp_path: Path) -> Path:
+    fitted.save(tmp_path / "model.longtail")
+    return tmp_path / "model.longtail"
+
+
+def ranking(model: Any) -> tuple[Any, Any]:
+    """Return what a model says of new texts."""
+    top = model.predict_proba_topk(NEW, 5)
+    return top.classes.tolist(), top.scores.tolist()
+
+
+def test_classes_known_by_name_alone_are_found_across_languages(fitted: TextClassifier) -> None:
+    assert fitted.state_.model.needs_embeddings
+    plain = TextClassifier(random_state=0).fit(TEXTS, LABELS, class_texts=NAMES)
+    unseen = [f"c{a} c{b}" for a, b in OWN[45:]]
+    labels = np.array([f"class {c}" for c in range(45, N_CLASSES)])
+
+    def recall(model: TextClassifier) -> float:
+        found = model.predict_topk(unseen, 5).classes
+        return float(np.mean((found == labels[:, None]).any(axis=1)))
+
+    assert recall(plain) < 0.3
+    assert recall(fitted) > 0.7
+
+
+def test_a_text_given_later_counts_by_its_meaning(fitted: TextClassifier) -> None:
+    model = TextClassifier.from_state(fitted.state_, random_state=0)
+    before = ranking(model)
+    model.set_class_text("new", f"k{OWN[50][0]} k{OWN[50][1]} k{OWN[50][0]}")
+    model.set_class_text("class 50", None)
+    assert "new" in model.predict_topk([f"c{OWN[50][0]} c{OWN[50][1]}"], 5).classes[0]
+    model.set_class_text("new", None).set_class_text("class 50", NAMES["class 50"])
+    assert ranking(model) == before
+
+
+def test_texts_that_were_added_and_forgotten_leave_no_trace(fitted: TextClassifier) -> None:
+    model = TextClassifier.from_state(fitted.state_, random_state=0)
+    model.partial_fit(NEW, NEW_LABELS)
+    assert ranking(model) != ranking(fitted)
+    model.forget(NEW, NEW_LABELS)
+    assert ranking(model) == ranking(fitted)
+    model.recalibrate(NEW, NEW_LABELS).partial_fit(NEW, NEW_LABELS)
+    assert model.refine(NEW, NEW_LABELS) is model
+
+
+def test_a_file_keeps_the_name_of_the_encoder_and_takes_it_again(
+    fitted: TextClassifier, path: Path
+) -> None:
+    assert ranking(load(path, embedder=encode)) == ranking(fitted)
+    without: Any = load(path)
+    name = f"{encode.__module__}.encode"
+    with pytest.raises(ValueError, match=rf"embeddings of '{name}'.*load\(path, embedder="):
+        without.predict(NEW)
+    with pytest.raises(ValueError, match="open it with that encoder"):
+        without.partial_fit(NEW, NEW_LABELS)
+    without.save(path)
+    assert ranking(load(path, embedder=encode)) == ranking(fitted)
+    with pytest.raises(ValueError, match=f"is another encoder than that of the fit, '{name}'"):
+        load(path, embedder=encode_otherwise)
+    with pytest.raises(ValueError, match="is another encoder"):
+        load(path, embedder=lambda texts: encode(texts)[:, :5])
+    with pytest.raises(ValueError, match="must be a callable"):
+        load(path, embedder="encode")
+
+
+def test_encoders_that_give_no_vectors_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"embedder '.*': embeddings must have shape"):
+        TextClassifier(embedder=lambda texts: np.ones(3)).fit(TEXTS[:9], LABELS[:9])
+    with pytest.raises(ValueError, match="must be a callable"):
+        TextClassifier(embedder="model").fit(TEXTS[:9], LABELS[:9])
+    plain = TextClassifier(random_state=0).fit(TEXTS[:50], LABELS[:50])
+    plain.save(tmp_path / "plain.longtail")
+    with pytest.raises(ValueError, match="fitted without an encoder"):
+        load(tmp_path / "plain.longtail", embedder=encode)
+    with pytest.raises(ValueError, match="embedder is for fit in memory"):
+        refuse_parameters(TextClassifier(embedder=encode))
+
+
+def test_text_fields_of_records_are_embedded(tmp_path: Path) -> None:
+    seen: list[str] = []
+
+    def note(texts: list[str]) -> NDArray[Any]:
+        seen.extend(texts)
+        return encode(texts)
+
+    records = [{"title": text, "brand": "x"} for text in TEXTS[:60]]
+    fields = {"title": "text", "brand": "category"}
+    TextClassifier(random_state=0, fields=fields, embedder=note).fit(records, LABELS[:60])
+    assert seen[1:] == TEXTS[:60]
+
+
+def test_a_journal_holds_embeddings_as_numbers(fitted: TextClassifier, path: Path) -> None:
+    before = ranking(fitted)
+    teacher = Teacher(path, embedder=encode)
+    taught = teacher.teach(NEW, NEW_LABELS)
+    teacher.set_class_text("class 50", f"k{OWN[3][0]} k{OWN[3][1]}")
+    teacher.forget(NEW[:5], NEW_LABELS[:5])
+    after = ranking(teacher.model)
+    whole = TextClassifier.from_state(fitted.state_, random_state=0)
+    whole.partial_fit(NEW[5:], NEW_LABELS[5:]).set_class_text(
+        "class 50", f"k{OWN[3][0]} k{OWN[3][1]}"
+    )
+    assert after[0] == ranking(whole)[0]
+
+    opened: Any = load(path)  # without the encoder: what was taught is there as numbers
+    sums = opened.statistics_.embedding_sums
+    assert np.array_equal(sums, teacher.model.statistics_.embedding_sums)
+    assert ranking(load(path, embedder=encode)) == after
+    teacher.undo(numbers=[taught + 2])
+    teacher.undo(numbers=[taught + 1])
+    teacher.undo(numbers=[taught])
+    assert ranking(teacher.model) == before
+    teacher.teach(NEW[:9], NEW_LABELS[:9])
+    teacher.compact()
+    assert ranking(teacher.model)[0] == ranking(load(path, embedder=encode))[0]
+    assert teacher.teach(NEW[:1], NEW_LABELS[:1]) > taught
+
+
+def test_a_journal_without_the_right_embeddings_is_refused(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("longtail.teaching.log._embedding_facts", lambda counts: {})
+    Teacher(path, embedder=encode).teach(NEW[:1], NEW_LABELS[:1])
+    with pytest.raises(ModelFileError, match="has not 32 numbers of meaning for each document"):
+        load(path)
+    assert journal_path(path).exists()
+
+
+def test_a_teacher_of_counts_refuses_embeddings(tmp_path: Path) -> None:
+    X, E = np.eye(20), np.eye(20)
+    fitted = LongTailClassifier(random_state=0).fit(X, list("ab") * 10, embeddings=E)
+    fitted.save(tmp_path / "counts.longtail")
+    with pytest.raises(ValueError, match="a journal takes of texts alone"):
+        Teacher(tmp_path / "counts.longtail").teach(X[:1], ["a"])
+    with pytest.raises(ValueError, match="takes counts"):
+        Teacher(tmp_path / "counts.longtail", embedder=encode)
