@@ -92,20 +92,13 @@ def _without(edits: dict[int, Value], change_number: int) -> dict[int, Value]:
 
 @dataclass(frozen=True)
 class ClassEdits:
-    """The edits of a class that are live, by the number of their entry; the last of a kind counts.
+    """The live edits of a class, by the number of their entry; the last of a kind counts."""
 
-    Attributes
-    ----------
-    labels, merges, texts : dict of int to label, persistent id or ClassText
-        What it is called; what it is a part of; the text by which it is known.
-    removals : frozenset of int
-        It is gone if there is one.
-    """
-
+    # What it is called; what it is a part of; the text by which it is known.
     labels: dict[int, Any] = field(default_factory=dict)
     merges: dict[int, int] = field(default_factory=dict)
     texts: dict[int, ClassText] = field(default_factory=dict)
-    removals: frozenset[int] = frozenset()
+    removals: frozenset[int] = frozenset()  # it is gone if there is one
 
     def with_entry(self, entry: Entry) -> ClassEdits:
         """Return the edits with one more."""
@@ -140,26 +133,15 @@ class ClassEdits:
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """What a tier holds of each of its classes.
+    """What a tier holds of each of its classes."""
 
-    Attributes
-    ----------
-    ids : ndarray of shape (n_rows,), int64
-        Persistent ids, ascending.
-    statistics : ClassStatistics
-        Sums, without document frequencies.
-    residuals, scorer, names : ClassResiduals, LinearScorer and ClassNames, or None
-        Of a model that has any; the scorer is without names.
-    name_weights : ndarray or None
-        What names count.
-    """
-
-    ids: Integers
-    statistics: ClassStatistics
+    ids: Integers  # (n_rows,) int64: persistent ids, ascending
+    statistics: ClassStatistics  # sums, without document frequencies
+    # Of a model that has any; the scorer is without names.
     residuals: ClassResiduals | None = None
     scorer: LinearScorer | None = None
     names: ClassNames | None = None
-    name_weights: Floats | None = None
+    name_weights: Floats | None = None  # what names count
 
     @property
     def named(self) -> Flags:
@@ -255,54 +237,32 @@ def splice_sums(tables: Sequence[ClassStatistics], *sources: Integers) -> ClassS
 
 @dataclass(frozen=True, eq=False)
 class Overlay:
-    """The classes that changes concern.
+    """The classes that changes concern."""
 
-    Attributes
-    ----------
-    row_ids : ndarray of shape (n_base,), int64
-        Persistent id of each class of the base.
-    base_rows : ndarray of shape (n_ids,), int64
-        Row of each persistent id in the base; -1 for classes that came later.
-    labels : dict of int to label
-        What classes without a row in the base were called first, or when it was built.
-    edits : dict of int to ClassEdits
-        The live edits of classes.
-    tiers : tuple of Rows
-        The large one, if there is any, and the small one.
-    apart : Rows
-        Of the classes that were merged, and of those that they are a part of: the sums of their own
-        documents alone.
-    visible : ndarray of shape (n_ids,), bool
-        Whether a class is there: it has documents or a text, and was not removed or merged.
-    ranks : ndarray of shape (n_ids,), int64
-        Place of each class among all labels, sorted, which is its id to the outside; -1 where it is
-        not there.
-    all_classes : ndarray of shape (n_classes,)
-        Their labels, sorted.
-    document_frequencies, class_frequencies : ndarray of shape (n_terms,)
-        Of all documents and of all classes that are there; the first counts those of removed
-        classes as well, whose sums do not tell how many of their documents had a term.
-    n_occurrences : float
-        Sum of all counts.
-    next_number : int
-        Of an entry that no log numbers.
-    n_closed : int
-        Ids below it that have neither a row in the base nor a label were gone when it was built.
-    """
-
-    row_ids: Integers
+    row_ids: Integers  # (n_base,) int64: persistent id of each class of the base
+    # (n_ids,) int64: row of each persistent id in the base; -1 for classes that came later.
     base_rows: Integers
+    # What classes without a row in the base were called first, or when it was built.
     labels: dict[int, Any]
-    edits: dict[int, ClassEdits]
-    tiers: tuple[Rows, ...]
+    edits: dict[int, ClassEdits]  # the live edits of classes
+    tiers: tuple[Rows, ...]  # the large one, if there is any, and the small one
+    # Of the classes that were merged, and of those that they are a part of: the sums of their own
+    # documents alone.
     apart: Rows
+    # (n_ids,) bool: whether a class is there: it has documents or a text, and was not removed or
+    # merged.
     visible: Flags
+    # (n_ids,) int64: place of each class among all labels, sorted, which is its id to the outside;
+    # -1 where it is not there.
     ranks: Integers
-    all_classes: NDArray[Any]
+    all_classes: NDArray[Any]  # (n_classes,): their labels, sorted
+    # (n_terms,): of all documents and of all classes that are there; the first counts those of
+    # removed classes as well, whose sums do not tell how many of their documents had a term.
     document_frequencies: Integers
     class_frequencies: Integers
-    n_occurrences: float
-    next_number: int = 1
+    n_occurrences: float  # sum of all counts
+    next_number: int = 1  # of an entry that no log numbers
+    # Ids below it that have neither a row in the base nor a label were gone when it was built.
     n_closed: int = 0
 
     @classmethod
