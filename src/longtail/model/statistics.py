@@ -417,10 +417,10 @@ def _add_counts(a: Integers, b: Integers, factor: int) -> Integers:
     return _as_integers(a + factor * b)
 
 
-def _as_integers(numbers: Integers) -> Integers:
-    """Return numbers as integers where all are whole."""
-    is_whole = numbers.dtype.kind == "f" and are_integral(numbers)
-    return numbers.astype(np.int64) if is_whole else numbers
+def _as_integers(frequencies: Integers) -> Integers:
+    """Return frequencies as integers where all are whole."""
+    is_whole = frequencies.dtype.kind == "f" and are_integral(frequencies)
+    return frequencies.astype(np.int64) if is_whole else frequencies
 
 
 def with_count_bits(statistics: ClassStatistics, bits: int) -> ClassStatistics:
