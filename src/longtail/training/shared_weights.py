@@ -209,7 +209,7 @@ def continue_term_weights(
     statistics = profile.statistics
     documents = weight_documents(counts, profile.corpus.idf, config.n_jobs)
     lists = _draw_lists(documents, sample, profile, FIRST_FEATURE_WEIGHTS, config)
-    n_others = statistics.document_frequencies - count_terms(counts.indices, counts.n_terms)
+    n_others = statistics.limited_frequencies - count_terms(counts.indices, counts.n_terms)
     sampled = min(1.0, config.n_sampled / max(statistics.n_documents, 1))
     before = learned.term_weights, sampled * np.maximum(n_others, 0)
     weights = _fit_terms(
