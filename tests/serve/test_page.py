@@ -327,8 +327,16 @@ def test_a_queue_is_kept_until_it_is_closed(open_page: Callable[..., Any], tmp_p
     says(page, "#queue-text", "grey owl feathers")
     page.reload()
     says(page, "#queue-progress", "0 of 3 texts labelled, 2 waiting")
-    page.click("#queue-close")
-    page.reload()
+    with page.expect_navigation():  # what looks closed is closed: the page is left at that moment
+        page.evaluate(
+            """() => {
+              const closing = document.getElementById("queue-close");
+              const isClosed = () => !closing.checkVisibility();
+              new MutationObserver(() => isClosed() && location.reload())
+                .observe(document.body, { subtree: true, attributes: true });
+              closing.click();
+            }"""
+        )
     page.click("#tab-queue")
     page.wait_for_selector("#queue-examples")
     assert page.locator("#queue-progress").is_hidden()

@@ -78,15 +78,32 @@ def open_refined(
     live = [e for e in entries if e.number in ledger.in_effect and e.action != "refine"]
     later = [e for e in entries if e.number > change_number]
     if set(entry.learned["live"]) == {n for n in ledger.in_effect if n < change_number}:
-        plus = [e for e in live if e.number > change_number]
-        model = refined._over(entry.class_ids, n_ids)._take_changes(Changes(later, plus))
-        return model, change_number
+        missing = np.setdiff1d(np.arange(n_ids), entry.class_ids).tolist()
+        hidden = _find_hidden(base, missing, earlier, ledger)
+        gone = set(missing) - hidden.keys()
+        if gone.isdisjoint(i for e in later for i in [*e.class_ids.tolist(), e.into]):
+            plus = [e for e in live if e.number > change_number]
+            refined._over(entry.class_ids, n_ids, hidden)
+            return refined._take_changes(Changes(later, plus)), change_number
     calibrated = [e for e in live if e.action == "recalibrate" and e.number > change_number]
     others = [e for e in live if e.action != "recalibrate"]
     base._take_changes(Changes(entries, others))
     _adopt(base, refined, entry)
     model = base._take_changes(Changes((), calibrated)) if calibrated else base
     return model, max(ledger.actions)
+
+
+def _find_hidden(
+    base: Any, missing: Sequence[int], entries: Sequence[Entry], ledger: Ledger
+) -> dict[int, Any]:
+    """Return the labels of classes that have no documents after entries but are not gone."""
+    live = [entry for entry in entries if entry.number in ledger.live]
+    renamed = {int(e.class_ids[0]): e.label for e in live if e.action == "rename"}
+    gone = {int(e.class_ids[0]) for e in live if e.action in ("merge", "remove")}
+    labels = {i: label for entry in entries for i, label in entry.new_classes.items()} | renamed
+    overlay, first = overlay_of(base._arrays), base._arrays.base
+    there = [i for i in missing if i not in gone]
+    return {i: labels[i] if i in labels else overlay.label_of(first, i) for i in there}
 
 
 def _load(path: Path, entry: Entry, base: Any, *, verify: bool) -> Any:
@@ -133,7 +150,7 @@ def _adopt(model: Any, refined: Any, entry: Entry) -> None:
     Texts that classes were given later are weighted by it, as they are where nothing was undone.
     """
     overlay = overlay_of(model._arrays)
-    ids = overlay.ids
+    ids, hidden = overlay.ids, overlay.hidden_labels(model._arrays.base)
     edited = [(row, overlay.edits.get(class_id)) for row, class_id in enumerate(ids.tolist())]
     texts = [
         (row, edits.text)
@@ -148,12 +165,8 @@ def _adopt(model: Any, refined: Any, entry: Entry) -> None:
         merged = merge_learned(state)
         n_new = merged.statistics.n_terms - learned.statistics.n_terms
         found = rows[ids]
-        # As they are counted: those shown are cut off where classes were removed, and what is
-        # taught next would be added to that.
-        frequencies = state.overlay.document_frequencies
         changed = replace(
             merged,
-            statistics=replace(merged.statistics, document_frequencies=frequencies),
             corpus=learned.corpus,
             collection_model=append_constant(learned.collection_model, n_new),
             term_weights=append_constant(learned.term_weights, n_new, 1.0),
@@ -174,4 +187,4 @@ def _adopt(model: Any, refined: Any, entry: Entry) -> None:
         model._swap(lambda state: state.over(adopt(state.model)))
     else:
         model._swap(adopt)
-    model._over(ids, overlay.n_ids)
+    model._over(ids, overlay.n_ids, hidden)
