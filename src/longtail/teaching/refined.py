@@ -20,12 +20,12 @@ from longtail.estimators.loading import load as load_file
 from longtail.exceptions import ModelFileError
 from longtail.model.edits import Refine, overlay_of
 from longtail.model.entry import Changes, Entry
-from longtail.sparse import append_constant
+from longtail.sparse import Integers, append_constant
 from longtail.store.changes import Row, encode
 from longtail.store.container import read_checksum
 from longtail.store.files import sync_folder
 from longtail.store.journal import Journal, refined_path
-from longtail.teaching.log import Ledger
+from longtail.teaching.log import Ledger, class_ids_of
 from longtail.training.changing import derive, merge_learned, name_again
 
 
@@ -77,8 +77,9 @@ def open_refined(
     _check_fit(path, entry, refined, n_ids, base, earlier)
     live = [e for e in entries if e.number in ledger.in_effect and e.action != "refine"]
     later = [e for e in entries if e.number > change_number]
-    if set(entry.learned["live"]) == {n for n in ledger.in_effect if n < change_number}:
-        plus = [e for e in live if e.number > change_number]
+    plus = [e for e in live if e.number > change_number]
+    is_same = set(entry.learned["live"]) == {n for n in ledger.in_effect if n < change_number}
+    if is_same and not _refer_to_others(plus, entry.class_ids, n_ids):
         model = refined._over(entry.class_ids, n_ids)._take_changes(Changes(later, plus))
         return model, change_number
     calibrated = [e for e in live if e.action == "recalibrate" and e.number > change_number]
@@ -87,6 +88,15 @@ def open_refined(
     _adopt(base, refined, entry)
     model = base._take_changes(Changes((), calibrated)) if calibrated else base
     return model, max(ledger.actions)
+
+
+def _refer_to_others(entries: Sequence[Entry], class_ids: Integers, n_ids: int) -> bool:
+    """Return whether entries are of classes that came before a `refine` but were not there then.
+
+    A change that was undone for a while may have brought such a class back.
+    """
+    ids = class_ids_of(entries)
+    return bool(np.any(~np.isin(ids[ids < n_ids], class_ids)))
 
 
 def _load(path: Path, entry: Entry, base: Any, *, verify: bool) -> Any:
