@@ -12,6 +12,7 @@ FRACTION_BITS = 32
 WEIGHT_BITS = 24
 EMBEDDING_BITS = 12  # a coordinate of 512 is 0.044 in the mean: 181 units
 WHOLE_QUERY = 1 << 30  # postings per class: more than the terms of any document
+MIN_POSTINGS = 1 / 128  # postings per class, the fewest that a search may follow
 LABEL_FORMS = ("labels", "lists", "sparse indicator", "dense indicator")
 MAX_LABEL = 10_000  # characters of a label in a journal, which is small beside what it may cost
 MAX_COLUMNS = 1 << 24  # of an indicator matrix; classes without documents take memory as well

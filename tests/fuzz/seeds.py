@@ -195,6 +195,7 @@ def _with_sets(seed: Content) -> Content:
     n_terms = len(arrays["statistics/document_frequencies"])
     arrays |= pack_texts("feature_names", [f"term {t}" for t in range(n_terms)])
     more = {"multilabel": "auto", "calibrate": True, "time_budget": 3.5, "memory": 0}
+    more["search"] = "auto"
     estimators = {kind: given | more for kind, given in header["estimators"].items()}
     values = header["values"] | {
         "calibrator/marginal": True,
@@ -209,6 +210,7 @@ def _with_sets(seed: Content) -> Content:
         "candidate_factor": 1,
         "check/scorer": 3,
         "check/residuals": 2,
-        "check/postings_per_class": 4,
+        "check/postings_per_class": 1 / 64,
+        "pruning/matching_only": True,
     }
     return Content(seed.kind, {"estimators": estimators, "values": values}, arrays)

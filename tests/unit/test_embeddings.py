@@ -104,7 +104,7 @@ def test_shortlist_has_those_whose_signs_differ_least(n_dimensions: int) -> None
     class_ids = rng.permutation(120)[:90]
     class_ids[[2, 9]] = -1
     passed_over = rng.choice(class_ids, (12, 4))
-    found = Directions.of(units).shortlist(find_signs(documents), class_ids, passed_over, 10)
+    found = Directions(units).shortlist(find_signs(documents), class_ids, passed_over, 10)
     for i, document in enumerate(documents.tolist()):
         expected = sorted(
             (oracle.differing_signs(document, unit), class_id, row)
@@ -118,7 +118,7 @@ def test_shortlist_has_those_whose_signs_differ_least(n_dimensions: int) -> None
 
 def test_shortlist_of_few_classes_is_filled_with_none() -> None:
     units = to_unit_vectors(np.eye(3))
-    found = Directions.of(units).shortlist(
+    found = Directions(units).shortlist(
         find_signs(units), np.arange(3), np.array([[0], [0], [9]]), 4
     )
     assert (found.classes >= 0).sum(axis=1).tolist() == [2, 2, 3]

@@ -47,7 +47,8 @@ def test_every_form_is_read_alike(given):
     hierarchy = read_hierarchy(given, TREES)
     assert as_pairs(hierarchy) == set(PARENTS.items())
     assert hierarchy.path("oak") == ("plant", "tree", "oak")
-    assert hierarchy.children_of("tree") == ["beech", "elm", "oak"]
+    children = hierarchy.child_ids(hierarchy.find_one("tree"))
+    assert hierarchy.nodes[children].tolist() == ["beech", "elm", "oak"]
     assert hierarchy.branch("tree").tolist() == ["beech", "elm", "oak", "tree"]
     assert [hierarchy.depth(node) for node in ("plant", "tree", "rose", "oak")] == [0, 1, 1, 2]
 

@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 
 from longtail import LongTailClassifier
-from longtail._constants import WHOLE_QUERY
+from longtail._constants import MIN_POSTINGS, WHOLE_QUERY
 from longtail.sparse import CountMatrix
 from longtail.training import pipeline, shared_weights
 from longtail.training.config import FitConfig
 from longtail.training.pipeline import fit_long_tail
 from longtail.training.sampling import draw_uniform_negatives
 from longtail.training.self_check import (
+    BUDGETS,
     FIGURES,
     RESIDUALS,
     SCORERS,
@@ -23,6 +24,7 @@ from longtail.training.self_check import (
     choose_budget,
     choose_residuals,
     choose_scorer,
+    list_budgets,
     measure_self,
 )
 from tests.conftest import make_problem, single_labels
@@ -51,9 +53,18 @@ def test_a_simpler_scorer_must_be_ahead_by_more_than_noise():
 
 
 def test_the_smallest_budget_that_finds_enough():
-    assert choose_budget([0.9, 0.95, 0.99], 0.999) == 16
-    assert choose_budget([0.99, 0.995, 0.999], 0.999) == 1
-    assert choose_budget([0.5, 0.6, 0.7], 0.999) == WHOLE_QUERY
+    assert choose_budget(BUDGETS, [0.9, 0.95, 0.99], 0.999) == 16
+    assert choose_budget(BUDGETS, [0.99, 0.995, 0.999], 0.999) == 1
+    assert choose_budget(BUDGETS, [0.5, 0.6, 0.7], 0.999) == WHOLE_QUERY
+    assert (
+        choose_budget(list_budgets(100_000, FitConfig()), [0.98, 0.99] + [1.0] * 4, 1.0) == 1 / 64
+    )
+
+
+def test_matching_classes_alone_are_an_option_from_100_000_classes_on():
+    assert list_budgets(99_999, FitConfig()) == BUDGETS
+    assert list_budgets(100_000, FitConfig(search="exact")) == BUDGETS
+    assert min(list_budgets(100_000, FitConfig())) == MIN_POSTINGS
 
 
 def test_the_simplest_of_equal_residuals():

@@ -1,4 +1,4 @@
-"""What each ingredient of LongTailClassifier is worth: the same fit with one of them switched off.
+"""Ablation of LongTailClassifier: the same fit with one ingredient switched off.
 
 In: a data set. Out: a Measurement for each variant. A variant is a `FitConfig` with other
 experiment fields.

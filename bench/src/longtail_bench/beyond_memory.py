@@ -38,7 +38,7 @@ DAY = 86_400.0  # seconds; what a run may take
 
 @dataclass(frozen=True)
 class LargeRow:
-    """What it took to fit and predict a large set."""
+    """Time and memory of a fit and predictions of a large set."""
 
     configuration: Configuration  # sizes
     memory_limit: str | None  # as it was given to the fit

@@ -1,4 +1,4 @@
-"""What one system costs as a multiple of another, on the same data in the same run."""
+"""Cost of one system as a multiple of another, on the same data in the same run."""
 
 from __future__ import annotations
 

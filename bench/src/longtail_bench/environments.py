@@ -39,7 +39,7 @@ class BaselineEnvironmentError(OSError):
 
 @dataclass(frozen=True)
 class BaselinePackages:
-    """What pip installs for a peer."""
+    """Packages that pip installs for a system."""
 
     packages: tuple[str, ...]  # requirements, installed with all they depend on
     bare_packages: tuple[str, ...]  # requirements installed without what they ask for

@@ -47,7 +47,7 @@ OTHERS: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class HonestyRow:
-    """What one setting reached on one split; shares are from 0 to 1."""
+    """Figures of one setting on one split; shares are from 0 to 1."""
 
     data: str
     setting: str
@@ -62,7 +62,7 @@ class HonestyRow:
 
     @property
     def figure(self) -> float:
-        """What settings are compared by: the mean of accuracy and macro F1."""
+        """Figure by which settings are compared: the mean of accuracy and macro F1."""
         return (self.accuracy + self.macro_f1) / 2
 
 

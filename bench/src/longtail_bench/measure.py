@@ -27,7 +27,7 @@ Progress = Callable[[str, int, int], None]
 
 @dataclass(frozen=True)
 class Measurement:
-    """What one system reached and cost. Shares are from 0 to 1, times in seconds.
+    """Figures and cost of one system. Shares are from 0 to 1, times in seconds.
 
     `macro_f1` is the mean of the per-class F1, `macro_f1_of_means` the paper's harmonic mean of
     macro precision and macro recall. `peak_megabytes` is the process's largest memory so far, data
@@ -105,7 +105,7 @@ def measure(
 
 @dataclass(frozen=True)
 class KeptPredictions:
-    """What `threshold_for(asked, each=each)` keeps of the test part.
+    """The part of the test documents that `threshold_for(asked, each=each)` keeps.
 
     `promised` is the precision to expect and `precision` the one reached, NaN where nothing is
     kept; `coverage` is the share of documents, or labels per document; `lowest` is the lowest
@@ -124,7 +124,7 @@ class KeptPredictions:
 
 @dataclass(frozen=True)
 class Reliability:
-    """What a classifier's probabilities are worth on the test documents of known classes.
+    """Calibration of a classifier on the test documents of known classes.
 
     `accuracy` and the expected `calibration_error` are those of the first class, which for label
     sets is correct where it is one of the labels.

@@ -90,7 +90,7 @@ class Preset:
 
     @property
     def paper_row(self) -> PaperRow:
-        """What (π,κ)-DS reached, Table 3."""
+        """The row of (π,κ)-DS in Table 3."""
         return self.results[_DS]
 
 

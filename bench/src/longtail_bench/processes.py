@@ -33,7 +33,7 @@ class RunError(RuntimeError):
 
 @dataclass(frozen=True)
 class Limits:
-    """What a run may take: seconds on the clock, megabytes over all its processes."""
+    """Limits of a run: seconds of wall time, megabytes over all its processes."""
 
     seconds: float = 3600.0
     megabytes: float = float("inf")

@@ -35,7 +35,7 @@ COLUMNS: Mapping[str, str] = MappingProxyType(
 
 @dataclass(frozen=True)
 class PublishedRow:
-    """What a system reached on a data set, in percent; NaN where it is not given."""
+    """Printed figures of a system on a data set, in percent; NaN where one is not given."""
 
     system: str  # as its paper writes it
     values: tuple[float, float, float, float, float, float]  # in the order of `COLUMNS`

@@ -1,4 +1,4 @@
-"""What fields are worth: the embedded WordNet set as records.
+"""Worth of fields: the embedded WordNet set as records.
 
     python -m longtail_bench.records [--held-out]
 

@@ -26,7 +26,7 @@ _OLD_NAMES = {  # of fields, in files written by earlier versions
 
 @dataclass(frozen=True)
 class Row:
-    """What one system reached on one data set and what that cost.
+    """Figures of one system on one data set, and their cost.
 
     Shares are from 0 to 1, times in seconds; all are NaN where `error` says why there are none.
     """
@@ -89,7 +89,7 @@ class Row:
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """What makes two rows the same run."""
+        """Key that two rows of the same run share."""
         settings = json.dumps(self.settings, sort_keys=True)
         return (
             self.data,

@@ -1,4 +1,4 @@
-"""What each stage of a fit over partitions costs, and what it would cost elsewhere.
+"""Cost of each stage of a fit over partitions, and an estimate for other sizes.
 
 In: numbers of documents, classes, partitions and workers. Out: CPU seconds and bytes of each stage,
 measured on synthetic long-tailed sets, and a cost model: for each stage a sum of terms that the
@@ -47,7 +47,7 @@ class Configuration:
 
 @dataclass(frozen=True)
 class Stage:
-    """What a stage has cost."""
+    """The cost of a stage."""
 
     cpu_seconds: float = 0.0
     bytes_read: float = 0.0

@@ -1,4 +1,4 @@
-"""What the search of a prediction reads, and what brute force takes for the same.
+"""Reads of the search of a prediction, and the time of brute force for the same.
 
 In: a fitted estimator and documents. Out: counts of what is read, and times of the search and of
 brute force, which must find the same classes with the same bits.
@@ -29,7 +29,7 @@ from longtail_bench.stages import Cost, time_call
 
 @dataclass(frozen=True)
 class Search:
-    """What a prediction asks `search` for; without `pruning` it asks with all terms."""
+    """Arguments of `search` in a prediction; without `pruning` it asks with all terms."""
 
     documents: WeightedDocuments
     scorer: LinearScorer

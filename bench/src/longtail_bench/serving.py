@@ -212,7 +212,7 @@ def count_statuses(port: int, texts: Sequence[str], connections: int, each: int)
 
 @dataclass(frozen=True)
 class Load:
-    """What is asked of a service in one window."""
+    """Requests to a service in one window."""
 
     service: Service
     texts: Sequence[str]

@@ -1,4 +1,4 @@
-"""What a run fits on and predicts: the test documents, or training documents held out."""
+"""Splits of a run: fit and predict the test documents, or training documents held out."""
 
 from __future__ import annotations
 

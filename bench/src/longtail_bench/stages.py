@@ -1,4 +1,4 @@
-"""What each stage of a fit costs: the time between the stages that `fit` reports."""
+"""Cost of each stage of a fit: the time between the stages that `fit` reports."""
 
 from __future__ import annotations
 

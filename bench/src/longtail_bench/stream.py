@@ -56,7 +56,7 @@ class Stream:
 
 
 class StreamSystem(Protocol):
-    """What learns from a stream.
+    """A learner on a stream.
 
     One that has processes of its own counts them in `cpu_seconds()` and ends them in `close()`.
     """
@@ -73,7 +73,7 @@ class StreamSystem(Protocol):
 
 @dataclass(frozen=True)
 class StreamRow:
-    """What a system reached in a period, or in all."""
+    """Figures of a system in a period, or in all."""
 
     # Which; `ALL` for all periods together.
     system: str
@@ -116,7 +116,7 @@ def read_rows(path: Path, run: Mapping[str, Any]) -> dict[str, list[StreamRow]]:
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
-    """What a system said of each document from the first predicted one on."""
+    """Predictions of a system for each document from the first predicted one on."""
 
     labels: NDArray[Any]  # (n_documents,): predicted classes
     probabilities: Floats  # (n_documents,) float64: naN where there is none

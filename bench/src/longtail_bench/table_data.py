@@ -30,7 +30,7 @@ _TEST_SHARE = 0.2
 
 @dataclass(frozen=True)
 class TableColumns:
-    """What is read of tables."""
+    """Options of reading tables."""
 
     text: Sequence[str] = ()  # columns that hold the text
     # Column that holds the class, or the label set: a list, or texts with a separator.

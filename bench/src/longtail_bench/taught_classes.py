@@ -1,4 +1,4 @@
-"""What a class that was taught a few documents knows, against one that was fitted with them.
+"""Recall of classes that were taught a few documents, against classes fitted with them.
 
     python -m longtail_bench.taught_classes ../shared/data/wordnet-hypernym --seeds 3
 

@@ -1,4 +1,4 @@
-"""What a taxonomy is worth: answers by nodes beside abstaining, levels, subsets, candidates.
+"""Worth of a taxonomy: answers by nodes beside abstaining, levels, subsets, candidates.
 
 In: a data set and the parents of its classes. Out: rows for the docs. A model is fitted on the
 training documents; everything is measured on the test documents, which decide nothing.

@@ -1,4 +1,4 @@
-"""What teaching costs, durable write included: one text, many in a call, undo, opening again.
+"""Cost of teaching, durable write included: one text, many in a call, undo, opening again.
 
     python -m longtail_bench.teaching ../shared/data/wikitaxa-genus --changes 10000
 

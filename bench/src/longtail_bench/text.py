@@ -1,4 +1,4 @@
-"""What text becomes: how fast, and what each choice is worth.
+"""Text to counts: how fast, and what each choice is worth.
 
     python -m longtail_bench.text variants FOLDER    # choices, on training documents held out
     python -m longtail_bench.text test FOLDER        # the default against ready counts
@@ -51,7 +51,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
 
 
 class Result(NamedTuple):
-    """What one choice reached and cost."""
+    """Figures and cost of one choice."""
 
     accuracy: float
     macro_f1: float

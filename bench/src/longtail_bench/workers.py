@@ -37,7 +37,7 @@ PREDICTING = "predicting"
 
 @dataclass(frozen=True, eq=False)
 class Documents:
-    """What is fitted and what is predicted; labels are class ids, or a list of them each."""
+    """Documents to fit and to predict; labels are class ids, or a list of them each."""
 
     X: csr_array[Any]
     y: Any

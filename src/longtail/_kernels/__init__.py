@@ -23,6 +23,7 @@ on the disk (`cache`).
 `pairwise`       squared hinge loss of pairs
 `linear_algebra` small systems of equations
 `residuals`      logistic regression of each class
+`embeddings`     unit vectors in fixed point: sums, products, signs that differ
 `hierarchy`      topological order; sums over ancestors
 ================ ================================================================
 """

@@ -1,4 +1,4 @@
-"""Exact highest-scored classes of a document, found through the approximate inverted index.
+"""Highest-scored classes of a document, found exactly through the approximate inverted index.
 
 Scores of all classes are accumulated from the index as whole numbers of 16 bits, in a quantum that
 each document has of its own, so that a vector register holds as many of them as possible. They are
@@ -9,6 +9,9 @@ instructions, many times faster than scattered postings.
 The error bound sums up, in quanta: what float32 loses (`_ROUNDING`), half a level of each term
 (1.01 levels, for both classes that are compared), and what rounding factors and sums to integers
 loses over all levels of a term. docs/search-exactness.md derives it.
+
+Where a model has very many classes, most have none of a document's rare terms. `shortlist_matching`
+accumulates only those that have one, so its time does not grow with the number of classes.
 """
 
 from __future__ import annotations
@@ -339,3 +342,91 @@ def shortlist_classes(vectors, queries, index, wanted, block, scratch, shortlist
             for c in listed:
                 accumulators[c] = 0
         shortlist.sizes[i] = shortlist_reaching(wanted, error_bound, scratch, shortlist.classes[i])
+
+
+@inlined
+def accumulate_matching(vectors, row, index, scratch):
+    """Fill the accumulators of the classes that have a term of a document; list them as survivors.
+
+    Returns how many, and the error bound in quanta; -1 where a term is a dense row, which does not
+    say which classes have it. Accumulators of other classes are 0, before and after.
+    """
+    indptr, indices, weights, _ = vectors
+    zero_points, scales, starts = index.zero_points, index.scales, index.indptr
+    biases, length_weights = index.biases, index.length_weights
+    accumulators, matching = scratch.accumulators, scratch.survivors
+    for j in range(indptr[row], indptr[row + 1]):
+        if weights[j] != 0.0 and index.dense_row_ids[indices[j]] >= 0:
+            return np.int64(-1), 0.0
+    quantum, start, error_bound = plan_document(vectors, row, index)
+    per_quantum = np.float32(1.0 / quantum)
+    total, middle = np.float32(vectors.totals[row] / quantum), np.float32(start)
+    n_matching = np.int64(0)
+    for j in range(indptr[row], indptr[row + 1]):
+        term, weight = indices[j], np.float64(weights[j])
+        if weight == 0.0:
+            continue
+        level = weight * scales[term] / quantum
+        error_bound += 1.001 + 1.01 * level
+        base = np.int64(np.floor(_WHOLE * (weight * zero_points[term] / quantum))) + _HALF
+        factor = np.int64(np.floor(_WHOLE * level))
+        for p in range(starts[term], starts[term + 1]):
+            c = np.uint64(index.classes[p])
+            if accumulators[c] == 0:
+                accumulators[c] = np.uint16(
+                    np.int32(biases[c] * per_quantum + length_weights[c] * total + middle)
+                )
+                matching[n_matching] = c
+                n_matching += 1
+            added = (base + factor * np.int64(index.quantized[p])) >> _FRACTION_BITS
+            accumulators[c] += np.uint16(added)
+    return n_matching, error_bound
+
+
+@subroutine
+def shortlist_from_matching(n_matching, wanted, error_bound, scratch, shortlist):
+    """List the matching classes at most `error_bound` below the wanted-th highest; clear them."""
+    accumulators, keys, matching = scratch.accumulators, scratch.keys, scratch.survivors
+    for p in range(n_matching):
+        keys[p] = accumulators[matching[p]]
+    threshold = np.uint16(1)
+    if n_matching > wanted:
+        threshold = lower(nth_largest(keys, n_matching, wanted), error_bound)
+    n = 0
+    for p in range(n_matching):
+        if accumulators[matching[p]] >= threshold:
+            if n < len(shortlist):
+                shortlist[n] = matching[p]
+            n += 1
+        accumulators[matching[p]] = 0
+    sort_keys(shortlist, np.int64(0), min(n, len(shortlist)))
+    return n
+
+
+@kernel
+def shortlist_matching(vectors, queries, index, wanted, block, scratch, shortlist):
+    """List as `shortlist_classes` does; where told, only classes that have a term of the document.
+
+    All accumulators are 0 at the beginning.
+    """
+    label_indptr, label_ids = queries.label_indptr, queries.label_ids
+    accumulators = scratch.accumulators
+    for i in range(block.first, block.last):
+        row, n_matching, error_bound = queries.document_ids[i], np.int64(-1), 0.0
+        if queries.matching_only[i]:
+            n_matching, error_bound = accumulate_matching(vectors, row, index, scratch)
+        if n_matching < 0:
+            error_bound = accumulate(vectors, row, index, scratch)
+        for c in index.tombstones:
+            accumulators[c] = 0
+        for p in range(label_indptr[i], label_indptr[i + 1]):
+            accumulators[label_ids[p]] = 0
+        listed = shortlist.classes[i]
+        if n_matching < 0:
+            shortlist.sizes[i] = shortlist_reaching(wanted, error_bound, scratch, listed)
+            for c in range(len(accumulators)):
+                accumulators[c] = 0
+        else:
+            shortlist.sizes[i] = shortlist_from_matching(
+                n_matching, wanted, error_bound, scratch, listed
+            )

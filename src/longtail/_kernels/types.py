@@ -56,7 +56,8 @@ class SearchQueries(NamedTuple):
     """Which documents, and in CSR form the classes that the search of each passes over.
 
     Then the subset of classes of each document (-1: all), the list of each subset in CSR form, and
-    whether it holds the classes of the subset or those that it lacks.
+    whether it holds the classes of the subset or those that it lacks. At last, for which documents
+    only classes with one of their terms are found; empty where for none.
     """
 
     document_ids: Array
@@ -66,6 +67,7 @@ class SearchQueries(NamedTuple):
     subset_indptr: Array
     subset_classes: Array
     are_allowed: Array
+    matching_only: Array
 
 
 class ListRows(NamedTuple):

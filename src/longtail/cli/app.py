@@ -42,6 +42,7 @@ from longtail.cli.fit import fit
 from longtail.cli.help import Command, Commands
 from longtail.cli.hierarchy import hierarchy, move
 from longtail.cli.info import info
+from longtail.cli.inputs import named_embedder
 from longtail.cli.mcp import mcp
 from longtail.cli.predict import predict
 from longtail.cli.serve import serve
@@ -83,8 +84,16 @@ def _options(
         bool,
         typer.Option("--version", help="Print the version.", callback=print_version, is_eager=True),
     ] = False,
+    embedder: Annotated[
+        str | None,
+        typer.Option(
+            "--embedder",
+            metavar="MODULE:NAME",
+            help="An encoder, before the command: takes a list of texts, returns a vector each.",
+        ),
+    ] = None,
 ) -> None:
-    pass
+    named_embedder.set(embedder)
 
 
 def bench() -> None:

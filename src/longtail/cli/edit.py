@@ -12,7 +12,7 @@ import typer
 
 from longtail._words import count
 from longtail.answers import as_label
-from longtail.cli.inputs import check_model, known_label
+from longtail.cli.inputs import check_model, find_embedder, known_label
 from longtail.cli.shared_options import (
     AsJson,
     By,
@@ -50,7 +50,7 @@ def changes_model(change: Callable[..., tuple[str, int | None]]) -> Command:
             from longtail.teaching import Teacher
 
             check_model(model)
-            teacher = Teacher(model)
+            teacher = Teacher(model, embedder=find_embedder())
             if any(parameter.name == "quiet" for parameter in arguments):
                 given["quiet"] = quiet
             sentence, change_number = change(teacher, **given)

@@ -29,6 +29,7 @@ from longtail.cli.inputs import (
     Source,
     ask_separator,
     check_columns,
+    find_embedder,
     read_documents,
 )
 from longtail.cli.outputs import check_writable
@@ -204,6 +205,8 @@ def _make_estimator(
 
     classifier = longtail.LongTailClassifier(n_jobs=threads, random_state=seed, **learner)
     if source.holds_counts:
+        if find_embedder() is not None:
+            raise ValueError("--embedder: an encoder is for text, not for counts.")
         return classifier
     return longtail.TextClassifier(
         classifier if learner else None,
@@ -211,6 +214,7 @@ def _make_estimator(
         n_jobs=threads,
         random_state=seed,
         fields=source.fields,
+        embedder=find_embedder(),
         **of_text,
     )
 

@@ -55,28 +55,30 @@ VECTORIZER_OPTIONS = (
     EstimatorOption(
         "ngram_range",
         int,
-        "2: pairs of words are terms too; 1: words only.",
+        "2: words and pairs of neighbouring words; 1: words only.",
         "--ngrams",
         lambda longest: (1, longest),
     ),
     EstimatorOption(
         "char_ngram_range",
         tuple[int, int],
-        "Shortest and longest piece of a word, such as 3 5.",
+        "Shortest and longest character n-gram, such as 3 5.",
         "--char-ngrams",
     ),
     EstimatorOption("min_df", int, "Leave out words in fewer documents."),
     EstimatorOption("max_df", float, "Leave out terms in a larger share of documents."),
-    EstimatorOption("max_features", int, "Keep the most frequent terms."),
-    EstimatorOption("ngram_min_df", int, "The same for pairs and n-grams."),
-    EstimatorOption("ngram_weight", float, "What a pair counts, a word counts 1."),
+    EstimatorOption("max_features", int, "Keep only so many terms, the most frequent."),
+    EstimatorOption("ngram_min_df", int, "Leave out pairs and n-grams in fewer documents."),
+    EstimatorOption("ngram_weight", float, "Weight of a pair; a word has 1."),
     EstimatorOption("stem", bool, "Remove English plural endings.", "--stem/--no-stem"),
-    EstimatorOption("lowercase", bool, "A is a, or not.", "--lowercase/--keep-case"),
-    EstimatorOption("strip_accents", bool, "é is not e.", "--keep-accents", lambda _: None),
+    EstimatorOption("lowercase", bool, "Whether to fold case.", "--lowercase/--keep-case"),
+    EstimatorOption(
+        "strip_accents", bool, "Do not fold accents.", "--keep-accents", lambda _: None
+    ),
     EstimatorOption(
         "stop_words",
         str,
-        "Words to leave out: those of a file, or those that English has.",
+        "Words to leave out: a file of them, or english.",
         convert=_read_stop_words,
         settings={"metavar": "FILE|english"},
     ),
@@ -84,7 +86,7 @@ VECTORIZER_OPTIONS = (
     EstimatorOption(
         "split_unspaced",
         bool,
-        "Chinese, Japanese, Thai, ...: character bigrams.",
+        "Whether to split Chinese, Japanese, Thai, ... into character bigrams.",
         "--split-unspaced/--keep-unspaced",
     ),
 )
@@ -104,14 +106,15 @@ CLASSIFIER_OPTIONS = (
     EstimatorOption(
         "calibrate",
         bool,
-        "Hold documents out for probabilities, thresholds and what to expect.",
+        "Hold documents out to calibrate probabilities and to estimate accuracy.",
         "--calibrate/--no-calibrate",
     ),
     EstimatorOption(
         "time_budget",
         float,
-        "Seconds for learning; calibration, then residuals are left out to keep it.",
+        "Seconds for learning; calibration is skipped first, then residuals.",
     ),
+    EstimatorOption("search", str, "exact: look at all classes, also from 100,000 on."),
     EstimatorOption(
         "memory",
         int,

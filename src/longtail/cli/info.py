@@ -30,7 +30,7 @@ def info(
     ] = False,
     compact: Annotated[
         bool,
-        typer.Option("--compact", help="Fold the log into the model file; no undo afterwards."),
+        typer.Option("--compact", help="Fold the journal into the model file; no undo afterwards."),
     ] = False,
     health: Annotated[
         bool,

@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -413,12 +414,41 @@ def check_model(path: Path) -> None:
         raise ValueError(f"{str(path)!r} is no regular file, so no model.")
 
 
+# What --embedder says, for the command that runs.
+named_embedder: ContextVar[str | None] = ContextVar("named_embedder", default=None)
+
+
+def find_embedder() -> Any:
+    """Return the encoder that ``longtail --embedder`` names; None without one.
+
+    A module of the current directory is found, too.
+    """
+    import importlib
+
+    given = named_embedder.get()
+    if given is None:
+        return None
+    module, colon, name = given.partition(":")
+    if not (module and colon and name):
+        raise ValueError(f"--embedder must be MODULE:NAME, such as encoders:encode; got {given!r}.")
+    sys.path.insert(0, "")
+    try:
+        found: Any = importlib.import_module(module)
+        for attribute in name.split("."):
+            found = getattr(found, attribute)
+    except (ImportError, AttributeError) as error:
+        raise ValueError(f"--embedder {given}: {error}.") from None
+    finally:
+        sys.path.remove("")
+    return found
+
+
 def load_model(path: Path, threads: int | None = None) -> Any:
     """Open a model with all that it was taught, and set its threads."""
     from longtail import load
 
     check_model(path)
-    model = load(path)
+    model = load(path, embedder=find_embedder())
     if threads is not None:
         model.set_threads(threads)
     return model

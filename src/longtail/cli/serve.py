@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from longtail.cli.inputs import check_model
+from longtail.cli.inputs import check_model, find_embedder
 from longtail.cli.shared_options import ModelPath, Quiet
 from longtail.cli.show import clear_errors, print_note
 
@@ -76,6 +76,7 @@ def serve(
             require_token=require_token,
             read_only=read_only,
             audit=audit,
+            embedder=find_embedder(),
         )
 
         def say_loading() -> None:

@@ -17,7 +17,7 @@ _column = partial(typer.Option, rich_help_panel="Columns and rows")
 _limit = partial(typer.Option, min=1, rich_help_panel="Limits on what a file may hold")
 
 Threads = Annotated[int, typer.Option("--threads", help="Number of threads; -1 is every core.")]
-Seed = Annotated[int, typer.Option("--seed", help="Decides every random draw.")]
+Seed = Annotated[int, typer.Option("--seed", help="Seed of every random draw.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only; no progress.")]
 
@@ -62,7 +62,10 @@ Unknown = Annotated[
         help="With --precision: share of documents whose class the model does not have.",
     ),
 ]
-By = Annotated[str | None, typer.Option("--by", metavar="NAME", help="Who; kept in the log.")]
+By = Annotated[
+    str | None,
+    typer.Option("--by", metavar="NAME", help="Who makes the change; kept in the journal."),
+]
 ClassNames = Annotated[
     list[str] | None,
     typer.Option(

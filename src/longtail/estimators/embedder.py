@@ -64,7 +64,7 @@ class Embedder:
         given = Embedder.of(encode)
         same = len(given.probe) == len(self.probe)
         if same:
-            product = np.dot(given.probe.astype(np.int64), self.probe.astype(np.int64))
+            product = (given.probe.astype(np.int64) * self.probe.astype(np.int64)).sum()
             same = float(product) / ONE**2 >= MIN_SIMILARITY
         if not same:
             raise ValueError(
@@ -78,7 +78,7 @@ class Embedder:
         if self.encode is None:
             raise ValueError(
                 f"this model was fitted with the embeddings of {self.name!r}; open it with that "
-                "encoder: load(path, embedder=...)."
+                "encoder: load(path, embedder=...), or longtail --embedder MODULE:NAME."
             )
         plain = [plain_text(text, fields) for text in texts]
         batches = [

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import numbers
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -71,6 +72,8 @@ from longtail.training.ranking import rank_documents
 from longtail.training.self_check import SelfCheck
 from longtail.training.thresholds import find_threshold
 
+_LOGGER = logging.getLogger("longtail")
+
 RESIDUAL = "residual"  # the last feature of an explanation: what the class has learned
 
 # Of the label sets of a model: it may have been loaded from a file that claims any number, and each
@@ -104,6 +107,10 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
         calibration first, then the residuals. What is left out depends on the speed of the machine,
         so the same `random_state` may give different models; sums and shared weights are always
         learned, however long they take.
+    search : {"auto", "exact"}, default="auto"
+        With 100,000 classes and more, "auto" looks only at classes that have one of a document's
+        rarest terms, if held-out documents lose at most one true candidate in a hundred by it;
+        "exact" looks at all.
     memory : int, default=0
         Documents of each class that the model keeps, the last ones; with them `refine` needs no
         documents to learn from. They are counts of terms, which whoever has the model can read.
@@ -161,6 +168,7 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
         multilabel: Multilabel = "auto",
         calibrate: bool = True,
         time_budget: float | None = None,
+        search: Literal["auto", "exact"] = "auto",
         memory: int = 0,
         class_weight: Mapping[Any, float] | str | None = None,
         random_state: Any = None,
@@ -172,6 +180,7 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
         self.multilabel = multilabel
         self.calibrate = calibrate
         self.time_budget = time_budget
+        self.search = search
         self.memory = memory
         self.class_weight = class_weight
         self.random_state = random_state
@@ -748,6 +757,8 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
         check_positive("C", self.C)
         if self.time_budget is not None:
             check_positive("time_budget", self.time_budget)
+        if self.search not in ("auto", "exact"):
+            raise ValueError(f'search must be "auto" or "exact"; got {self.search!r}.')
         check_memory(self.memory)
         check_class_weight(self.class_weight)
 
@@ -760,6 +771,7 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
             n_jobs=self.n_jobs,
             calibrate=bool(self.calibrate),
             time_budget=self.time_budget,
+            search=self.search,
         )
 
     def _fit_state(
@@ -777,6 +789,10 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
                 "refine the documents."
             )
         state = fit_long_tail(counts, labels, self._config(), on_stage, class_texts)
+        if counts.embeddings is not None and not state.needs_embeddings:
+            compared = len(state.check.meaning_figures) > 0
+            reason = "fare no better with them" if compared else "are too few to learn from"
+            _LOGGER.warning("embeddings are summed up, but not used: held-out documents %s", reason)
         if not self.memory:
             return state
         return replace(state, memory=DocumentMemory.of(counts, labels.class_ids, self.memory))

@@ -155,23 +155,20 @@ def add_embeddings(a: Sums | None, b: Sums | None, factor: int) -> Sums | None:
 
 @dataclass(frozen=True, eq=False)
 class Directions:
-    """Where classes are: vectors of length 1, and their signs, by which the nearest are found.
+    """Where classes are.
 
     Attributes
     ----------
     vectors : ndarray of shape (n_rows, n_dimensions), int16
-        Zeros for a class without a vector.
-    codes : ndarray of shape (n_words, n_rows), uint64
-        Their signs.
+        Of length 1; zeros for a class without one.
     """
 
     vectors: Embeddings
-    codes: NDArray[np.uint64]
 
-    @classmethod
-    def of(cls, vectors: Embeddings) -> Directions:
-        """Prepare the search among unit vectors."""
-        return cls(vectors, find_signs(vectors))
+    @cached_property
+    def codes(self) -> NDArray[np.uint64]:
+        """The signs of the vectors, by which the nearest are found."""
+        return find_signs(self.vectors)
 
     @cached_property
     def there(self) -> NDArray[np.bool_]:

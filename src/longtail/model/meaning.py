@@ -68,8 +68,8 @@ class Meanings:
         assert statistics.embedding_sums is not None
         texts = None if names is None else names.embeddings
         return cls(
-            Directions.of(to_unit_vectors(statistics.embedding_sums)),
-            None if texts is None else Directions.of(texts),
+            Directions(to_unit_vectors(statistics.embedding_sums)),
+            None if texts is None else Directions(texts),
             statistics.class_sizes,
         )
 
@@ -84,7 +84,7 @@ class Meanings:
     def alone(self) -> Directions:
         """Directions of their texts."""
         names = self.means if self.names is None else self.names
-        return Directions(names.vectors[self.rows_alone], names.codes[:, self.rows_alone])
+        return Directions(names.vectors[self.rows_alone])
 
     @cached_property
     def log_sizes(self) -> Floats:

@@ -34,7 +34,7 @@ from longtail.model.statistics import (
     with_count_bits,
 )
 from longtail.model.statistics_editing import subtract_any, sum_compactly, without_frequencies
-from longtail.retrieval.index import InvertedIndex, build_index
+from longtail.retrieval.index import DENSE_SHARE, InvertedIndex, build_index
 from longtail.retrieval.search import Segment
 from longtail.sparse import (
     CountMatrix,
@@ -219,11 +219,13 @@ class Rows:
             residuals = residuals.raise_biases(bonus)
         return residuals  # type: ignore[no-any-return]
 
-    def index(self, n_terms: int, n_of_all: int) -> InvertedIndex:
+    def index(self, n_terms: int, n_of_all: int, *, dense_share: float) -> InvertedIndex:
         """Return the scorer term by term; built once, and given room for terms that entered."""
         index: InvertedIndex | None = self.__dict__.get("_index")
         if index is None:
-            index = build_index(self.ranking_scorer, n_terms, n_of_all=n_of_all)
+            index = build_index(
+                self.ranking_scorer, n_terms, n_of_all=n_of_all, dense_share=dense_share
+            )
         elif len(index.dense_row_ids) < n_terms:
             index = index.grow_terms(n_terms)
         self.__dict__["_index"] = index
@@ -416,7 +418,9 @@ class Overlay:
             frequencies = frequencies.astype(np.int64)
         return replace(sums, document_frequencies=frequencies)
 
-    def segments(self, main: Segment, n_terms: int) -> tuple[Segment, ...]:
+    def segments(
+        self, main: Segment, n_terms: int, *, dense_share: float = DENSE_SHARE
+    ) -> tuple[Segment, ...]:
         """Return what is searched: the base, and the tiers that have a class that is there."""
         of_main, *of_tiers = self.tombstones
         n_of_all = len(main.scorer.biases)
@@ -430,7 +434,8 @@ class Overlay:
         ]
         for tier, gone in zip(self.tiers, of_tiers, strict=True):
             if len(gone) < len(tier.ids):
-                index = replace(tier.index(n_terms, n_of_all), tombstones=gone)
+                index = tier.index(n_terms, n_of_all, dense_share=dense_share)
+                index = replace(index, tombstones=gone)
                 residuals = tier.ranking_residuals.as_scorer
                 found.append(Segment(tier.ranking_scorer, residuals, index, self.ranks[tier.ids]))
         return tuple(found)

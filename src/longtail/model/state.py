@@ -27,7 +27,7 @@ from longtail.model.weighting import (
     WeightedDocuments,
     weight_documents,
 )
-from longtail.retrieval.index import InvertedIndex, build_index
+from longtail.retrieval.index import DENSE_SHARE, InvertedIndex, build_index
 from longtail.retrieval.pruning import QueryPruning
 from longtail.retrieval.search import Segment
 from longtail.sparse import CountMatrix, Floats, Integers
@@ -281,7 +281,12 @@ class LongTailState:
         """What is searched: the classes as they were indexed, then those that changed since."""
         main = Segment(self.ranking_scorer, self.ranking_residuals.as_scorer, self.index)
         overlay = self.overlay
-        return (main,) if overlay is None else overlay.segments(main, len(self.term_weights))
+        if overlay is None:
+            return (main,)
+        # A class matches in either segment: the terms of the few changed ones, of which
+        # many would be dense rows, must tell which classes have them.
+        dense_share = 1.0 if self.pruning.matching_only else DENSE_SHARE
+        return overlay.segments(main, len(self.term_weights), dense_share=dense_share)
 
     @cached_property
     def current_hierarchy(self) -> Hierarchy | None:

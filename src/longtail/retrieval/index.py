@@ -108,19 +108,25 @@ AnyIndex = InvertedIndex | IndexShards
 
 
 def build_index(
-    scorer: LinearScorer, n_terms: int, n_jobs: int | None = None, *, n_of_all: int | None = None
+    scorer: LinearScorer,
+    n_terms: int,
+    n_jobs: int | None = None,
+    *,
+    n_of_all: int | None = None,
+    dense_share: float = DENSE_SHARE,
 ) -> InvertedIndex:
     """Turn a linear scorer into an inverted index.
 
     Where the classes are some of `n_of_all` that are searched as well, ids have the type of those:
-    the search is compiled for each type by itself.
+    the search is compiled for each type by itself. With a `dense_share` of 1 no term is a dense
+    row, so that each tells which classes have it.
     """
     n_classes = len(scorer.biases)
     indptr, work = np.zeros(n_terms + 1, np.int64), np.zeros(n_terms + 1, np.int64)
     quantization = Quantization(
         np.zeros(n_terms, np.int32), np.zeros(n_terms, np.float32), np.zeros(n_terms, np.float32)
     )
-    max_postings = int(DENSE_SHARE * n_classes)
+    max_postings = int(dense_share * n_classes)
     n_rows = kernels.plan_index(scorer.arrays, max_postings, indptr, work, quantization)
     postings = Postings(
         indptr.copy(),

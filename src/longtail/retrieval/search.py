@@ -127,43 +127,55 @@ def search(
     if not document_ids.size * n_candidates:
         shape = len(document_ids), n_candidates
         return np.empty(shape, index_dtype(len(scorer.biases))), np.empty(shape)
-    pruned = documents if pruning is None else pruning.prune(documents, document_ids, n_jobs)
-    if isinstance(index, IndexShards):
-        return _search_shards(pruned, scorer, index, n_candidates, document_ids, labels, n_jobs)
+    matching = None
+    if pruning is not None:
+        documents = pruning.prune(documents, document_ids, n_jobs)
+        if subsets is None:
+            matching = pruning.find_matching(documents, document_ids)
+    given = documents, scorer, index, n_candidates
+    found = _search_pruned(*given, document_ids, labels, subsets, matching, n_jobs)
+    if matching is None:
+        return found
+    lack = np.flatnonzero(matching & (found[0][:, -1] < 0))
+    if len(lack):
+        of_labels = None if labels is None else labels.gather(lack)
+        exact = _search_pruned(*given, document_ids[lack], of_labels, None, None, n_jobs)
+        found[0][lack], found[1][lack] = exact
+    return found
 
-    def rank(ids: Integers, shortlists: Sequence[NDArray[Any]]) -> tuple[NDArray[Any], Floats]:
-        [shortlist] = shortlists
-        scores = score_pairs(pruned, shortlist, scorer, n_jobs, document_ids=ids)
-        return rank_topk(shortlist, scores, n_candidates, n_jobs)
 
-    queries = make_queries(document_ids, labels, subsets)
-    return search_batches(pruned, [index], [queries], n_candidates, rank, n_jobs)
-
-
-def _search_shards(
+def _search_pruned(
     documents: WeightedDocuments,
     scorer: LinearScorer,
-    index: IndexShards,
+    index: AnyIndex,
     n_candidates: int,
     document_ids: Integers,
     labels: LabelSets | None,
+    subsets: ClassSubsets | None,
+    matching: NDArray[np.bool_] | None,
     n_jobs: int | None,
 ) -> tuple[Integers, Floats]:
-    """Search part by part.
+    """Search by all terms that weigh something; the index part by part, where it has parts.
 
-    Each gives its exact best, and scores do not depend on the part, so the best are among them.
+    Each part gives its exact best, and scores do not depend on it, so the best are among them.
     """
+    if not isinstance(index, IndexShards):
+
+        def rank(ids: Integers, shortlists: Sequence[NDArray[Any]]) -> tuple[NDArray[Any], Floats]:
+            [shortlist] = shortlists
+            scores = score_pairs(documents, shortlist, scorer, n_jobs, document_ids=ids)
+            return rank_topk(shortlist, scores, n_candidates, n_jobs)
+
+        queries = make_queries(document_ids, labels, subsets, matching)
+        return search_batches(documents, [index], [queries], n_candidates, rank, n_jobs)
     found: list[NDArray[Any]] = []
     scores: list[Floats] = []
     for shard, (first, last) in enumerate(pairwise(index.bounds)):
-        classes, values = search(
-            documents,
-            scorer.slice(slice(first, last)),
-            index.open(shard),
-            n_candidates,
-            document_ids=document_ids,
-            labels=None if labels is None else labels.gather_classes(np.arange(first, last)),
-            n_jobs=n_jobs,
+        of_part = None if labels is None else labels.gather_classes(np.arange(first, last))
+        of_scorer = scorer.slice(slice(first, last))
+        given = document_ids, of_part, subsets, matching, n_jobs
+        classes, values = _search_pruned(
+            documents, of_scorer, index.open(shard), n_candidates, *given
         )
         found.append(np.where(classes < 0, -1, classes.astype(np.int64) + first))
         scores.append(values)
@@ -181,6 +193,7 @@ def search_segments(
     *,
     subsets: ClassSubsets | None = None,
     also_whole: bool = False,
+    matching: NDArray[np.bool_] | None = None,
 ) -> tuple[NDArray[Any], Floats]:
     """Return the best of each document's candidates over all segments, best first; exact.
 
@@ -202,6 +215,9 @@ def search_segments(
         The classes that may be found for each document.
     also_whole : bool, default=False
         Whether the k best over all classes are wanted as well, in the columns after the first k.
+    matching : ndarray of shape (n_documents,), bool, optional
+        For which documents only classes with a term of the pruned query are found, where these are
+        enough; with subsets every class of the subset is.
 
     Returns
     -------
@@ -233,11 +249,28 @@ def search_segments(
         return rerank(classes, PairScores(*both), n_candidates, k, n_jobs)
 
     ids = np.arange(documents.rows.n_documents)
+    indexes = [segment.index for segment in segments]
+    if matching is not None and subsets is None:
+        n_matching = np.zeros(len(ids), np.int64)
+
+        def rank_matching(
+            ids: Integers, shortlists: Sequence[NDArray[Any]]
+        ) -> tuple[NDArray[Any], Floats]:
+            n_matching[ids] = sum(np.count_nonzero(rows >= 0, axis=1) for rows in shortlists)
+            return rank(ids, shortlists)
+
+        queries = [make_queries(ids, matching=matching)] * len(segments)
+        found = search_batches(pruned, indexes, queries, n_candidates, rank_matching, n_jobs)
+        lack = np.flatnonzero(matching & (n_matching < n_candidates))
+        if len(lack):
+            queries = [make_queries(lack)] * len(segments)
+            exact = search_batches(pruned, indexes, queries, n_candidates, rank, n_jobs)
+            found[0][lack], found[1][lack] = exact
+        return found
     queries = [
         make_queries(ids, subsets=None if subsets is None else segment.find_subsets(subsets))
         for segment in segments
     ]
-    indexes = [segment.index for segment in segments]
     return search_batches(
         pruned, indexes, queries, n_candidates, rank, n_jobs, also_whole=also_whole
     )
@@ -307,22 +340,28 @@ def search_batches(
 
 
 def make_queries(
-    document_ids: Integers, labels: LabelSets | None = None, subsets: ClassSubsets | None = None
+    document_ids: Integers,
+    labels: LabelSets | None = None,
+    subsets: ClassSubsets | None = None,
+    matching: NDArray[np.bool_] | None = None,
 ) -> SearchQueries:
     """Return queries that pass over the label sets of their documents, or over nothing.
 
-    With `subsets`, the classes of each document's subset alone are found.
+    With `subsets`, the classes of each document's subset alone are found; where `matching`, classes
+    that have one of its terms.
     """
     nothing = np.zeros(0, np.int64)
+    matching_only = np.zeros(0, np.bool_) if matching is None else matching
     if labels is None:
         passed_over = np.zeros(len(document_ids) + 1, np.int64), nothing
     else:
         passed_over = labels.indptr, labels.class_ids
     if subsets is None:
         everything = np.full(len(document_ids), -1), np.zeros(1, np.int64), nothing
-        return SearchQueries(document_ids, *passed_over, *everything, np.zeros(0, np.bool_))
+        no_subsets = *everything, np.zeros(0, np.bool_)
+        return SearchQueries(document_ids, *passed_over, *no_subsets, matching_only)
     given = subsets.subset_ids, subsets.indptr, subsets.class_ids, subsets.are_allowed
-    return SearchQueries(document_ids, *passed_over, *given)
+    return SearchQueries(document_ids, *passed_over, *given, matching_only)
 
 
 def _slice_queries(queries: SearchQueries, first: int, last: int) -> SearchQueries:
@@ -332,6 +371,7 @@ def _slice_queries(queries: SearchQueries, first: int, last: int) -> SearchQueri
         document_ids=queries.document_ids[first:last],
         label_indptr=queries.label_indptr[first : last + 1],
         subset_ids=queries.subset_ids[first:last],
+        matching_only=queries.matching_only[first:last],
     )
 
 
@@ -343,6 +383,7 @@ def _gather_queries(queries: SearchQueries, rows: Integers) -> SearchQueries:
         label_indptr=indptr,
         label_ids=queries.label_ids[entries],
         subset_ids=queries.subset_ids[rows],
+        matching_only=queries.matching_only[rows] if len(queries.matching_only) else rows[:0] > 0,
     )
 
 
@@ -374,6 +415,21 @@ def _shortlist(
         return Shortlist(classes, np.zeros(n_rows, np.int64))
 
     shortlist, whole = empty(n_queries), empty(n_queries if also_whole else 0)
+    if len(queries.matching_only):
+        parallel_for(
+            lambda first, last: kernels.shortlist_matching(
+                documents.vectors,
+                queries,
+                index.arrays,
+                wanted,
+                Block(first, last),
+                _make_clear_scratch(n_classes, documents.rows.most_terms),
+                shortlist,
+            ),
+            uniform_work(n_queries),
+            n_jobs,
+        )
+        return shortlist
     parallel_for(
         lambda first, last: kernels.shortlist_classes(
             documents.vectors,
@@ -408,6 +464,12 @@ def make_scratch(n_classes: int, most_terms: int) -> SearchScratch:
         factors=np.empty(n_terms, np.uint16),
         shifts=np.empty(n_terms, np.uint16),
     )
+
+
+def _make_clear_scratch(n_classes: int, most_terms: int) -> SearchScratch:
+    """Return the same with accumulators of 0: no class matches."""
+    scratch = make_scratch(n_classes, most_terms)
+    return scratch._replace(accumulators=np.zeros(n_classes, np.uint16))
 
 
 def rank_topk(

@@ -106,7 +106,12 @@ def create_app(path: str | os.PathLike[str], settings: Settings | None = None) -
 
 def _load(path: Path, settings: Settings, metrics: Metrics, audit: AuditTrail) -> Service:
     limits = settings.limits
-    model = ServedModel(path, read_only=settings.read_only, most_queued=limits.queued_changes)
+    model = ServedModel(
+        path,
+        read_only=settings.read_only,
+        most_queued=limits.queued_changes,
+        embedder=settings.embedder,
+    )
     monitor = Monitor(metrics)
 
     def predict_counted(texts: list[str]) -> list[Prediction]:

@@ -144,10 +144,13 @@ class ServedModel:
         If the model does not take texts.
     """
 
-    def __init__(self, path: Path, *, read_only: bool, most_queued: int) -> None:
+    def __init__(
+        self, path: Path, *, read_only: bool, most_queued: int, embedder: Any = None
+    ) -> None:
         self.path = path
         self._seen = fingerprint(path)
-        self._source: Any = Follower(path) if read_only else VersionedTeacher(path)
+        source = Follower if read_only else VersionedTeacher
+        self._source: Any = source(path, embedder=embedder)
         self._most_queued, self._n_queued = most_queued, 0
         self._executor = ThreadPoolExecutor(1, "longtail-change")
         model, version = self._source.current
@@ -251,4 +254,5 @@ def _check_model(path: Path, model: Any) -> TextClassifier:
             "that takes texts. Fit one with: longtail fit, or TextClassifier."
         )
     texts: TextClassifier = model
+    _ = texts.state_.embed([])  # says that an encoder is missing
     return texts

@@ -7,6 +7,7 @@ import secrets
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 from pathlib import Path
+from typing import Any
 
 SCOPES = ("read", "teach")  # teach includes read
 SHORTEST_TOKEN = 16  # characters; a generated one has 43
@@ -64,6 +65,7 @@ class Settings:
     read_only: bool = False
     audit: Path | None = None  # where the audit trail goes; None is the log
     limits: Limits = field(default_factory=Limits)  # how much is accepted
+    embedder: Any = None  # the encoder of texts, of a model that was fitted with one
 
     @property
     def is_open_to_read(self) -> bool:

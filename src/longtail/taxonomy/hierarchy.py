@@ -187,11 +187,6 @@ class Hierarchy:
         indptr, children = self.children
         return children[indptr[node] : indptr[node + 1]]
 
-    def children_of(self, label: Any) -> list[Any]:
-        """Return the labels of the children of a node."""
-        labels: list[Any] = self.nodes[self.child_ids(self.find_one(label))].tolist()
-        return labels
-
     def path(self, label: Any) -> tuple[Any, ...]:
         """Return the nodes from a root to a node; where there are several ways, the longest.
 

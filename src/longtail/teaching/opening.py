@@ -109,6 +109,15 @@ class State:
         return self.header is not None and self.header.model == self.checksum
 
 
+def with_encoder(state: State, embedder: Any) -> State:
+    """Return the state with the encoder of texts, where one is given that the model lacks."""
+    if embedder is None or not state.model._needs_encoder:
+        return state
+    model = copy.copy(state.model)
+    model._use_embedder(embedder)
+    return replace(state, model=model)
+
+
 def open_state(path: str | os.PathLike[str], verify: bool, journal: Journal | None = None) -> State:
     """Open a model file and take in its journal, which the caller may have locked already."""
     with _without_collector():

@@ -39,6 +39,7 @@ from longtail.teaching.opening import (
     find_concerned,
     open_state,
     take_all,
+    with_encoder,
 )
 from longtail.teaching.refined import write_refined
 
@@ -106,11 +107,7 @@ class Teacher:
 
     @_state.setter
     def _state(self, state: State) -> None:
-        if self._embedder is not None and state.model._needs_encoder:
-            model = copy.copy(state.model)
-            model._use_embedder(self._embedder)
-            state = replace(state, model=model)
-        self._current = state
+        self._current = with_encoder(state, self._embedder)
 
     @property
     def _turn(self) -> threading.RLock:

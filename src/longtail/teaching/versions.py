@@ -22,7 +22,7 @@ from longtail.store.changes import Change, mark_undone
 from longtail.store.container import read_checksum
 from longtail.store.journal import journal_path, read_journal
 from longtail.store.journal_rows import read_changes, read_header, read_some
-from longtail.teaching.opening import State, advance, open_state
+from longtail.teaching.opening import State, advance, open_state, with_encoder
 from longtail.teaching.teacher import Result, Teacher
 
 __all__ = ["Follower", "ModelVersion", "VersionedTeacher"]
@@ -104,11 +104,13 @@ class Follower:
     ----------
     path : path-like
         The model file.
+    embedder : callable, optional
+        As for `load`.
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self._path = Path(path)
-        self._state = open_state(path, verify=True)
+    def __init__(self, path: str | os.PathLike[str], *, embedder: Any = None) -> None:
+        self._path, self._embedder = Path(path), embedder
+        self._state = with_encoder(open_state(path, verify=True), embedder)
 
     @property
     def current(self) -> ModelVersion:
@@ -117,7 +119,7 @@ class Follower:
 
     def refresh(self) -> None:
         """Take in what was taught since."""
-        self._state = _read_news(self._path, self._state)
+        self._state = with_encoder(_read_news(self._path, self._state), self._embedder)
 
     def close(self) -> None:
         """Do nothing: nothing is held open."""

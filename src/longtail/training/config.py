@@ -21,7 +21,7 @@ MAX_NEGATIVES = 2
 
 @dataclass(frozen=True)
 class FitConfig:
-    """Hyperparameters; fields after the eighth are ablation switches.
+    """Hyperparameters; fields after the ninth are ablation switches.
 
     Attributes
     ----------
@@ -40,6 +40,8 @@ class FitConfig:
         fit.
     calibrate : bool
         Whether documents are held out to calibrate probabilities.
+    search : {"auto", "exact"}
+        Whether held-out documents may decide that only classes with a searched term are found.
     time_budget : float or None
         Seconds; stages that are not expected to end by then are left out.
     features : {"learned", "default", "cosine"}
@@ -61,6 +63,8 @@ class FitConfig:
         Whether the learned parts are compared with simpler variants on held-out documents.
     by_size : bool
         Whether the mixture of features and residuals depends on the size of the class.
+    min_matching : int
+        Number of classes from which on they may.
     max_checked : int
         Documents on which scorers and posting budgets are compared.
     min_listed : int
@@ -76,6 +80,7 @@ class FitConfig:
     multilabel: bool = False
     mined: int | None = None
     calibrate: bool = True
+    search: Literal["auto", "exact"] = "auto"
     time_budget: float | None = None
     features: Literal["learned", "default", "cosine"] = "learned"
     term_weights: bool = True
@@ -90,6 +95,7 @@ class FitConfig:
     residual_cost: float = 2.0
     self_check: bool = True
     by_size: bool = True
+    min_matching: int = 100_000
     max_checked: int = 2_000
     min_listed: int = 10
     held_out_share: float = 0.15

@@ -63,6 +63,7 @@ from longtail.training.self_check import (
     choose_scorer,
     first_f1,
     gains_by_meaning,
+    list_budgets,
     measure_self,
     share_bonus,
 )
@@ -183,12 +184,16 @@ def compare_budgets(
     config: FitConfig,
     n_jobs: int | None,
 ) -> SelfCheck:
-    """Choose the posting budget by what each of `BUDGETS`, and then the whole query, has found."""
+    """Choose the posting budget by what each of them, and then the whole query, has found."""
     recalls = [entry.recall for entry in _measure(held_out, found, statistics, config)]
     # With several labels a pruned query may find more than the whole one.
     best = max(recalls) if config.multilabel else recalls[-1]
     return replace(
-        check, recalls=np.array(recalls), postings_per_class=choose_budget(recalls[:-1], best)
+        check,
+        recalls=np.array(recalls),
+        postings_per_class=choose_budget(
+            list_budgets(statistics.n_classes, config), recalls[:-1], best
+        ),
     )
 
 
@@ -245,24 +250,24 @@ class HeldOutTest:
         """Split the scores of documents with their candidates into parts."""
         return CandidateParts(candidates, _split_scores(self, counts, candidates), self.config)
 
-    def split_with_near(
-        self, meanings: Meanings, counts: CountMatrix, candidates: Integers
+    def add_meaning(
+        self, meanings: Meanings, counts: CountMatrix, given: CandidateParts
     ) -> CandidateParts:
-        """Do the same with the classes near each document as candidates, too."""
+        """Add what embeddings say of candidates, and the candidates that are found by meaning."""
         assert counts.embeddings is not None
-        n_jobs, class_ids = self.config.n_jobs, np.arange(len(self.class_sizes))
-        table = Table(meanings, class_ids)
+        n_jobs, candidates, parts = self.config.n_jobs, given.candidates, given.parts
+        table = Table(meanings, np.arange(len(self.class_sizes)))
         is_known = np.ones(counts.n_documents, np.bool_)
         [near] = find_near([table], counts.embeddings, candidates, is_known, n_jobs=n_jobs)
-        candidates = np.concatenate([candidates, near.astype(candidates.dtype)], axis=1)
-        parts = _split_scores(self, counts, candidates)
-        # What is no class is never ranked, and hardly counts where something is learned.
-        missing = candidates < 0
-        parts.scores[missing] = parts.scores.min() - NEVER
-        parts.values[missing] = 0.0
-        return CandidateParts(
-            candidates, parts, self.config, meanings.split(counts.embeddings, candidates, n_jobs)
-        )
+        if near.shape[1]:
+            candidates = np.concatenate([candidates, near.astype(candidates.dtype)], axis=1)
+            parts = _split_scores(self, counts, candidates)
+            # What is no class is never ranked, and hardly counts where something is learned.
+            missing = candidates < 0
+            parts.scores[missing] = parts.scores.min() - NEVER
+            parts.values[missing] = 0.0
+        meaning = meanings.split(counts.embeddings, candidates, n_jobs)
+        return CandidateParts(candidates, parts, self.config, meaning)
 
 
 def calibrate_held_out(
@@ -411,15 +416,16 @@ def _choose_mixture(
     counts = test.documents.counts
     if counts.embeddings is not None:
         meanings = Meanings.of(test.scored.profile.statistics, test.class_texts)
-        with_near = test.split_with_near(meanings, counts, candidates)
-        meaning = with_near.learn_meaning(mixture, labels)
-        ranked_by_meaning = with_near.rank(mixture, meaning)
+        by_meaning = test.add_meaning(meanings, counts, whole)
+        meaning = by_meaning.learn_meaning(mixture, labels)
+    if meaning is not None:
+        ranked_by_meaning = by_meaning.rank(mixture, meaning)
         with_meaning = measure(ranked_by_meaning[0])
         check = replace(check, meaning_figures=np.array([figures[kept].row, with_meaning.row]))
-        if meaning is not None and gains_by_meaning(figures[kept], with_meaning):
+        if gains_by_meaning(figures[kept], with_meaning):
             check = replace(check, meaning=meaning)
             classes, scores = ranked_by_meaning
-            of_truncated = test.split_with_near(meanings, truncated.counts, of_truncated.candidates)
+            of_truncated = test.add_meaning(meanings, truncated.counts, of_truncated)
     checked = replace(
         check.with_mixture(
             mixture.raise_bonus(share_bonus(n_held_out, n_empty)) if n_held_out else mixture

@@ -98,7 +98,7 @@ from longtail.training.scored_classes import (
     score_classes,
     take_scorer,
 )
-from longtail.training.self_check import BUDGETS, SelfCheck
+from longtail.training.self_check import SelfCheck, list_budgets
 from longtail.training.shared_weights import learn_shared_weights
 
 _LOGGER = logging.getLogger("longtail")
@@ -415,7 +415,7 @@ def _check_and_calibrate(
     if config.self_check:
         by_budget = [
             run.one("self-check", find_checked, pruning=_prune(fit, counted, n), **by, **given)
-            for n in BUDGETS
+            for n in list_budgets(fit.n_classes, config)
         ]
         whole = found[kept]
         if texts is not None:
@@ -480,7 +480,7 @@ def _index_classes(fit: _Fit, statistics: Result, scorer: Result) -> Result:
     return run.view(join_index, shards=shards, bounds=bounds)
 
 
-def _prune(fit: _Fit, counted: Result, postings_per_class: int) -> Result:
+def _prune(fit: _Fit, counted: Result, postings_per_class: float) -> Result:
     """Return which terms of a document search."""
     given = {"n_classes": fit.n_classes, "postings_per_class": postings_per_class}
     return fit.run.view(prune_by, pruning=counted, **given)

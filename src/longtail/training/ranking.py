@@ -55,7 +55,8 @@ def rank_documents(
     """
     n_candidates = cap_candidates(state.candidate_factor * candidates, len(state.all_classes))
     documents = state.weigh(counts, n_jobs)
-    pruned = state.pruning.prune(documents, np.arange(counts.n_documents), n_jobs)
+    ids = np.arange(counts.n_documents)
+    pruned = state.pruning.prune(documents, ids, n_jobs)
     by_meaning = state.needs_embeddings
     n_ranked = n_candidates if by_meaning else min(k, n_candidates)
     ranked = search_segments(
@@ -67,6 +68,7 @@ def rank_documents(
         n_jobs,
         subsets=subsets,
         also_whole=also_whole,
+        matching=state.pruning.find_matching(pruned, ids),
     )
     if not by_meaning:
         return ranked

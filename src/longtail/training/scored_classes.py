@@ -122,6 +122,6 @@ def count_classes(statistics: ClassStatistics, n_jobs: int | None) -> QueryPruni
     return QueryPruning.of(statistics)
 
 
-def prune_by(pruning: QueryPruning, n_classes: int, postings_per_class: int) -> QueryPruning:
+def prune_by(pruning: QueryPruning, n_classes: int, postings_per_class: float) -> QueryPruning:
     """Return the same counts with another budget."""
-    return QueryPruning(pruning.class_frequencies, postings_per_class * n_classes)
+    return pruning.with_budget(postings_per_class, n_classes)

@@ -8,7 +8,8 @@ stay in the model. The rules:
   more than one standard error of the difference, at no lower macro F1. A document with several
   labels counts by its R-precision: of n labels, the share that is among the first n candidates.
 - The search follows the fewest postings per class that lose at most one in a hundred of the classes
-  that the whole query finds; with several labels, of those that the best budget finds.
+  that the whole query finds; with several labels, of those that the best budget finds. With very
+  many classes it may follow less than one, and then finds only classes with one of these terms.
 - Of the scorer alone, the scorer with its residuals, a learned mixture of features and residuals
   by the size of the class, the one with the highest sum of accuracy and macro F1 is kept, the
   simplest where they tie. A mixture with separators takes its place if its sum is higher and it
@@ -35,6 +36,7 @@ from longtail._constants import (
     FIGURES,
     FREQUENCY_BANDS,
     MEASURES,
+    MIN_POSTINGS,
     RESIDUALS,
     SCORERS,
     WHOLE_QUERY,
@@ -45,10 +47,13 @@ from longtail._labels import LabelSets
 from longtail.model.meaning import no_meaning
 from longtail.model.names import FIRST_NAME_WEIGHTS
 from longtail.sparse import Floats, Integers
+from longtail.training.config import FitConfig
 from longtail.training.expectation import nothing_expected
 from longtail.training.mixture import AS_LEARNED, N_FEATURES, N_PARTS, Mixture
 
 BUDGETS = (1, 4, 16)  # postings per class, beside the whole query
+# Where only classes with one of the terms that search are found; they are no dense rows then.
+MATCHING_BUDGETS = (MIN_POSTINGS, 1 / 64, 1 / 32)
 MAX_LOST_RECALL = 0.01  # as a share of what the whole query finds
 BONUSES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)  # on top of the learned one
 MAX_LOST_F1 = 0.01  # as a share, for classes that are known by name alone
@@ -94,8 +99,9 @@ class SelfCheck:
     ----------
     scorer_figures : ndarray of shape (4, 8) or (0, 8), float64
         Of each of `SCORERS` alone, in the order of `FIGURES`; -1 where no document counts.
-    recalls : ndarray of shape (4,) or (0,), float64
-        Share of true classes among the candidates, by each of `BUDGETS` and by the whole query.
+    recalls : ndarray of shape (4,), (7,) or (0,), float64
+        Share of true classes among the candidates, by each budget that was compared and by the
+        whole query.
     residual_figures : ndarray of shape (4, 8) or (0, 8), float64
         Of each of `RESIDUALS`.
     mixture, mixture_slopes : ndarrays of shape (4,), float64
@@ -118,8 +124,8 @@ class SelfCheck:
         interval; -1 where nothing is known.
     scorer, residuals : int
         Rows of `SCORERS` and `RESIDUALS` that were kept.
-    postings_per_class : int
-        How far the search goes.
+    postings_per_class : float
+        How far the search goes; below 1, only to classes that have a term of the pruned query.
     """
 
     scorer_figures: Floats = field(default_factory=_no_figures)
@@ -135,7 +141,7 @@ class SelfCheck:
     expected: Floats = field(default_factory=nothing_expected)
     scorer: int = len(SCORERS) - 1
     residuals: int = 1
-    postings_per_class: int = WHOLE_QUERY
+    postings_per_class: float = WHOLE_QUERY
 
     @property
     def kept_mixture(self) -> Mixture:
@@ -246,9 +252,15 @@ def choose_scorer(figures: Sequence[Figures]) -> int:
     return kept
 
 
-def choose_budget(recalls: Sequence[float], best_recall: float) -> int:
+def list_budgets(n_classes: int, config: FitConfig) -> tuple[float, ...]:
+    """Return the postings per class that are compared, fewest first."""
+    is_exact = config.search == "exact" or n_classes < config.min_matching
+    return BUDGETS if is_exact else MATCHING_BUDGETS + BUDGETS
+
+
+def choose_budget(budgets: Sequence[float], recalls: Sequence[float], best_recall: float) -> float:
     """Return the fewest postings per class that find enough."""
-    for budget, recall in zip(BUDGETS, recalls, strict=True):
+    for budget, recall in zip(budgets, recalls, strict=True):
         if recall >= (1.0 - MAX_LOST_RECALL) * best_recall:
             return budget
     return WHOLE_QUERY

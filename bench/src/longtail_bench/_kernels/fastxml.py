@@ -31,7 +31,7 @@ class Tree(NamedTuple):
 
 
 class NodeScratch(NamedTuple):
-    """What a node's separator is learned in; `column_of` and `class_slots` are -1 between nodes."""
+    """Scratch arrays for a node's separator; `column_of` and `class_slots` are -1 between nodes."""
 
     columns: Columns
     terms: Array

@@ -1,4 +1,4 @@
-"""What every baseline shares: labels, weights of terms, ranking.
+"""Base of every baseline: labels, weights of terms, ranking.
 
 In: counts and labels. A baseline itself sees class ids and weighted rows, and gives class
 numbers and scores. This module imports numpy, scipy and scikit-learn alone, because it also runs

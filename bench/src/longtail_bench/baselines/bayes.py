@@ -17,7 +17,7 @@ from longtail_bench.baselines.postings import Postings, sum_classes
 
 
 class _NaiveBayes(Baseline):
-    """What both share: parameters and ranking."""
+    """Parameters and ranking that both share."""
 
     _weighted = False
     postings_: Postings

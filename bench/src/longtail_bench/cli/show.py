@@ -1,4 +1,4 @@
-"""What the commands of `longtail bench` parse and print alike."""
+"""Arguments and output that the commands of `longtail bench` share."""
 
 from __future__ import annotations
 
