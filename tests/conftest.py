@@ -119,7 +119,8 @@ def check_statistics(statistics):
     arrays = {name: array for name, array in arrays.items() if array is not None}
     check_arrays([spec for spec in STATISTICS if spec.name in arrays], arrays)
     names = ("length", "mean_class_length")
-    check_rules(arrays, {f"corpus/{name}": getattr(statistics.corpus, name) for name in names})
+    values = {f"corpus/{name}": getattr(statistics.corpus, name) for name in names}
+    check_rules(arrays, values | {"statistics/count_bits": statistics.count_bits})
 
 
 def check_vocabulary(vocabulary):

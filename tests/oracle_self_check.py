@@ -131,15 +131,14 @@ def choose_residuals(
 ) -> int:
     """The highest sum of accuracy and macro F1 without separators; the first where they tie.
 
-    With separators, if that sum is higher still and the hits lead by more than one standard error;
-    with several labels, if the hits are behind by no more than that.
+    With separators, if the hits lead by more than one standard error; with several labels, if they
+    are behind by no more than that.
     """
     *simpler, separated = figures
-    sums = [entry.accuracy + entry.macro_f1 for entry in figures]
+    sums = [entry.accuracy + entry.macro_f1 for entry in simpler]
     kept = max(range(len(simpler)), key=sums.__getitem__)
     gains = [a - b for a, b in zip(separated.hits, figures[kept].hits, strict=True)]
     lead, error = math.fsum(gains), math.sqrt(math.fsum(d * d for d in gains))
     if has_several:
         return len(simpler) if error and lead >= -settings.separator_lag * error else kept
-    is_ahead = sums[-1] > sums[kept] and lead > settings.separator_lead * error
-    return len(simpler) if is_ahead else kept
+    return len(simpler) if lead > settings.separator_lead * error else kept

@@ -18,16 +18,11 @@ from tests.oracle_search import Scorer, single
 
 @dataclass(frozen=True)
 class Example:
-    """A document of a class, side 1, or a negative, side -1; its square has that of the bias."""
+    """A document of a class, side 1, or a negative, side -1."""
 
     x: Document
     side: float
     cost: float
-
-    @property
-    def square(self) -> float:
-        """Squared length, with the bias."""
-        return 1.0 + math.fsum(v * v for v in self.x.values())
 
 
 def fit_separators(
@@ -89,7 +84,6 @@ def fit_hinge(
     b = 0.0
     n = len(examples)
     alphas, resting, order = [0.0] * n, [False] * n, list(range(n))
-    squares = [example.square for example in examples]
     for count in range(most_passes):
         largest = 0.0
         shuffle(order, c, count)
@@ -99,7 +93,7 @@ def fit_hinge(
                 continue
             x, side = examples[k].x, examples[k].side
             penalty = 0.5 / examples[k].cost
-            curvature = squares[k] + penalty
+            curvature = 2.0 + penalty  # documents have length 1
             score = b + math.fsum(v * w.get(t, 0.0) for t, v in x.items())
             slope = side * score - 1.0 + alphas[k] * penalty
             alpha = max(alphas[k] - slope / curvature, 0.0)
@@ -119,5 +113,5 @@ def shuffle(order: list[int], c: int, count: int) -> None:
     """Fisher and Yates' shuffle, from the last place down; draws are hashes."""
     seed = mix((mix((c + GOLDEN) & MASK) + count * GOLDEN) & MASK)
     for k in range(len(order) - 1, 0, -1):
-        other = mix((seed + k * GOLDEN) & MASK) % (k + 1)
+        other = (mix((seed + k * GOLDEN) & MASK) >> 32) * (k + 1) >> 32
         order[k], order[other] = order[other], order[k]

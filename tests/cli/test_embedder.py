@@ -47,6 +47,7 @@ def test_commands_take_an_encoder(path: Path, tmp_path: Path) -> None:
     assert [row["class"] for row in found] == fitted.predict(NEW).tolist()
     assert "--embedder" in run(*wanted, code=1)
     assert "(meaning)" in run(*NAMED, "explain", path, NEW[0])
+    assert "meaning" in json.loads(run(*NAMED, "explain", path, NEW[0], "--json"))
     copy = tmp_path / "copy"
     copy.write_bytes(path.read_bytes())
     run(*NAMED, "teach", copy, "c1 c2", "--class", "an owl", "-q")
@@ -76,6 +77,10 @@ def test_a_service_takes_an_encoder(path: Path, tmp_path: Path) -> None:
         model: Any = load(copy, embedder=encode)
         expected = model.predict(NEW[:3]).tolist()
         assert [row["classes"][0]["label"] for row in answer["results"]] == expected
+        explained = client.post("/v1/explain", json={"text": NEW[0]}).json()["explanation"]
+        lines = dict(explained["term_lines"])
+        assert explained["meaning"] == lines["(meaning)"] == explained["features"]["meaning"]
+        assert sum(lines.values()) == pytest.approx(explained["score"])
         taught = client.post(
             "/v1/teach",
             json={"documents": [{"text": "c1 c2", "label": "an owl"}], "version": "*"},

@@ -16,7 +16,7 @@ from longtail.model.statistics import ClassStatistics
 from longtail.model.weighting import Profile, estimate_collection_model, weight_documents
 from longtail.sparse import CountMatrix
 from longtail.store.container import open_model, write_model
-from tests.conftest import check_statistics, make_problem
+from tests.conftest import assert_same_predictions, check_statistics, make_problem
 
 BOTH = pytest.mark.parametrize("Classifier", [LongTailClassifier, DoubleSamplingClassifier])
 SETS = [["a"], ["b", "a"], ["c"], ["c", "b"]]
@@ -54,6 +54,15 @@ def test_fractions_count_in_the_sums(Classifier, problem):
     assert statistics.document_frequencies.tolist() == frequencies.tolist()
     assert statistics.n_documents == weights.sum()
     check_statistics(statistics)
+
+
+@BOTH
+def test_halves_that_make_a_whole_are_saved(Classifier, tmp_path):
+    X, y = [[2, 1, 0, 0], [1, 1, 0, 0], [0, 1, 1, 0], [0, 0, 1, 0]], ["a", "a", "b", "b"]
+    model = Classifier(random_state=0).fit(X, y)
+    model.partial_fit([[0, 0, 0, 1]] * 2, ["a", "b"], sample_weight=[0.5, 0.5])
+    model.save(tmp_path / "model")  # the last term is in one document and in two classes
+    assert longtail.load(tmp_path / "model").statistics_ == model.statistics_
 
 
 @BOTH
@@ -119,10 +128,11 @@ def test_a_model_with_fractions_is_saved(Classifier, problem, tmp_path):
     model.save(tmp_path / "model")
     loaded = longtail.load(tmp_path / "model")
     assert loaded.statistics_ == model.statistics_
-    assert np.array_equal(loaded.predict(problem.X), model.predict(problem.X))
+    assert_same_predictions(loaded, model, problem.X)
     for one in (model, loaded):
         one.partial_fit(problem.X[:5], problem.y[:5], sample_weight=[0.5] * 5)
     assert loaded.statistics_ == model.statistics_
+    assert_same_predictions(loaded, model, problem.X)
 
 
 def test_weights_by_age_on_texts():

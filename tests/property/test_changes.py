@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from longtail import LongTailClassifier, ModelFileError, Teacher, load
 from longtail.model.statistics import ClassStatistics
 from longtail.store import write_model
-from longtail.store.changes import mark_undone
 from longtail.store.container import read_checksum
 from longtail.store.journal import Journal, journal_path, read_journal
 from tests.conftest import as_row, examples
@@ -121,6 +120,7 @@ steps = st.lists(
         st.tuples(st.just("remove"), names),
         st.tuples(st.just("undo"), st.integers(1, 2)),
         st.tuples(st.just("undo one"), st.integers(1, 8)),
+        st.just(("refine",)),
         st.just(("compact",)),
         st.just(("reopen",)),
     ),
@@ -137,128 +137,99 @@ def fitted(tmp_path_factory):
 
 
 class Oracle:
-    """Every document of every class, kept as it is; undo starts again from the beginning.
+    """Every document of every class, kept as it is: a file, and the set of changes in effect.
 
-    Classes are counted as they came; what they are called, and whether they are there, follows from
-    the changes in effect. How many documents have each term is counted beside it, because removing
-    a class leaves that count as it is; never more than there are documents are shown.
+    Classes are numbered in the order in which they came, those of the file first; a class that has
+    lost its documents is found again by its label, unless it was removed or merged. How many
+    documents have each term is counted beside it, because removing a class leaves that count as it
+    is; never more than there are documents are shown.
     """
 
     def __init__(self):
-        self.begin(Counter(START), count_terms(Counter(START)))
+        bag = Counter(START)
+        self.begin(bag, self.count(bag))
 
     def begin(self, bag, counts):
-        """Take documents by label as those of a file."""
-        self.labels = sorted({label for _, label in bag})
-        self.base = Counter()
-        for (row, label), n in bag.items():
-            self.base[row, self.labels.index(label)] += n
-        n_documents = sum(bag.values())
-        self.counts = np.minimum(counts, n_documents)
-        self.log = []  # number, action, arguments with ids in place of labels
+        """Take documents and counts as those of a file."""
+        self.labels = sorted({name for _, name in bag})  # what each class was called first
+        self.base = {(row, self.labels.index(name)): n for (row, name), n in bag.items()}
+        self.counts = counts
+        self.log = []  # number, action, arguments
 
     def live(self, undoing=()):
-        """Return the changes in effect, without those that undo."""
+        """Return the changes in effect, undos among them."""
         taken = set(undoing)
         for number, action, *arguments in reversed(self.log):
             if action == "undo" and number not in taken:
                 taken.update(arguments[0])
-        return [change for change in self.log if change[0] not in taken and change[1] != "undo"]
+        return [change for change in self.log if change[0] not in taken]
 
-    def label(self, k, live):
-        renames = [
-            arguments[1]
-            for _, action, *arguments in live
-            if (action, arguments[0]) == ("rename", k)
-        ]
-        return renames[-1] if renames else self.labels[k]
+    @staticmethod
+    def count(bag):
+        """Count the documents that have each term."""
+        return sum((n * (np.array(row) > 0) for (row, _), n in bag.items()), np.zeros(11, int))
 
-    def root(self, k, live):
-        """Return what a class is a part of in the end; None where that leads nowhere."""
-        into = {}
-        for _, action, *arguments in live:
-            if action == "merge":
-                if arguments[0] in into:
+    def roots(self, live):
+        """Return what each class is a part of in the end; None where there is no one such."""
+        into = [change[2:] for change in live if change[1] == "merge"]
+        if len(dict(into)) < len(into):
+            return None
+        roots = {}
+        for k in range(len(self.labels)):
+            root, seen = k, set()
+            while root in dict(into):
+                if root in seen:
                     return None
-                into[arguments[0]] = arguments[1]
-        for _ in self.labels:
-            k = into.get(k, k)
-        return None if k in into else k
+                seen.add(root)
+                root = dict(into)[root]
+            roots[k] = root
+        return roots
 
     def state(self, live):
-        """Return documents by label and term counts, or None if changes contradict each other."""
-        bag, counts = Counter(self.base), self.counts
+        """Return the documents, the term counts and the class of each label; None if refused."""
+        roots = self.roots(live)
+        removed = {change[2] for change in live if change[1] == "remove"}
+        if roots is None or any(roots[k] != k for k in removed):
+            return None
+        own, counts, labels = Counter(), self.counts, dict(enumerate(self.labels))
+        for (row, k), n in self.base.items():
+            own[row, roots[k]] += n
         for _, action, *arguments in live:
+            if action == "rename":
+                labels[arguments[0]] = arguments[1]
             if action in ("teach", "forget"):
                 sign = 1 if action == "teach" else -1
-                for key in arguments[0]:
-                    bag[key] += sign
-                counts = counts + sign * count_terms(Counter(arguments[0]))
-        sums = Counter()
-        for (row, k), n in bag.items():
-            root = self.root(k, live)
-            if root is None:
-                return None
-            sums[row, root] += n
-        removed = {arguments[0] for _, action, *arguments in live if action == "remove"}
-        if min(sums.values()) < 0:
+                for row, k in arguments[0]:
+                    own[row, roots[k]] += sign
+                    counts = counts + sign * (np.array(row) > 0)
+        there = {k for (_, k), n in own.items() if n and k not in removed}
+        ids = {labels[k]: k for k in there}
+        if min(own.values()) < 0 or not there or len(ids) < len(there):
             return None
-        ids = {k for (_, k), n in sums.items() if n and k not in removed}
-        labels = {k: self.label(k, live) for k in ids}
-        if not ids or len(set(labels.values())) < len(ids):
-            return None
-        left = {(row, labels[k]): n for (row, k), n in sums.items() if n and k in ids}
-        return Counter(left), counts
+        bag = Counter({(row, labels[k]): n for (row, k), n in own.items() if k in there})
+        return +bag, counts, ids
 
-    def find(self, label, live):
-        """Return the class that has a label, or would have it if it had documents."""
-        removed = {arguments[0] for _, action, *arguments in live if action in ("remove", "merge")}
-        named = [k for k in range(len(self.labels)) if k not in removed]
-        named = [k for k in named if self.label(k, live) == label]
-        there = {name for _, name in self.state(live)[0]}
-        bag = [k for k in named if label in there and self.has_documents(k, live)]
-        return (bag or named or [None])[0]
-
-    def has_documents(self, k, live):
-        bag = Counter(self.base)
-        for _, action, *arguments in live:
-            if action in ("teach", "forget"):
-                for key in arguments[0]:
-                    bag[key] += 1 if action == "teach" else -1
-        sums = Counter()
-        for (_, other), n in bag.items():
-            sums[self.root(other, live)] += n
-        return sums[k] > 0
-
-    def resolve(self, action, arguments):
-        """Return arguments with ids, or None where a class must be there and is not."""
+    def find(self, label):
+        """Return the class that has a label, or would have it; a new one where none has."""
         live = self.live()
-        there = {name for _, name in self.state(live)[0]}
-        if action == "teach":
-            pairs = []
-            for row, label in arguments[0]:
-                k = self.find(label, live)
-                if k is None:
-                    self.labels.append(label)
-                    k = len(self.labels) - 1
-                pairs.append((row, k))
-            return [pairs]
-        if action == "forget":
-            [[(row, label)]] = arguments
-            return [[(row, self.find(label, live))]] if label in there else None
-        first, last = arguments[0], arguments[-1]
-        if first not in there or (action == "remove" and len(there) == 1):
-            return None
-        if action == "remove":
-            return [self.find(first, live)]
-        if (last in there) == (action == "rename") or first == last:
-            return None
-        return [self.find(first, live), last if action == "rename" else self.find(last, live)]
+        ids, roots = self.state(live)[2], self.roots(live)
+        removed = {change[2] for change in live if change[1] == "remove"}
+        labels = dict(enumerate(self.labels))
+        labels |= {change[2]: change[3] for change in live if change[1] == "rename"}
+        hidden = [k for k, name in labels.items() if name == label and roots[k] == k]
+        hidden = [k for k in hidden if k not in removed]
+        if label not in ids and not hidden:
+            self.labels.append(label)
+            return len(self.labels) - 1
+        return ids.get(label, min(hidden, default=None))
 
 
-def count_terms(bag):
-    """Count the documents that have each term."""
-    return sum(n * (np.array(row) > 0) for (row, _), n in bag.items())
+METHODS = {
+    "rename": "rename_class",
+    "merge": "merge_classes",
+    "remove": "remove_class",
+    "refine": "refine",
+}
 
 
 def statistics_of(state):
@@ -272,52 +243,57 @@ def statistics_of(state):
 
 
 def perform(teacher, oracle, path, step):
-    """Do one step to both; what the oracle refuses must be refused, and nothing else."""
+    """Do one step to both; what the oracle refuses must be refused, and change nothing."""
     action, *arguments = step
     if action == "reopen":
         return Teacher(path)
     live = oracle.live()
-    bag, counts = oracle.state(live)
+    bag, counts, ids = oracle.state(live)
     if action == "compact":
-        if oracle.log:
-            oracle.begin(bag, counts)
+        oracle.begin(bag, counts)
         teacher.compact()
         return teacher
-    if action == "forget":
-        arguments = [[tuple(arguments)]]
-    elif action == "forget some":  # one that is there
-        kept = sorted(bag.elements())
-        action, arguments = "forget", [[kept[arguments[0] % len(kept)]]]
-    n_classes = len(oracle.labels)
-    if action in ("teach", "forget"):
-        X, y = zip(*arguments[0], strict=True)
-        call, given = getattr(teacher, action), (np.array(X), list(y))
-        meant = oracle.resolve(action, arguments)
-    elif action in ("undo", "undo one"):
-        marked = mark_undone(teacher.changes())
-        done = [c.number for c in marked if c.in_effect]
-        changes = [c.number for c in marked if c.in_effect and c.action != "undo"]
+    before, n_classes = teacher.model, len(oracle.labels)
+    if action in ("undo", "undo one"):
+        changes = [number for number, kind, *_ in live if kind != "undo"]
         if action == "undo":
-            chosen = changes[-arguments[0] :] if len(changes) >= arguments[0] else None
-            call, given = teacher.undo, (arguments[0],)
+            undone = changes[-arguments[0] :] if len(changes) >= arguments[0] else None
+            call, given = teacher.undo, arguments
         else:
             number = arguments[0] + (oracle.log[0][0] - 1 if oracle.log else 0)
-            chosen = [number] if number in done else None
-            call, given = (lambda number: teacher.undo(numbers=[number])), (number,)
-        action, meant = "undo", None if chosen is None else [chosen]
+            undone = [number] if number in [change[0] for change in live] else None
+            call, given = (lambda number: teacher.undo(numbers=[number])), [number]
+        action, meant = "undo", [undone]
+        possible = undone is not None and oracle.state(oracle.live(undone)) is not None
     else:
-        method = "remove_class" if action == "remove" else f"{action}_class"
-        method = "merge_classes" if action == "merge" else method
-        call, given = getattr(teacher, method), arguments
-        meant = oracle.resolve(action, arguments)
-    if meant is not None:
-        after = oracle.live(*meant) if action == "undo" else [*live, (None, action, *meant)]
-    if meant is None or oracle.state(after) is None:
-        del oracle.labels[n_classes:]
+        if action == "forget":
+            arguments = [[tuple(arguments)]]
+        elif action == "forget some":  # one that is there
+            kept = sorted(bag.elements())
+            action, arguments = "forget", [[kept[arguments[0] % len(kept)]]]
+        if action in ("teach", "forget"):
+            X, y = zip(*arguments[0], strict=True)
+            call, given = getattr(teacher, action), (np.array(X), list(y))
+            find = oracle.find if action == "teach" else ids.get
+            found = {name: find(name) for name in sorted(set(y))}
+            meant = [[(row, found[name]) for row, name in arguments[0]]]
+            possible = None not in found.values()
+        else:
+            call, given, last = getattr(teacher, METHODS[action]), arguments, arguments[-1:]
+            meant = [ids.get(arguments[0]), *arguments[1:]] if arguments else []
+            if action == "merge":
+                meant = [ids.get(name) for name in arguments]
+            possible = None not in meant and (action != "merge" or meant[0] != meant[1])
+            possible &= action != "rename" or last[0] not in ids
+        possible = possible and oracle.state([*live, (0, action, *meant)]) is not None
+    if not possible:
         with pytest.raises(ValueError, match=r"."):
             call(*given)
+        assert teacher.model is before
+        del oracle.labels[n_classes:]
         return teacher
-    oracle.log.append((call(*given), action, *meant))
+    number = call(*given)
+    oracle.log.append((number, action, *meant))
     return teacher
 
 
@@ -326,23 +302,44 @@ def taught(label, row=1):
 
 
 @given(steps)
+@example([("remove", "a"), taught("a", 5), ("undo one", 1)])  # two would be called a
+@example([taught("e", 5), ("remove", "e"), ("undo one", 1)])
+@example([("remove", "a"), ("forget some", 0), ("compact",), taught("b", 5)])
+@example([("remove", "a"), ("forget some", 0), ("refine",), taught("b", 5)])
+@example([("merge", "a", "b"), ("undo", 1), ("remove", "a"), ("undo one", 2)])
+@example([("remove", "a"), ("undo", 1), ("merge", "a", "b"), ("undo one", 2)])
 @example([("merge", "a", "b"), taught("a"), ("undo one", 1), ("undo one", 2), ("undo one", 1)])
 @example([("rename", "a", "d"), taught("a"), ("undo one", 1), ("remove", "a"), ("undo one", 1)])
 @example([("remove", "b"), ("remove", "c"), ("compact",), taught("a")])
 @example([("merge", "a", "b"), taught("b", 6), ("undo one", 1), ("undo one", 3)])
 @example([("merge", "a", "b"), ("undo", 1), ("merge", "a", "c"), ("undo one", 2)])
+@example([("rename", "c", "d"), ("refine",), ("rename", "a", "e"), ("undo one", 1), ("undo", 1)])
+@example(
+    [
+        ("rename", "c", "d"),
+        ("refine",),
+        taught("e", 5),
+        ("undo one", 1),
+        ("forget", POOL[5], "e"),
+        ("reopen",),
+        ("undo", 1),
+    ]
+)
 @examples(40)
 def test_teaching_is_summing(fitted, steps):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(shutil.copy(fitted, Path(folder) / "model"))
-        teacher, oracle = Teacher(path), Oracle()
+        teacher, other, oracle = Teacher(path), Teacher(path), Oracle()
         for step in steps:
             teacher = perform(teacher, oracle, path, step)
-        classes, expected = statistics_of(oracle.state(oracle.live()))
+            other.refresh()
+            classes, expected = statistics_of(oracle.state(oracle.live()))
+            for model in (teacher.model, other.model):
+                assert model.classes_.tolist() == classes
+                assert model.statistics_ == expected
         reopened = load(path)
-        for model in (teacher.model, reopened):
-            assert model.classes_.tolist() == classes
-            assert model.statistics_ == expected
+        assert reopened.classes_.tolist() == teacher.model.classes_.tolist()
+        assert reopened.statistics_ == teacher.model.statistics_
         X = np.array([row for row, _ in START])
         one, other = teacher.model.predict_topk(X, 3), reopened.predict_topk(X, 3)
         assert np.array_equal(one.classes, other.classes)

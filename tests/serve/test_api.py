@@ -680,6 +680,22 @@ def test_sizes_and_sums_of_changed_classes_are_those_of_the_merged_model(fitted_
         assert found.document_frequencies.tolist() == merged.document_frequencies.tolist()
 
 
+def test_terms_of_removed_classes_are_in_no_more_documents_than_there_are(
+    fitted_file: Path, tmp_path: Path
+) -> None:
+    model = longtail.load(fitted_file)
+    for label in model.classes_[:-1].tolist():
+        model.remove_class(label)
+    model.save(tmp_path / "model")
+    for saved in (model, longtail.load(tmp_path / "model")):
+        state, snapshot = saved.classifier_.state_, Snapshot(saved, "1", None)
+        counted = (state.overlay or state.statistics).document_frequencies
+        assert counted.max() > snapshot.n_documents  # else there is nothing to limit
+        assert snapshot.sum_class(0).document_frequencies.max() <= snapshot.n_documents
+        assert saved.statistics_.document_frequencies.max() <= snapshot.n_documents
+        assert state.statistics.corpus.document_frequencies.max() <= state.statistics.n_documents
+
+
 def test_records_are_joined_as_in_the_fit(columns_file: Path, tmp_path: Path) -> None:
     path = Path(shutil.copy(columns_file, tmp_path / "columns.longtail"))
     records = [

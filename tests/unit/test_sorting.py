@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from numba import njit
 
-from longtail._kernels.sorting import nth_largest, sort_keys, sort_together
+from longtail._kernels.sorting import nth_largest, sort_keys, sort_terms, sort_together
 
 
 # Subroutines: compiled code alone can call them.
@@ -19,6 +19,25 @@ def sort(keys, start, stop):
 @njit
 def select(values, n, nth):
     return nth_largest(values, n, nth)
+
+
+@njit
+def sort_by_buckets(terms, start, stop, n_terms, offsets, buffer):
+    sort_terms(terms, start, stop, n_terms, offsets, buffer)
+
+
+@pytest.mark.parametrize("n_terms", [6_000, 10**7])
+@pytest.mark.parametrize("size", [0, 1, 2, 300, 5_000])
+@pytest.mark.parametrize("n_offsets", [2, 3, 50, 4_096])
+def test_sorts_terms_like_numpy(size, n_terms, n_offsets):
+    rng = np.random.default_rng(size)
+    for among in (n_terms, size + 1):  # far apart, and side by side
+        chosen = n_terms - 1 - rng.choice(among, size, replace=False)
+        terms = np.concatenate([[9, -1], chosen, [9, -1]]).astype(np.int32)
+        sort_by_buckets(
+            terms, 2, 2 + size, n_terms, np.full(n_offsets, 7), np.empty(size, np.int32)
+        )
+        assert terms.tolist() == [9, -1, *sorted(chosen.tolist()), 9, -1]
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 10, 257, 3000, 70_000])

@@ -6,14 +6,20 @@ import numpy as np
 
 from longtail._kernels.elementary import exp, log
 from longtail._kernels.jit import inlined, kernel, subroutine
-from longtail._kernels.sorting import sort_keys
+from longtail._kernels.sorting import sort_terms
 
-# Newton's method for one dual variable, in a bracket: alone it cycles where the cost is large. Two
-# or three steps are the rule; what is left of the gap the next pass mends.
-_MAX_STEPS = 30
+# Newton's method for one dual variable, in a bracket: alone it cycles where the cost is large, so
+# the bracket is halved after some steps. One or two are the rule; the next pass mends the gap.
+_MAX_NEWTON_STEPS, _MAX_STEPS = 5, 30
 _SMALLEST_GAP = 1e-3
 
 _RESTING_SHARE = 0.1  # of the tolerance: a pair that moves less rests for a pass
+
+_SMALLEST_NUMBER = 5e-324
+
+# Squared length of a vector, which is 1, and its bias. A document without terms has less: its dual
+# variable takes shorter steps then, to the same end.
+SQUARE = 2.0
 
 
 @subroutine
@@ -68,30 +74,58 @@ def fill_log_odds(scores, rows, block, shares, log_odds):
 
 
 @subroutine
-def solve_dual(alpha, log_odds, square, cost):
-    """Return the dual variable in [0, cost] that minimises the logistic dual along one coordinate.
+def multiply(indices, values, first, last, weights):
+    """Return the product of a document and the weights of a class.
 
-    With alpha = cost * s(r), s the logistic function, the optimum solves
-    r + log_odds + square * cost * s(r) = 0, where `log_odds` is the pair's without this variable
-    (Yu, Huang and Lin 2011, doi:10.1007/s10994-010-5221-8).
+    In four sums, each of which need not wait for the others.
     """
-    ceiling = square * cost
+    indices, values = indices[first:last], values[first:last]
+    a, b, c, d = 0.0, 0.0, 0.0, 0.0
+    rest = len(indices) & ~3
+    for j in range(0, rest, 4):
+        a += values[j] * weights[np.uint64(indices[j])]
+        b += values[j + 1] * weights[np.uint64(indices[j + 1])]
+        c += values[j + 2] * weights[np.uint64(indices[j + 2])]
+        d += values[j + 3] * weights[np.uint64(indices[j + 3])]
+    for j in range(rest, len(indices)):
+        a += values[j] * weights[np.uint64(indices[j])]
+    return (a + b) + (c + d)
+
+
+@subroutine
+def add_multiple(indices, values, first, last, step, weights):
+    """Add a multiple of a document to the weights of a class."""
+    indices, values = indices[first:last], values[first:last]
+    for j in range(len(indices)):
+        weights[np.uint64(indices[j])] += step * values[j]
+
+
+@subroutine
+def solve_dual(r, log_odds, cost):
+    """Return the r that minimises the logistic dual along one coordinate, and s(r).
+
+    The dual variable is cost * s(r), s the logistic function. The optimum solves
+    r + log_odds + SQUARE * cost * s(r) = 0, where `log_odds` is the pair's without this variable
+    (Yu, Huang and Lin 2011, doi:10.1007/s10994-010-5221-8). The first r is a guess.
+    """
+    ceiling = SQUARE * cost
     low, high = -log_odds - ceiling, -log_odds  # the gap has opposite signs there
-    r = log((alpha + 1e-9) / (cost - alpha + 1e-9)) if alpha > 0.0 else min(-log_odds, 0.0)
     r = min(max(r, low), high)
-    for _ in range(_MAX_STEPS):
+    for count in range(_MAX_STEPS):
         share = 1.0 / (1.0 + exp(-r))
+        slope = share * (1.0 - share)
         gap = r + log_odds + ceiling * share
+        step = gap / (1.0 + ceiling * slope)
+        if abs(gap) < _SMALLEST_GAP:
+            return r - step, share - slope * step  # the last step needs no other exponential
         if gap > 0.0:
             high = r
         else:
             low = r
-        r -= gap / (1.0 + ceiling * share * (1.0 - share))
-        if not low <= r <= high:
+        r -= step
+        if count >= _MAX_NEWTON_STEPS or not low <= r <= high:
             r = 0.5 * (low + high)
-        if abs(gap) < _SMALLEST_GAP:
-            break
-    return cost / (1.0 + exp(-r))
+    return r, 1.0 / (1.0 + exp(-r))
 
 
 @inlined
@@ -102,17 +136,12 @@ def fit_class(vectors, examples, solver, c, scratch):
     coordinate descent; the loss of a pair counts what `examples.costs` says. A pair whose dual
     variable hardly moves rests for the next pass.
     """
-    alphas, squares, resting, weights = scratch
+    alphas, logits, resting, weights = scratch
     starts, document_ids, are_labels, log_odds, costs = examples
     indptr, indices, values, _ = vectors
     start = starts[c]
     n_pairs = starts[c + 1] - start
     for k in range(n_pairs):
-        row = document_ids[start + k]
-        square = 1.0
-        for j in range(indptr[row], indptr[row + 1]):
-            square += np.float64(values[j] * values[j])
-        squares[k] = square
         alphas[k] = 0.0
         resting[k] = False
     bias = 0.0
@@ -126,18 +155,18 @@ def fit_class(vectors, examples, solver, c, scratch):
             target = 1.0 if are_labels[start + k] else -1.0
             first, last = indptr[row], indptr[row + 1]
             score = np.float64(log_odds[start + k]) + bias
-            for j in range(first, last):
-                score += values[j] * weights[indices[j]]
+            score += multiply(indices, values, first, last, weights)
             cost = solver.cost * costs[start + k] if len(costs) else solver.cost
-            alpha = solve_dual(alphas[k], target * score - squares[k] * alphas[k], squares[k], cost)
-            step = target * (alpha - alphas[k])
+            others = target * score - SQUARE * alphas[k]
+            guess = logits[k] if alphas[k] > 0.0 else min(-others, 0.0)
+            logits[k], share = solve_dual(guess, others, cost)
+            step = target * (cost * share - alphas[k])
             largest = max(largest, abs(step))
             resting[k] = abs(step) < _RESTING_SHARE * solver.tolerance
             if step != 0.0:
-                alphas[k] = alpha
+                alphas[k] = cost * share
                 bias += step
-                for j in range(first, last):
-                    weights[indices[j]] += step * values[j]
+                add_multiple(indices, values, first, last, step, weights)
         if largest < solver.tolerance:
             break
     return bias
@@ -145,25 +174,27 @@ def fit_class(vectors, examples, solver, c, scratch):
 
 @subroutine
 def drain_row(indices, smallest_weight, weights, rows, size):
-    """Move the weights of a document's terms to `rows`, but for small ones; returns their end."""
+    """Move the weights of a document's terms to `rows`, but for small ones; returns their end.
+
+    Without a branch, which half of the terms would take: a weight that is small is written over.
+    """
+    bound = max(smallest_weight, _SMALLEST_NUMBER)  # 0 is no weight
     for j in range(len(indices)):
-        term = indices[j]
+        term = np.uint64(indices[j])
         weight = weights[term]
         weights[term] = 0.0
-        if weight == 0.0 or abs(weight) < smallest_weight:
-            continue
-        rows.indices[size] = term
+        rows.indices[size] = indices[j]
         rows.weights[size] = weight
-        size += 1
+        size += np.int64(abs(weight) >= bound)
     return size
 
 
 @subroutine
 def sort_row(rows, start, size, weights):
-    """Sort a row by term alone; the weights follow: one sort of keys serves all kernels."""
+    """Sort a row by term alone; the weights follow."""
     for j in range(start, size):
         weights[rows.indices[j]] = rows.weights[j]
-    sort_keys(rows.indices, start, size)
+    sort_terms(rows.indices, start, size, len(weights), rows.offsets, rows.buffer)
     for j in range(start, size):
         term = rows.indices[j]
         rows.weights[j] = weights[term]
@@ -187,7 +218,7 @@ def fit_class_residuals(vectors, examples, solver, block, scratch, rows):
     """
     size, weights = np.int64(0), scratch.dense
     for c in range(block.first, block.last):
-        if size + len(weights) > len(rows.indices):
+        if size + len(weights) >= len(rows.indices):
             return c
         rows.sizes[c] = 0
         rows.biases[c] = 0.0

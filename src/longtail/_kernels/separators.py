@@ -9,7 +9,14 @@ from __future__ import annotations
 import numpy as np
 
 from longtail._kernels.jit import inlined, kernel, subroutine
-from longtail._kernels.residuals import count_labels, drain_row, sort_row
+from longtail._kernels.residuals import (
+    SQUARE,
+    add_multiple,
+    count_labels,
+    drain_row,
+    multiply,
+    sort_row,
+)
 from longtail._kernels.sampling import GOLDEN, mix
 
 _SMALLEST_COST = 1e-9  # of an example that counts for nothing
@@ -47,33 +54,22 @@ def draw_negatives(examples, negatives, c, n_labels, scratch):
 
 
 @subroutine
-def square_row(weights, first, last):
-    """Return the squared length of a vector and its bias."""
-    square = 1.0
-    for j in range(first, last):
-        square += np.float64(weights[j]) * np.float64(weights[j])
-    return square
-
-
-@subroutine
 def update_example(indices, values, first, last, target, k, bias, scratch):
     """Move the dual variable of an example to its optimum; returns the move, and that of the bias.
 
     The first is in units of the margin.
     """
-    score, weights = bias, scratch.dense
-    for j in range(first, last):
-        score += values[j] * weights[indices[j]]
+    weights = scratch.dense
+    score = bias + multiply(indices, values, first, last, weights)
     penalty = 0.5 / scratch.costs[k]
-    curvature = scratch.squares[k] + penalty
+    curvature = SQUARE + penalty
     alpha = scratch.alphas[k]
     slope = target * score - 1.0 + alpha * penalty
     moved = max(alpha - slope / curvature, 0.0)
     step = target * (moved - alpha)
     if step != 0.0:
         scratch.alphas[k] = moved
-        for j in range(first, last):
-            weights[indices[j]] += step * values[j]
+        add_multiple(indices, values, first, last, step, weights)
     return abs(step) * curvature, step
 
 
@@ -82,7 +78,8 @@ def shuffle(order, n, c, count):
     """Put numbers in a random order that depends on the class and the count of passes alone."""
     seed = mix(mix(np.uint64(c) + GOLDEN) + np.uint64(count) * GOLDEN)
     for k in range(n - 1, 0, -1):
-        other = np.int64(mix(seed + np.uint64(k) * GOLDEN) % np.uint64(k + 1))
+        high = mix(seed + np.uint64(k) * GOLDEN) >> np.uint64(32)  # no division: it takes longer
+        other = np.int64((high * np.uint64(k + 1)) >> np.uint64(32))
         order[k], order[other] = order[other], order[k]
 
 
@@ -93,20 +90,16 @@ def fit_separator(vectors, examples, negatives, solver, c, n_negatives, scratch,
     own_indptr, own_indices, own_weights, _ = vectors
     starts, document_ids, are_labels, _, own_costs = examples
     drawn_indptr, drawn_indices, drawn_weights, _, _, _, n_documents = negatives
-    alphas, squares, resting, order, costs, _, _ = scratch
+    alphas, resting, order, costs, _, _ = scratch
     start = starts[c]
     n_own = starts[c + 1] - start
     n_examples = n_own + n_negatives
     unseen = max(n_documents - n_own, 1) / max(n_negatives, 1)
     for k in range(n_examples):
         if k < n_own:
-            row = document_ids[start + k]
-            squares[k] = square_row(own_weights, own_indptr[row], own_indptr[row + 1])
             cost = own_costs[start + k] if len(own_costs) else 1.0
             costs[k] = solver.cost * max(cost, _SMALLEST_COST)
         else:
-            row = order[k]
-            squares[k] = square_row(drawn_weights, drawn_indptr[row], drawn_indptr[row + 1])
             costs[k] = solver.cost * max(unseen, 1.0)
         alphas[k] = 0.0
         resting[k] = False
@@ -150,7 +143,7 @@ def fit_class_separators(vectors, examples, negatives, solver, block, scratch, p
     size, weights, order = np.int64(0), scratch.dense, scratch.order
     starts, document_ids = examples.starts, examples.document_ids
     for c in range(block.first, block.last):
-        if size + len(weights) > len(rows.indices):
+        if size + len(weights) >= len(rows.indices):
             return c
         rows.sizes[c] = 0
         rows.biases[c] = 0.0

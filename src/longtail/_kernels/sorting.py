@@ -71,6 +71,31 @@ def sort_keys(keys, start, stop):
 
 
 @subroutine
+def sort_terms(terms, start, stop, n_terms, offsets, buffer):
+    """Sort the terms from `start` to `stop - 1`, each below `n_terms`, smallest first.
+
+    They go into about as many buckets as there are terms (a counting sort), as far as the offsets
+    reach, which leaves little for Shell's sort to move. `offsets` and `buffer` are scratch.
+    """
+    n, shift = stop - start, 0
+    while (n_terms >> shift) > min(2 * n, len(offsets) - 2):
+        shift += 1
+    for bucket in range((n_terms >> shift) + 2):
+        offsets[bucket] = 0
+    for j in range(start, stop):
+        offsets[(np.int64(terms[j]) >> shift) + 1] += 1
+    for bucket in range((n_terms >> shift) + 1):
+        offsets[bucket + 1] += offsets[bucket]
+    for j in range(start, stop):
+        slot = np.int64(terms[j]) >> shift
+        buffer[offsets[slot]] = terms[j]
+        offsets[slot] += 1
+    for j in range(n):
+        terms[start + j] = buffer[j]
+    sort_keys(terms, start, stop)
+
+
+@subroutine
 def sort_together(keys, values, start, stop):
     """Sort the keys from `start` to `stop - 1`, and their values with them (Shell's sort)."""
     gap = 1

@@ -108,13 +108,12 @@ class RandomNegatives(NamedTuple):
 
 
 class SeparatorScratch(NamedTuple):
-    """Of one class: its dual variables, squared lengths, resting flags, order and costs; weights.
+    """Of one class: its dual variables, resting flags, order and costs; weights.
 
     `drawn` marks the random documents that are examples already; `weights` has an entry per term.
     """
 
     alphas: Array
-    squares: Array
     resting: Array
     order: Array
     costs: Array
@@ -426,21 +425,26 @@ class DualSolver(NamedTuple):
 
 
 class DualScratch(NamedTuple):
-    """For the longest list of pairs: dual variables, squared norms, whether a pair rests.
+    """For the longest list of pairs: dual variables, their logits, whether a pair rests.
 
     `dense` (n_terms,), all 0 before and after: the weights of one class.
     """
 
     alphas: Array
-    squared_norms: Array
+    logits: Array
     resting: Array
     dense: Array
 
 
 class ResidualRows(NamedTuple):
-    """Terms and weights of classes one after the other; number of them and bias per class."""
+    """Terms and weights of classes one after the other; number of them and bias per class.
+
+    `offsets` (any size) and `buffer` (n_terms,) are scratch.
+    """
 
     indices: Array
     weights: Array
     sizes: Array
     biases: Array
+    offsets: Array
+    buffer: Array

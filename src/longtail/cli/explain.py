@@ -114,5 +114,6 @@ def _describe(
         "common_terms": parts["common"],
         "other_terms": parts["rest"],
         "constant": parts["constant"],
+        **({"meaning": parts["meaning"]} if "meaning" in parts else {}),
         "features": parts["features"],
     }

@@ -54,6 +54,7 @@ from longtail.model.entry import Changes
 from longtail.model.explanation import ScoreParts, name_parts
 from longtail.model.overlay import Overlay
 from longtail.model.statistics import ClassStatistics
+from longtail.model.statistics_editing import with_frequencies
 from longtail.results import Explanation, TopK
 from longtail.retrieval.subsets import ClassSubsets
 from longtail.sparse import CountMatrix, Floats, Integers, check_sparse
@@ -99,7 +100,7 @@ class Classifier(ClassifierMixin, BaseEstimator):
         """Swap in the model after changes, whose new terms a vocabulary may have already."""
 
     @abstractmethod
-    def _over(self, row_ids: Integers, n_ids: int) -> Self:
+    def _over(self, row_ids: Integers, n_ids: int, hidden: dict[int, Any]) -> Self:
         """Let the classes of a model without an overlay have other persistent ids."""
 
     @property
@@ -321,9 +322,9 @@ class CountClassifier(Classifier):
     def _take_changes(self, changes: Changes, vocabulary: Any = None) -> Self:
         return self._swap(lambda state: self._take_in(state, changes))
 
-    def _over(self, row_ids: Integers, n_ids: int) -> Self:
+    def _over(self, row_ids: Integers, n_ids: int, hidden: dict[int, Any]) -> Self:
         return self._swap(
-            lambda state: replace(state, overlay=Overlay.over(state.base, row_ids, n_ids))
+            lambda state: replace(state, overlay=Overlay.over(state.base, row_ids, n_ids, hidden))
         )
 
     def _without_names(self) -> Self:
@@ -352,7 +353,10 @@ class CountClassifier(Classifier):
     @property
     def statistics_(self) -> ClassStatistics:
         """The sums of the documents of each class."""
-        return self._merged_statistics(self._fitted())
+        statistics = self._merged_statistics(self._fitted())
+        limited = statistics.limited_frequencies
+        is_same = limited is statistics.document_frequencies
+        return statistics if is_same else with_frequencies(statistics, limited)
 
     @property
     def n_documents_(self) -> int:

@@ -27,21 +27,11 @@ BATCH = 1024  # texts that are encoded together
 
 @dataclass(frozen=True, eq=False)
 class Embedder:
-    """An encoder of texts.
+    """An encoder of texts."""
 
-    Attributes
-    ----------
-    name : str
-        Of the callable.
-    probe : ndarray of shape (n_dimensions,), int16
-        Embedding of `PROBE`.
-    encode : callable or None
-        None in a model that was opened without it.
-    """
-
-    name: str
-    probe: Embeddings
-    encode: Encode | None = None
+    name: str  # of the callable
+    probe: Embeddings  # (n_dimensions,) int16: embedding of `PROBE`
+    encode: Encode | None = None  # none in a model that was opened without it
 
     @classmethod
     def of(cls, encode: Any) -> Embedder:

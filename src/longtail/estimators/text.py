@@ -871,9 +871,9 @@ class TextClassifier(TakesHierarchy):
     def _take_changes(self, changes: Changes, vocabulary: Any = None) -> Self:
         return self._swap(lambda state: state.take_in(changes, vocabulary))
 
-    def _over(self, row_ids: Any, n_ids: int) -> Self:
+    def _over(self, row_ids: Any, n_ids: int, hidden: dict[int, Any]) -> Self:
         def moved(state: TextState) -> TextState:
-            overlay = Overlay.over(state.model.base, row_ids, n_ids)
+            overlay = Overlay.over(state.model.base, row_ids, n_ids, hidden)
             return replace(state, model=replace(state.model, overlay=overlay))
 
         return self._swap(moved)

@@ -35,36 +35,18 @@ from longtail.training.name_rows import count_names
 
 @dataclass(frozen=True, eq=False)
 class TextState:
-    """The fitted parts, replaced as a whole.
+    """The fitted parts, replaced as a whole."""
 
-    Attributes
-    ----------
-    vocabulary : Vocabulary
-        The terms; the first `n_fitted` are those of the fit.
-    model : LongTailState or DoubleSamplingState
-        The arrays that were fitted on the counts.
-    template : LongTailClassifier or DoubleSamplingClassifier
-        Not fitted; its kind and parameters say how the model is used and changed.
-    n_fitted : int
-        Number of terms of the fit.
-    added : AddedDocuments
-        How documents were counted.
-    columns : TableFormat or None
-        What was said about the tables that documents come from.
-    base_texts : dict of label to str
-        Names, synonyms or descriptions of classes, before any change.
-    embedder : Embedder or None
-        The encoder of texts.
-    """
-
-    vocabulary: Vocabulary
-    model: Any
+    vocabulary: Vocabulary  # the terms; the first `n_fitted` are those of the fit
+    model: Any  # the arrays that were fitted on the counts
+    # Not fitted; its kind and parameters say how the model is used and changed.
     template: CountClassifier
-    n_fitted: int
-    added: AddedDocuments
-    columns: TableFormat | None = None
+    n_fitted: int  # number of terms of the fit
+    added: AddedDocuments  # how documents were counted
+    columns: TableFormat | None = None  # what was said about the tables that documents come from
+    # Names, synonyms or descriptions of classes, before any change.
     base_texts: dict[Any, str] = field(default_factory=dict)
-    embedder: Embedder | None = None
+    embedder: Embedder | None = None  # the encoder of texts
 
     @classmethod
     def of(

@@ -155,15 +155,9 @@ def add_embeddings(a: Sums | None, b: Sums | None, factor: int) -> Sums | None:
 
 @dataclass(frozen=True, eq=False)
 class Directions:
-    """Where classes are.
+    """Where classes are."""
 
-    Attributes
-    ----------
-    vectors : ndarray of shape (n_rows, n_dimensions), int16
-        Of length 1; zeros for a class without one.
-    """
-
-    vectors: Embeddings
+    vectors: Embeddings  # (n_rows, n_dimensions) int16: of length 1; zeros for a class without one
 
     @cached_property
     def codes(self) -> NDArray[np.uint64]:

@@ -21,59 +21,31 @@ NO_ROWS = CountMatrix(np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0),
 
 
 class NewTerms(NamedTuple):
-    """Terms that enter the vocabulary at its end, in this order.
+    """Terms that enter the vocabulary at its end, in this order."""
 
-    Attributes
-    ----------
-    utf8, lengths : ndarrays
-        Their bytes, and how many each has.
-    """
-
+    # Their bytes, and how many each has.
     utf8: NDArray[np.uint8]
     lengths: Integers
 
 
 @dataclass(frozen=True, eq=False)
 class Entry:
-    """A change as numbers.
+    """A change as numbers."""
 
-    Attributes
-    ----------
-    number : int
-        Of the change; later ones are higher.
-    action : str
-        teach, forget, rename, merge, remove, describe, hierarchy, move, recalibrate or refine.
-    class_ids : ndarray of int64
-        Of each document; of an edit of a class, that class.
-    counts : CountMatrix
-        The documents, or the terms of a class's text.
-    weights : ndarray of float64, or None
-        As how many each document counts; None where all count as one.
-    new_classes : dict of int to label
-        Ids that begin with this entry.
-    new_terms : NewTerms or None
-        Terms that enter with it.
-    label : label or None
-        What a class is called from now on.
-    into : int
-        The class that another becomes a part of.
-    text : str or None
-        Name or description of a class; empty where it is taken away.
-    learned : object or None
-        What `recalibrate` saw or `refine` learned; what is said of parents.
-    """
-
-    number: int
+    number: int  # of the change; later ones are higher
+    # Teach, forget, rename, merge, remove, describe, hierarchy, move, recalibrate or refine.
     action: str
+    # int64: of each document; of an edit of a class, that class.
     class_ids: Integers = field(default_factory=_NONE.copy)
-    counts: CountMatrix = NO_ROWS
+    counts: CountMatrix = NO_ROWS  # the documents, or the terms of a class's text
+    # float64, or None: as how many each document counts; None where all count as one.
     weights: Floats | None = None
-    new_classes: dict[int, Any] = field(default_factory=dict)
-    new_terms: NewTerms | None = None
-    label: Any = None
-    into: int = -1
-    text: str | None = None
-    learned: Any = None
+    new_classes: dict[int, Any] = field(default_factory=dict)  # ids that begin with this entry
+    new_terms: NewTerms | None = None  # terms that enter with it
+    label: Any = None  # what a class is called from now on
+    into: int = -1  # the class that another becomes a part of
+    text: str | None = None  # name or description of a class; empty where it is taken away
+    learned: Any = None  # what `recalibrate` saw or `refine` learned; what is said of parents
 
     @property
     def has_documents(self) -> bool:
@@ -87,17 +59,11 @@ class Entry:
 
 
 class Changes(NamedTuple):
-    """What a model takes in at once.
+    """What a model takes in at once."""
 
-    Attributes
-    ----------
-    declared : sequence of Entry
-        Entries whose new classes and terms get their ids, live or not; in the order of numbers.
-    plus, minus : sequence of Entry
-        Those that take effect, and those whose effect ends.
-    """
-
+    # Entries whose new classes and terms get their ids, live or not; in the order of numbers.
     declared: Sequence[Entry] = ()
+    # Those that take effect, and those whose effect ends.
     plus: Sequence[Entry] = ()
     minus: Sequence[Entry] = ()
 

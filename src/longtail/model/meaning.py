@@ -48,19 +48,12 @@ def no_meaning() -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Meanings:
-    """Directions of the classes of a table.
+    """Directions of the classes of a table."""
 
-    Attributes
-    ----------
-    means, names : Directions
-        Of the class means, and of the class texts; None where these have no embeddings.
-    class_sizes : ndarray of shape (n_rows,)
-        Documents of each class.
-    """
-
+    # Of the class means, and of the class texts; None where these have no embeddings.
     means: Directions
     names: Directions | None
-    class_sizes: Integers
+    class_sizes: Integers  # (n_rows,): documents of each class
 
     @classmethod
     def of(cls, statistics: ClassStatistics, names: ClassNames | None) -> Meanings:

@@ -37,29 +37,17 @@ SMALLEST_SQUARE = 1e-12  # of a row whose terms no document has
 
 @dataclass(frozen=True, eq=False)
 class ClassNames(RowTable):
-    """The terms of the names of classes, in CSR form.
-
-    Attributes
-    ----------
-    indptr : ndarray of shape (n_classes + 1,), int64
-        Where the terms of each class begin.
-    indices : ndarray of shape (n_names,), int32
-        Terms, ascending within a class.
-    weights : ndarray of shape (n_names,), float32
-        Each row has length 1, or no entry.
-    named : ndarray of shape (n_classes,), bool
-        Which classes have a text; such a class exists without any document.
-    embeddings : ndarray of shape (n_classes, n_dimensions), int16, or None
-        Unit vectors of the texts in fixed point; zeros for none.
-    """
+    """The terms of the names of classes, in CSR form."""
 
     ENTRIES = ("indices", "weights")
     ROWS = ("named", "embeddings")
 
-    indptr: Integers
-    indices: NDArray[Any]
-    weights: NDArray[np.float32]
+    indptr: Integers  # (n_classes + 1,) int64: where the terms of each class begin
+    indices: NDArray[Any]  # (n_names,) int32: terms, ascending within a class
+    weights: NDArray[np.float32]  # (n_names,) float32: each row has length 1, or no entry
+    # (n_classes,) bool: which classes have a text; such a class exists without any document.
     named: NDArray[np.bool_]
+    # (n_classes, n_dimensions): unit vectors of the texts in fixed point; zeros for none.
     embeddings: NDArray[np.int16] | None = None
 
     @classmethod

@@ -92,20 +92,13 @@ def _without(edits: dict[int, Value], change_number: int) -> dict[int, Value]:
 
 @dataclass(frozen=True)
 class ClassEdits:
-    """The edits of a class that are live, by the number of their entry; the last of a kind counts.
+    """The live edits of a class, by the number of their entry; the last of a kind counts."""
 
-    Attributes
-    ----------
-    labels, merges, texts : dict of int to label, persistent id or ClassText
-        What it is called; what it is a part of; the text by which it is known.
-    removals : frozenset of int
-        It is gone if there is one.
-    """
-
+    # What it is called; what it is a part of; the text by which it is known.
     labels: dict[int, Any] = field(default_factory=dict)
     merges: dict[int, int] = field(default_factory=dict)
     texts: dict[int, ClassText] = field(default_factory=dict)
-    removals: frozenset[int] = frozenset()
+    removals: frozenset[int] = frozenset()  # it is gone if there is one
 
     def with_entry(self, entry: Entry) -> ClassEdits:
         """Return the edits with one more."""
@@ -140,26 +133,15 @@ class ClassEdits:
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """What a tier holds of each of its classes.
+    """What a tier holds of each of its classes."""
 
-    Attributes
-    ----------
-    ids : ndarray of shape (n_rows,), int64
-        Persistent ids, ascending.
-    statistics : ClassStatistics
-        Sums, without document frequencies.
-    residuals, scorer, names : ClassResiduals, LinearScorer and ClassNames, or None
-        Of a model that has any; the scorer is without names.
-    name_weights : ndarray or None
-        What names count.
-    """
-
-    ids: Integers
-    statistics: ClassStatistics
+    ids: Integers  # (n_rows,) int64: persistent ids, ascending
+    statistics: ClassStatistics  # sums, without document frequencies
+    # Of a model that has any; the scorer is without names.
     residuals: ClassResiduals | None = None
     scorer: LinearScorer | None = None
     names: ClassNames | None = None
-    name_weights: Floats | None = None
+    name_weights: Floats | None = None  # what names count
 
     @property
     def named(self) -> Flags:
@@ -255,59 +237,46 @@ def splice_sums(tables: Sequence[ClassStatistics], *sources: Integers) -> ClassS
 
 @dataclass(frozen=True, eq=False)
 class Overlay:
-    """The classes that changes concern.
+    """The classes that changes concern."""
 
-    Attributes
-    ----------
-    row_ids : ndarray of shape (n_base,), int64
-        Persistent id of each class of the base.
-    base_rows : ndarray of shape (n_ids,), int64
-        Row of each persistent id in the base; -1 for classes that came later.
-    labels : dict of int to label
-        What classes that came later were called when they came.
-    edits : dict of int to ClassEdits
-        The live edits of classes.
-    tiers : tuple of Rows
-        The large one, if there is any, and the small one.
-    apart : Rows
-        Of the classes that were merged, and of those that they are a part of: the sums of their own
-        documents alone.
-    visible : ndarray of shape (n_ids,), bool
-        Whether a class is there: it has documents or a text, and was not removed or merged.
-    ranks : ndarray of shape (n_ids,), int64
-        Place of each class among all labels, sorted, which is its id to the outside; -1 where it is
-        not there.
-    all_classes : ndarray of shape (n_classes,)
-        Their labels, sorted.
-    document_frequencies, class_frequencies : ndarray of shape (n_terms,)
-        Of all documents and of all classes that are there; the first may be too high where a class
-        was removed, whose sums do not tell how many of its documents had a term.
-    n_occurrences : float
-        Sum of all counts.
-    next_number : int
-        Of an entry that no log numbers.
-    n_closed : int
-        Ids below it that have no row in the base were gone when that was built.
-    """
-
-    row_ids: Integers
+    row_ids: Integers  # (n_base,) int64: persistent id of each class of the base
+    # (n_ids,) int64: row of each persistent id in the base; -1 for classes that came later.
     base_rows: Integers
+    # What classes without a row in the base were called first, or when it was built.
     labels: dict[int, Any]
-    edits: dict[int, ClassEdits]
-    tiers: tuple[Rows, ...]
+    edits: dict[int, ClassEdits]  # the live edits of classes
+    tiers: tuple[Rows, ...]  # the large one, if there is any, and the small one
+    # Of the classes that were merged, and of those that they are a part of: the sums of their own
+    # documents alone.
     apart: Rows
+    # (n_ids,) bool: whether a class is there: it has documents or a text, and was not removed or
+    # merged.
     visible: Flags
+    # (n_ids,) int64: place of each class among all labels, sorted, which is its id to the outside;
+    # -1 where it is not there.
     ranks: Integers
-    all_classes: NDArray[Any]
+    all_classes: NDArray[Any]  # (n_classes,): their labels, sorted
+    # (n_terms,): of all documents and of all classes that are there; the first counts those of
+    # removed classes as well, whose sums do not tell how many of their documents had a term.
     document_frequencies: Integers
     class_frequencies: Integers
-    n_occurrences: float
-    next_number: int = 1
+    n_occurrences: float  # sum of all counts
+    next_number: int = 1  # of an entry that no log numbers
+    # Ids below it that have neither a row in the base nor a label were gone when it was built.
     n_closed: int = 0
 
     @classmethod
-    def over(cls, base: Base, row_ids: Integers | None = None, n_ids: int = 0) -> Self:
-        """Return an overlay without any change; ids without a row were used before it."""
+    def over(
+        cls,
+        base: Base,
+        row_ids: Integers | None = None,
+        n_ids: int = 0,
+        hidden: dict[int, Any] | None = None,
+    ) -> Self:
+        """Return an overlay without any change; ids without a row were used before it.
+
+        Those of `hidden` have a label still, and come back with documents; the others are gone.
+        """
         n_classes, statistics = len(base.classes), base.statistics
         row_ids = np.arange(n_classes) if row_ids is None else row_ids
         n_ids = max(n_ids, n_classes)
@@ -316,7 +285,7 @@ class Overlay:
         return cls(
             row_ids=row_ids,
             base_rows=base_rows,
-            labels={},
+            labels=hidden or {},
             edits={},
             tiers=(),
             apart=Rows(np.zeros(0, np.int64), _no_sums(statistics)),
@@ -391,12 +360,22 @@ class Overlay:
 
     def find_hidden(self, base: Base) -> dict[Any, int]:
         """Return the classes that have a label and neither documents nor text now, by label."""
-        hidden = reversed(np.flatnonzero(~self.visible).tolist())  # the first one counts
-        return {self.label_of(base, i): i for i in hidden if self.is_root(i)}
+        hidden = self.hidden_labels(base)
+        return {label: i for i, label in reversed(hidden.items())}  # the first one counts
+
+    def hidden_labels(self, base: Base) -> dict[int, Any]:
+        """Return the labels of these classes by their persistent ids, ascending."""
+        hidden = np.flatnonzero(~self.visible).tolist()
+        return {i: self.label_of(base, i) for i in hidden if self.is_root(i)}
+
+    def is_closed(self, class_id: int) -> bool:
+        """Return whether a class was gone for good when the base was built."""
+        is_old = class_id < self.n_closed and self.base_rows[class_id] < 0
+        return bool(is_old and class_id not in self.labels)
 
     def is_root(self, class_id: int) -> bool:
         """Return whether a class was neither removed nor merged."""
-        if class_id < self.n_closed and self.base_rows[class_id] < 0:
+        if self.is_closed(class_id):
             return False
         edits = self.edits.get(class_id)
         return edits is None or not (edits.removals or edits.merges)
@@ -413,7 +392,7 @@ class Overlay:
     def statistics(self, base: Base) -> ClassStatistics:
         """Return the sums of all classes that are there, in the order of labels."""
         sums = self.gather(base, self.ids)
-        frequencies = np.minimum(self.document_frequencies, sums.n_documents)
+        frequencies = self.document_frequencies
         if frequencies.dtype.kind == "f" and are_integral(frequencies):
             frequencies = frequencies.astype(np.int64)
         return replace(sums, document_frequencies=frequencies)
@@ -501,7 +480,8 @@ def change(base: Base, before: Overlay, changes: Changes, finish: Finish) -> Ove
     total = _sum_groups(own_sums, own_ids, [members[root] for root in root_ids.tolist()])
     _check_sums(base, after, root_ids, total, frequencies)
     # The sums of all classes are only put together when a model is saved; that must not fail then.
-    check_total(n_occurrences, max(base.statistics.count_bits, total.count_bits))
+    bits = max(base.statistics.count_bits, total.count_bits)
+    check_total(n_occurrences, bits)
     if len(root_ids):
         after = replace(
             after,
@@ -512,7 +492,7 @@ def change(base: Base, before: Overlay, changes: Changes, finish: Finish) -> Ove
         )
     after = _show(base, before, after, ids)
     subtracted = [sums.terms for sums in taught if sums.direction < 0]
-    _check_frequencies(after, np.concatenate([total.indices, *subtracted]), ids)
+    _check_frequencies(after, np.concatenate([total.indices, *subtracted]), ids, bits)
     may_be_empty = edited or any(sums.direction < 0 for sums in taught)
     if may_be_empty and not after.class_sizes(base).any():
         raise RefusedError(
@@ -586,9 +566,12 @@ def _edit(before: Overlay, changes: Changes) -> tuple[Overlay, set[int], set[int
     if not edited:
         return before, edited, changed_ids
     for class_id in edited:
-        if len(edits_of[class_id].merges) > 1:
+        edits = edits_of[class_id]
+        if len(edits.merges) > 1:
             raise RefusedError("a class would be a part of two others.", [class_id])
-        if edits_of[class_id].is_empty:
+        if edits.merges and edits.removals:
+            raise RefusedError("a class would be removed and a part of another.", [class_id])
+        if edits.is_empty:
             del edits_of[class_id]
     return replace(before, edits=edits_of), edited, changed_ids
 
@@ -687,15 +670,15 @@ def _check_sums(
         raise RefusedError(NEVER_ADDED, concerned)
 
 
-def _check_frequencies(after: Overlay, terms: Integers, ids: Integers) -> None:
+def _check_frequencies(after: Overlay, terms: Integers, ids: Integers, count_bits: int) -> None:
     """Refuse sums of classes that have a term which fewer documents have.
 
     A document that was never added can be in the sums of a class term by term. Once it is
     subtracted, the model could not be saved.
     """
     of_documents, of_classes = after.document_frequencies, after.class_frequencies
-    # Documents may count as fractions, the least of which is a unit.
-    least = 2.0**-WEIGHT_BITS if of_documents.dtype.kind == "f" else 1
+    # Documents may count as fractions, the least of which is a unit; fractions may add up to ones.
+    least = 2.0**-WEIGHT_BITS if count_bits else 1
     if np.any(of_documents[terms] < least * of_classes[terms]):
         raise RefusedError(NEVER_ADDED, ids.tolist())
 

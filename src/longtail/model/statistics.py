@@ -60,7 +60,7 @@ class ClassStatistics(RowTable):
         Number of documents of each class; multiples of `2**-WEIGHT_BITS` where documents count as
         fractions, whose sums are exact as well.
     document_frequencies : ndarray of shape (n_terms,), int64 or float64
-        df_t, the number of documents with term t.
+        df_t, the number of documents with term t; those of classes that were removed count as well.
     embedding_sums : ndarray of shape (n_classes, n_dimensions), int32, or None
         Sum of the embeddings of each class, unit vectors in units of `2**-EMBEDDING_BITS`.
     count_bits : int
@@ -195,6 +195,14 @@ class ClassStatistics(RowTable):
         return totals * np.float64(2.0**-self.count_bits)
 
     @cached_property
+    def limited_frequencies(self) -> Integers:
+        """df_t, but at most the number of documents."""
+        frequencies = self.document_frequencies
+        if frequencies.max(initial=0) <= self.n_documents:
+            return frequencies
+        return _as_integers(np.minimum(frequencies, self.n_documents))
+
+    @cached_property
     def corpus(self) -> Corpus:
         """The global quantities of exactly these documents."""
         totals = np.zeros(self.n_terms, np.int64)
@@ -202,7 +210,7 @@ class ClassStatistics(RowTable):
         term_counts = totals * np.float64(2.0**-self.count_bits)
         return Corpus(
             n_documents=self.n_documents,
-            document_frequencies=self.document_frequencies,
+            document_frequencies=self.limited_frequencies,
             term_counts=term_counts,
             length=float(term_counts.sum()),
             mean_class_length=float(term_counts.sum()) / max(self.n_classes, 1),
@@ -406,10 +414,13 @@ def _same_or_none(a: NDArray[Any] | None, b: NDArray[Any] | None) -> bool:
 
 def _add_counts(a: Integers, b: Integers, factor: int) -> Integers:
     """Return a + factor * b; as integers again where that is whole."""
-    total = a + factor * b
-    if total.dtype.kind == "f" and are_integral(total):
-        return total.astype(np.int64)
-    return total
+    return _as_integers(a + factor * b)
+
+
+def _as_integers(frequencies: Integers) -> Integers:
+    """Return frequencies as integers where all are whole."""
+    is_whole = frequencies.dtype.kind == "f" and are_integral(frequencies)
+    return frequencies.astype(np.int64) if is_whole else frequencies
 
 
 def with_count_bits(statistics: ClassStatistics, bits: int) -> ClassStatistics:

@@ -21,23 +21,12 @@ QUANTUM = 2.0**-CENTROID_BITS  # of the centroid sums
 
 @dataclass(frozen=True)
 class WeightedDocuments:
-    """Documents with the weights that scoring uses.
+    """Documents with the weights that scoring uses."""
 
-    Attributes
-    ----------
-    rows : CountMatrix
-        The counts.
-    weights : ndarray of shape (nnz,), float32 or float64
-        Aligned with `rows.indices`; each row has length 1.
-    totals : ndarray of shape (n_documents,), float64
-        Sum of each row's weights.
-    plain_weights : ndarray of shape (nnz,), float32, optional
-        Weights without learned term weights, where residuals multiply these.
-    """
-
-    rows: CountMatrix
-    weights: NDArray[Any]
-    totals: Floats
+    rows: CountMatrix  # the counts
+    weights: NDArray[Any]  # (nnz,) float64: aligned with `rows.indices`; each row has length 1
+    totals: Floats  # (n_documents,) float64: sum of each row's weights
+    # (nnz,): weights without learned term weights, where residuals multiply these.
     plain_weights: NDArray[Any] | None = None
 
     @property

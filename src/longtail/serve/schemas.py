@@ -181,6 +181,7 @@ class TermPart(BaseModel):
 class ExplanationBody(BaseModel):
     """A score in parts: terms + rest + constant, or features, add up to it.
 
+    `meaning` is one more part where the model ranks by embeddings.
     So do the lines to show: terms that most classes share (`common`, part of the rest) are one line
     of terms, cosine and dampened cosine one line of features.
     """
@@ -195,6 +196,7 @@ class ExplanationBody(BaseModel):
     common: dict[str, float]
     rest: float
     constant: float
+    meaning: float | None = None
 
 
 class ExplainResponse(BaseModel):

@@ -67,7 +67,8 @@ NODE_LABELS = LabelSpecs(NUMERIC_NODES, STRING_NODES, OBJECT_NODES)
 STATISTICS = (
     ArraySpec("statistics/class_sizes", "i8 f8", "n_classes", "documents of each class", 0),
     ArraySpec(
-        "statistics/document_frequencies", "i8 f8", "n_terms", "documents with each term", 0
+        "statistics/document_frequencies", "i8 f8", "n_terms",
+        "documents with each term, those of removed classes among them", 0, LARGEST_SIZE,
     ),
     ArraySpec(
         "statistics/indices", "i4 i8", "nnz", "terms of each class", ids="n_terms",

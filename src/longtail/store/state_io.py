@@ -293,6 +293,8 @@ def _group(contents: Contents, schema: Schema, sizes: Sizes) -> dict[str, Any]:
 
 def _narrow(spec: ArraySpec, array: Array, sizes: Sizes) -> Array:
     """Return ids in the dtype that kernels are compiled for: the first that holds them all."""
+    if array.dtype.kind == "f":
+        return array
     largest = sizes[spec.ids] - 1 if spec.ids else int(spec.high)
     for code in spec.dtypes.split():
         if code[0] in "iu" and " " in spec.dtypes and np.iinfo(code).max >= largest:

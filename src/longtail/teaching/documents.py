@@ -33,18 +33,10 @@ UNFIT = (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowEr
 
 
 class Given(NamedTuple):
-    """Documents with one label each, as plain values.
+    """Documents with one label each, as plain values."""
 
-    Attributes
-    ----------
-    documents : list of str, or csr_array
-        Texts, or counts.
-    labels : list
-        Their labels.
-    """
-
-    documents: Any
-    labels: list[Any]
+    documents: Any  # texts, or counts
+    labels: list[Any]  # their labels
 
     @property
     def shown(self) -> dict[str, list[Any]]:

@@ -465,13 +465,6 @@ def _find_fault(entries: list[Entry], limits: Integers) -> tuple[int, str] | Non
     return None
 
 
-def class_ids_of(entries: Iterable[Entry]) -> Integers:
-    """Return the ids of the classes that entries change; a parent need not be there."""
-    edits = [entry for entry in entries if entry.action not in parents.ACTIONS]
-    into = [entry.into for entry in edits if entry.into >= 0]
-    return np.concatenate([np.array(into, np.int64), *(entry.class_ids for entry in edits)])
-
-
 def read_again(changes: Sequence[Change], bounds: Bounds) -> list[Entry]:
     """Return entries that were read before: their classes and terms have their ids already."""
     entries = []

@@ -31,14 +31,7 @@ from longtail.store.journal import Journal, journal_path, read_journal
 from longtail.store.journal_rows import Header
 from longtail.store.overview import check_same_model
 from longtail.teaching.documents import UNFIT
-from longtail.teaching.log import (
-    Bounds,
-    Ledger,
-    class_ids_of,
-    misfit,
-    read_again,
-    read_entries,
-)
+from longtail.teaching.log import Bounds, Ledger, misfit, read_again, read_entries
 from longtail.teaching.refined import open_refined
 
 __all__ = [
@@ -231,8 +224,6 @@ def advance(
     if ledger.refined != state.ledger.refined:
         return None
     entries = read_entries(news, bounds)
-    if _refer_to_closed(state.model, entries):
-        return None
     plus: list[Entry] = list(entries)
     minus: list[Entry] = []
     if any(change.action == "undo" for change in news):
@@ -248,17 +239,6 @@ def advance(
     if entries or plus or minus:
         model._take_changes(Changes(entries, plus, minus))
     return State(model, state.checksum, header, ledger, state.last_in_base)
-
-
-def _refer_to_closed(model: Any, entries: Sequence[Entry]) -> bool:
-    """Return whether entries are of a class that the base of a model has lost for good.
-
-    Another process may have put its base together before that class came, and have it still.
-    """
-    overlay = overlay_of(model._arrays)
-    ids = class_ids_of(entries)
-    known = ids[ids < overlay.n_closed]
-    return bool(np.any(overlay.base_rows[known] < 0))
 
 
 def catch_up(path: Path, journal: Journal, state: State) -> State:

@@ -20,12 +20,12 @@ from longtail.estimators.loading import load as load_file
 from longtail.exceptions import ModelFileError
 from longtail.model.edits import Refine, overlay_of
 from longtail.model.entry import Changes, Entry
-from longtail.sparse import Integers, append_constant
+from longtail.sparse import append_constant
 from longtail.store.changes import Row, encode
 from longtail.store.container import read_checksum
 from longtail.store.files import sync_folder
 from longtail.store.journal import Journal, refined_path
-from longtail.teaching.log import Ledger, class_ids_of
+from longtail.teaching.log import Ledger
 from longtail.training.changing import derive, merge_learned, name_again
 
 
@@ -77,11 +77,14 @@ def open_refined(
     _check_fit(path, entry, refined, n_ids, base, earlier)
     live = [e for e in entries if e.number in ledger.in_effect and e.action != "refine"]
     later = [e for e in entries if e.number > change_number]
-    plus = [e for e in live if e.number > change_number]
-    is_same = set(entry.learned["live"]) == {n for n in ledger.in_effect if n < change_number}
-    if is_same and not _refer_to_others(plus, entry.class_ids, n_ids):
-        model = refined._over(entry.class_ids, n_ids)._take_changes(Changes(later, plus))
-        return model, change_number
+    if set(entry.learned["live"]) == {n for n in ledger.in_effect if n < change_number}:
+        missing = np.setdiff1d(np.arange(n_ids), entry.class_ids).tolist()
+        hidden = _find_hidden(base, missing, earlier, ledger)
+        gone = set(missing) - hidden.keys()
+        if gone.isdisjoint(i for e in later for i in [*e.class_ids.tolist(), e.into]):
+            plus = [e for e in live if e.number > change_number]
+            refined._over(entry.class_ids, n_ids, hidden)
+            return refined._take_changes(Changes(later, plus)), change_number
     calibrated = [e for e in live if e.action == "recalibrate" and e.number > change_number]
     others = [e for e in live if e.action != "recalibrate"]
     base._take_changes(Changes(entries, others))
@@ -90,13 +93,17 @@ def open_refined(
     return model, max(ledger.actions)
 
 
-def _refer_to_others(entries: Sequence[Entry], class_ids: Integers, n_ids: int) -> bool:
-    """Return whether entries are of classes that came before a `refine` but were not there then.
-
-    A change that was undone for a while may have brought such a class back.
-    """
-    ids = class_ids_of(entries)
-    return bool(np.any(~np.isin(ids[ids < n_ids], class_ids)))
+def _find_hidden(
+    base: Any, missing: Sequence[int], entries: Sequence[Entry], ledger: Ledger
+) -> dict[int, Any]:
+    """Return the labels of classes that have no documents after entries but are not gone."""
+    live = [entry for entry in entries if entry.number in ledger.live]
+    renamed = {int(e.class_ids[0]): e.label for e in live if e.action == "rename"}
+    gone = {int(e.class_ids[0]) for e in live if e.action in ("merge", "remove")}
+    labels = {i: label for entry in entries for i, label in entry.new_classes.items()} | renamed
+    overlay, first = overlay_of(base._arrays), base._arrays.base
+    there = [i for i in missing if i not in gone]
+    return {i: labels[i] if i in labels else overlay.label_of(first, i) for i in there}
 
 
 def _load(path: Path, entry: Entry, base: Any, *, verify: bool) -> Any:
@@ -143,7 +150,7 @@ def _adopt(model: Any, refined: Any, entry: Entry) -> None:
     Texts that classes were given later are weighted by it, as they are where nothing was undone.
     """
     overlay = overlay_of(model._arrays)
-    ids = overlay.ids
+    ids, hidden = overlay.ids, overlay.hidden_labels(model._arrays.base)
     edited = [(row, overlay.edits.get(class_id)) for row, class_id in enumerate(ids.tolist())]
     texts = [
         (row, edits.text)
@@ -158,12 +165,8 @@ def _adopt(model: Any, refined: Any, entry: Entry) -> None:
         merged = merge_learned(state)
         n_new = merged.statistics.n_terms - learned.statistics.n_terms
         found = rows[ids]
-        # As they are counted: those shown are cut off where classes were removed, and what is
-        # taught next would be added to that.
-        frequencies = state.overlay.document_frequencies
         changed = replace(
             merged,
-            statistics=replace(merged.statistics, document_frequencies=frequencies),
             corpus=learned.corpus,
             collection_model=append_constant(learned.collection_model, n_new),
             term_weights=append_constant(learned.term_weights, n_new, 1.0),
@@ -184,4 +187,4 @@ def _adopt(model: Any, refined: Any, entry: Entry) -> None:
         model._swap(lambda state: state.over(adopt(state.model)))
     else:
         model._swap(adopt)
-    model._over(ids, overlay.n_ids)
+    model._over(ids, overlay.n_ids, hidden)

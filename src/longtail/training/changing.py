@@ -176,11 +176,13 @@ def _keep(
 
 def gather_statistics(state: LongTailState, class_ids: Integers) -> ClassStatistics:
     """Return the sums of some classes; the document frequencies are those of all documents."""
-    overlay = state.overlay
+    overlay, n_documents = state.overlay, merged_class_sizes(state).sum()
     if overlay is None:
-        return state.statistics.gather(class_ids)
-    sums = overlay.gather(state.base, overlay.ids[class_ids])
-    return statistics_editing.with_frequencies(sums, overlay.document_frequencies)
+        sums, of_all = state.statistics.gather(class_ids), state.statistics.document_frequencies
+    else:
+        sums = overlay.gather(state.base, overlay.ids[class_ids])
+        of_all = overlay.document_frequencies
+    return statistics_editing.with_frequencies(sums, np.minimum(of_all, n_documents))
 
 
 def merged_statistics(state: LongTailState) -> ClassStatistics:

@@ -99,21 +99,13 @@ class MinedClasses:
 
 @dataclass(frozen=True, eq=False)
 class ScoredPairs:
-    """Log odds of the mined pairs of a block, and which documents each shard of classes needs.
+    """Log odds of the mined pairs of a block, and which documents each shard of classes needs."""
 
-    Attributes
-    ----------
-    log_odds : ndarray of shape (n_pairs,), float32
-        Of all pairs.
-    rows : ndarray of int32, or None
-        Documents of the block, shard by shard; None where there is one shard, which needs all.
-    starts : ndarray of shape (n_shards + 1,), or None
-        Where the documents of each shard begin.
-    """
-
-    log_odds: NDArray[np.float32]
+    log_odds: NDArray[np.float32]  # (n_pairs,) float32: of all pairs
+    # int32, or None: documents of the block, shard by shard; None where there is one shard, which
+    # needs all.
     rows: NDArray[np.int32] | None = None
-    starts: Integers | None = None
+    starts: Integers | None = None  # (n_shards + 1,): where the documents of each shard begin
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,24 +226,12 @@ def mined_log_odds(
 
 @dataclass(frozen=True, eq=False)
 class Examples:
-    """Documents that classes learn from, with their mined pairs.
+    """Documents that classes learn from, with their mined pairs."""
 
-    Attributes
-    ----------
-    documents : WeightedDocuments
-        The documents.
-    document_ids : ndarray of shape (n_documents,)
-        Their ids among all.
-    mined : MinedPairs
-        Their labels and hard negatives.
-    log_odds : ndarray of shape (n_pairs,), float32
-        Of these pairs.
-    """
-
-    documents: WeightedDocuments
-    document_ids: Integers
-    mined: MinedPairs
-    log_odds: NDArray[np.float32]
+    documents: WeightedDocuments  # the documents
+    document_ids: Integers  # (n_documents,): their ids among all
+    mined: MinedPairs  # their labels and hard negatives
+    log_odds: NDArray[np.float32]  # (n_pairs,) float32: of these pairs
 
 
 def learn_shard(

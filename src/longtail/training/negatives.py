@@ -28,30 +28,19 @@ MINING_BLOCK = 8_192  # documents; the scores of their negatives are not kept
 
 @dataclass(frozen=True, eq=False)
 class ClassLists:
-    """(Document, label) pairs, each with a list of classes to tell the label from.
+    """(Document, label) pairs, each with a list of classes to tell the label from."""
 
-    Attributes
-    ----------
-    document_ids : ndarray of shape (M,)
-        Rows of their documents.
-    classes : ndarray of shape (M, 1 + n_negatives)
-        The label in column 0; the others are no labels of the document.
-    left_out : ndarray of shape (M,)
-        The class that must forget the document before it is scored; -1 for none.
-    reached : ndarray of shape (M,), bool
-        Whether the true class would be among the candidates.
-    log_multiplicities : ndarray of shape (M, 1 + n_negatives), float32
-        Logarithm of how many classes each class stands for in the softmax over its list.
-    sample_weights, costs : ndarray of shape (M,), float64, or None
-        How many documents each counts as in the class that must forget it, and what its loss
-        counts; None where all are 1.
-    """
-
-    document_ids: Integers
+    document_ids: Integers  # (M,): rows of their documents
+    # (M, 1 + n_negatives): the label in column 0; the others are no labels of the document.
     classes: NDArray[Any]
+    # (M,): the class that must forget the document before it is scored; -1 for none.
     left_out: Integers
-    reached: NDArray[np.bool_]
+    reached: NDArray[np.bool_]  # (M,) bool: whether the true class would be among the candidates
+    # (M, 1 + n_negatives) float32: logarithm of how many classes each class stands for in the
+    # softmax over its list.
     log_multiplicities: NDArray[np.float32]
+    # (M,): how many documents each counts as in the class that must forget it, and what its loss
+    # counts; None where all are 1.
     sample_weights: Floats | None = None
     costs: Floats | None = None
 
@@ -74,20 +63,12 @@ class ClassLists:
 
 @dataclass(frozen=True, eq=False)
 class MinedPairs:
-    """Documents with the classes that they teach: their labels, then their negatives, best first.
+    """Documents with the classes they teach: their labels, then their negatives, best first."""
 
-    Attributes
-    ----------
-    labels : LabelSets
-        Of each document.
-    n_negatives : int
-        q, of each document.
-    classes : ndarray of shape (n_labels + q * n_documents,)
-        Class ids, document by document; -1 where there is no other class.
-    """
-
-    labels: LabelSets
-    n_negatives: int
+    labels: LabelSets  # of each document
+    n_negatives: int  # q, of each document
+    # (n_labels + q * n_documents,): class ids, document by document; -1 where there is no other
+    # class.
     classes: NDArray[Any]
 
     @cached_property

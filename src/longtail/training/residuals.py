@@ -47,6 +47,8 @@ LARGEST_LOG_ODDS = 50.0  # of a label that nothing competes with
 
 SMALLEST_WEIGHT = 0.01  # smaller ones are dropped, which keeps the residuals sparse
 
+SORT_BUCKETS = 4_096  # terms of a class fill them about once
+
 BATCH_DOCUMENTS = 16_384  # scored together: enough for each class to have many of them
 
 
@@ -136,10 +138,13 @@ def collect_rows(
 
     def fit_block(first: int, last: int) -> None:
         fit = prepare(first, last)
-        # A class may have every term; with space for twice as many some classes fit each time.
+        # A class may have every term, and one entry more is written over; with space for twice as
+        # many some classes fit each time.
         rows = ResidualRows(
-            np.empty(2 * n_terms, np.int32), np.empty(2 * n_terms, np.float32), sizes, biases
-        )
+            np.empty(2 * n_terms + 1, np.int32), np.empty(2 * n_terms + 1, np.float32),
+            sizes, biases,
+            np.empty(SORT_BUCKETS, np.int64), np.empty(n_terms, np.int32),
+        )  # fmt: skip
         while first < last:
             begin = first
             first = fit(Block(first, last), rows)

@@ -118,9 +118,8 @@ def solve_separators(
     def prepare(first: int, last: int) -> Callable[[Block, ResidualRows], int]:
         longest = int(np.diff(examples.starts[first : last + 1]).max(initial=0)) + n_drawn
         scratch = SeparatorScratch(
-            np.empty(longest), np.empty(longest), np.empty(longest, np.bool_),
-            np.empty(longest, np.int64), np.empty(longest), np.zeros(n_drawn, np.bool_),
-            np.zeros(n_terms),
+            np.empty(longest), np.empty(longest, np.bool_), np.empty(longest, np.int64),
+            np.empty(longest), np.zeros(n_drawn, np.bool_), np.zeros(n_terms),
         )  # fmt: skip
         passes = np.empty(longest, np.int64)
         return lambda block, rows: kernels.fit_class_separators(

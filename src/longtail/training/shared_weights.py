@@ -73,6 +73,8 @@ class SampledLabels:
         The whole label set of its document.
     pair_ids : ndarray of shape (n_sampled,)
         Its id among all pairs, which decides what is drawn for it.
+    document_ids : ndarray of shape (n_sampled,)
+        The id of its document; a document may be in several pairs.
     sample_weights, costs : ndarray of shape (n_sampled,), float64, or None
         How many documents it counts as in its class, and what its loss counts; None where all
         are 1.
@@ -81,17 +83,19 @@ class SampledLabels:
     class_ids: Integers
     labels: LabelSets
     pair_ids: Integers
+    document_ids: Integers
     sample_weights: Floats | None = None
     costs: Floats | None = None
 
     @classmethod
     def of(cls, labels: LabelSets, pair_ids: Integers) -> SampledLabels:
         """Return some pairs of all documents."""
-        label_sets = labels.gather(labels.document_ids[pair_ids])
+        document_ids = labels.document_ids[pair_ids]
         return cls(
             labels.class_ids[pair_ids],
-            label_sets,
+            labels.gather(document_ids),
             pair_ids,
+            document_ids,
             None if labels.weights is None else labels.weights[pair_ids],
             None if labels.costs is None else labels.costs[pair_ids],
         )
@@ -102,6 +106,7 @@ class SampledLabels:
             self.class_ids[pairs],
             self.labels.slice(pairs),
             self.pair_ids[pairs],
+            self.document_ids[pairs],
             None if self.sample_weights is None else self.sample_weights[pairs],
             None if self.costs is None else self.costs[pairs],
         )
@@ -160,7 +165,14 @@ def learn_shared_weights(
 ) -> SharedWeights:
     """Learn term and feature weights on the pairs that were drawn."""
     sampled = gather_documents(blocks, draws.document_ids)
-    pairs = SampledLabels(draws.class_ids, sampled.labels, draws.sample, draws.weights, draws.costs)
+    pairs = SampledLabels(
+        draws.class_ids,
+        sampled.labels,
+        draws.sample,
+        draws.document_ids,
+        draws.weights,
+        draws.costs,
+    )
     config = replace(config, n_jobs=n_jobs)
     return fit_shared_weights(sampled.counts, pairs, statistics, corpus, config)
 
@@ -197,7 +209,7 @@ def continue_term_weights(
     statistics = profile.statistics
     documents = weight_documents(counts, profile.corpus.idf, config.n_jobs)
     lists = _draw_lists(documents, sample, profile, FIRST_FEATURE_WEIGHTS, config)
-    n_others = statistics.document_frequencies - count_terms(counts.indices, counts.n_terms)
+    n_others = statistics.limited_frequencies - count_terms(counts.indices, counts.n_terms)
     sampled = min(1.0, config.n_sampled / max(statistics.n_documents, 1))
     before = learned.term_weights, sampled * np.maximum(n_others, 0)
     weights = _fit_terms(
@@ -219,9 +231,11 @@ def _draw_lists(
     scorer = build_scorer(profile, feature_weights, config.n_jobs)
     index = build_index(scorer, profile.statistics.n_terms, config.n_jobs)
     n_negatives = _count_negatives(sample.labels, config)
+    _, once, pair_rows = np.unique(sample.document_ids, return_index=True, return_inverse=True)
+    labels = sample.labels.gather(once)
     negatives = mine_hard_negatives(
-        documents, rows, sample.labels, scorer, index, None, n_negatives, config.n_jobs
-    )
+        documents, once, labels, scorer, index, None, n_negatives, config.n_jobs
+    )[pair_rows]
     rows = np.flatnonzero((negatives >= 0).all(axis=1))  # few documents have nearly every label
     negatives, true_classes = negatives[rows], sample.class_ids[rows]
     scores = score_pairs(documents, negatives, scorer, config.n_jobs, document_ids=rows)

@@ -9,11 +9,16 @@ const settled = (request) => new Promise((resolve, reject) => {
   request.onerror = () => reject(request.error);
 });
 
-/** Run something in a transaction; return false where this browser keeps nothing. */
+/** Run something in a transaction until it is committed; return false where this browser keeps nothing. */
 async function run(mode, work) {
   try {
     const transaction = (await database).transaction(STORE, mode);
-    return (await work(transaction.objectStore(STORE))) ?? true;
+    const committed = new Promise((resolve, reject) => {
+      transaction.oncomplete = resolve;
+      transaction.onabort = () => reject(transaction.error);
+    });
+    const [found] = await Promise.all([work(transaction.objectStore(STORE)), committed]);
+    return found ?? true;
   } catch { return false; }
 }
 

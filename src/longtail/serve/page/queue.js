@@ -113,11 +113,11 @@ async function begin({ name, records, columns, choice }, decisions = null) {
 
 async function closeFile() {
   if (!mayLeave()) return;
+  await dropKept(); // what looks closed stays so, however soon the page is left
   Object.assign(queue, { name: "", records: [], items: [], waiting: [], done: [], current: null, picked: null, isSaved: true });
   audit.clear();
   tools.hidden = true;
   drop.classList.remove("small");
-  await dropKept();
 }
 
 /** Predict the texts of the chosen column; `decisions` are those that were kept, by row. */
