@@ -324,8 +324,16 @@ def test_a_forged_journal_is_read_if_it_is_sound(model):
         ([record(action="undo", content={"changes": [1]})], "what it needs is missing"),
         ([record(action="undo", content={"changes": [0]})], "what it needs is missing"),
         ([record(action="undo", content={"changes": 3})], "what it needs is missing"),
-        ([record(action="refine", content={"file": "x", "live": []})], "is missing"),
-        ([record(action="refine", content={"file": "ab" * 32, "live": [1]})], "is missing"),
+        ([record(action="refine", content={"file": "x", "live": [], "until": 0})], "is missing"),
+        (
+            [record(action="refine", content={"file": "ab" * 32, "live": [1], "until": 1})],
+            "is missing",
+        ),
+        (
+            [record(action="refine", content={"file": "ab" * 32, "live": [1], "until": 0})],
+            "is missing",
+        ),
+        ([record(action="refine", content={"file": "ab" * 32, "live": []})], "is missing"),
         (
             [record(action="describe", content={"label": 1, "text": 2, "is_new": True})],
             "is missing",
