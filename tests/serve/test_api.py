@@ -467,6 +467,12 @@ def test_quality_and_metrics(client: TestClient) -> None:
     text = client.get("/metrics").text
     assert 'longtail_requests_total{method="POST",route="/v1/predict",status="200"} 1.0' in text
     assert "longtail_batch_documents_sum 1.0" in text
+    health = quality["health"]
+    assert f"longtail_outcomes {float(health['n_outcomes'])}" in text
+    for name in ("accuracy", "calibration_error", "abstention"):
+        value = float(re.search(rf"\nlongtail_outcome_{name} (\S+)", text)[1])  # type: ignore[index]
+        assert (health[name] is None) == np.isnan(value)
+        assert health[name] is None or health[name] == pytest.approx(value)
 
 
 def test_what_was_asked_is_counted(client: TestClient, model_file: Path) -> None:
