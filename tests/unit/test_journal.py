@@ -491,6 +491,16 @@ def test_permissions_follow_the_model(model):
     assert stat.S_IMODE(journal_path(model).stat().st_mode) == 0o600
 
 
+def test_permissions_never_follow_a_link(model):
+    secret, link = model.with_name("secret"), journal_module.refined_path(model, 1)
+    secret.write_bytes(b"keys")
+    secret.chmod(0o600)
+    link.symlink_to(secret)
+    os.chmod(model, 0o644)
+    write(model)
+    assert stat.S_IMODE(secret.stat().st_mode) == 0o600
+
+
 @pytest.mark.parametrize("left", ["clean", "after a kill"])
 def test_a_folder_that_cannot_be_written_can_be_read(model, monkeypatch, left):
     write(model)

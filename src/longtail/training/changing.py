@@ -189,13 +189,11 @@ def _keep(
 
 def gather_statistics(state: LongTailState, class_ids: Integers) -> ClassStatistics:
     """Return the sums of some classes; the document frequencies are those of all documents."""
-    overlay, n_documents = state.overlay, merged_class_sizes(state).sum()
+    overlay = state.overlay
     if overlay is None:
-        sums, of_all = state.statistics.gather(class_ids), state.statistics.document_frequencies
-    else:
-        sums = overlay.gather(state.base, overlay.ids[class_ids])
-        of_all = overlay.document_frequencies
-    return statistics_editing.with_frequencies(sums, np.minimum(of_all, n_documents))
+        return state.statistics.gather(class_ids)
+    sums = overlay.gather(state.base, overlay.ids[class_ids])
+    return statistics_editing.with_frequencies(sums, overlay.document_frequencies)
 
 
 def merged_statistics(state: LongTailState) -> ClassStatistics:
