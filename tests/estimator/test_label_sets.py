@@ -146,7 +146,7 @@ def test_adding_and_forgetting_label_sets_is_exact(model, data):
 
 def test_refine_learns_changed_classes_with_label_sets(model, data):
     X, y = data
-    refined = LongTailClassifier.from_state(model.state_).partial_fit(X[:50], y[:50])
+    refined = LongTailClassifier.from_state(model.state_).partial_fit(X[:20], y[:20])
     assert refined.state_.overlay is not None
     refined.refine(X, y)
     assert not refined.state_.stale.any()

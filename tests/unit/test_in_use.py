@@ -222,6 +222,7 @@ def test_a_document_of_several_labels_is_one_outcome():
     model.refine()
     assert model._state.calibrator.n_outcomes == calibrator.n_outcomes  # marginals stay
     assert not model._state.pending
+    assert not len(model._state.in_use.outcomes)
 
 
 def test_what_waits_takes_effect_once(problem):

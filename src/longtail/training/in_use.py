@@ -221,7 +221,7 @@ def take_effect(state: LongTailState, *, calibrate: bool = True) -> LongTailStat
     of_features, of_residuals = (learned.weights / in_use.weights).tolist()
     scale = np.full(len(state.classes), of_residuals)
     calibrator = in_use.waiting.count(state.calibrator) if calibrate else state.calibrator
-    if calibrate and calibrator is state.calibrator:  # they are too few
+    if calibrate and calibrator is state.calibrator and not state.several:  # they are too few
         learned = replace(learned, outcomes=in_use.outcomes)
     return replace(
         state,
