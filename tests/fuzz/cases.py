@@ -182,6 +182,7 @@ def run_case(path: Path, deep: bool = True, measured: Measured = lambda what, ca
 
 def read_only(model: Any) -> None:
     """Call what only reads."""
+    _give_encoder(model)
     _predict(model, _documents(model), model.classes_)
 
 
