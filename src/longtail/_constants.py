@@ -52,4 +52,9 @@ MEASURES = {
     "label_calibration_error": "calibration error of labels",
 }
 EXPECTED = (*MEASURES, *(name for name, _, _ in FREQUENCY_BANDS))  # rows of what to expect
+# What is learned from documents taught: sums, numbers of each document, bounds of the two weights,
+# and of everything else.
+N_SUMS, N_OBSERVED = 6, 5
+MIN_WEIGHT, MAX_WEIGHT = 0.05, 1.5
+LARGEST_OBSERVED = 2.0**53
 LARGEST_SLOPE = 4.0  # of the doubt about short documents

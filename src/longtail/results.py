@@ -283,7 +283,8 @@ class Health:
     unseen_terms : float
         Share of the occurrences of terms in the model that are of terms without a learned weight.
     n_outcomes : int
-        Documents behind the next three: held out by `fit`, or given to `recalibrate` since.
+        Documents behind the next three: held out by `fit`, or taught or given to `recalibrate`
+        since.
     accuracy : float
         How many of these were correct; NaN where there are none.
     calibration_error : float

@@ -14,7 +14,7 @@ import pytest
 import scipy.sparse as sp
 
 import longtail
-from longtail import TextClassifier
+from longtail import Teacher, TextClassifier
 from longtail.cli.fit_options import CLASSIFIER_OPTIONS, TEXT_OPTIONS, VECTORIZER_OPTIONS
 from longtail.text import TextVectorizer
 from tests.conftest import make_problem
@@ -212,3 +212,16 @@ def test_every_parameter_is_an_option_of_fit(options, estimator, without):
     """But for those that are no option by intent, and none that no estimator has."""
     named = [option.parameter for option in options]
     assert sorted([*named, *without]) == sorted(signature(estimator).parameters)
+
+
+def test_teach_refines_where_it_is_due(tmp_path):
+    texts = [f"w{i % 7} w{i % 5} w{i % 3}" for i in range(120)]
+    labels = [f"class {i % 7}" for i in range(120)]
+    model, table = tmp_path / "model", tmp_path / "more.csv"
+    TextClassifier(random_state=0).fit(texts, labels).save(model)
+    rows = [f"{text},{label}" for text, label in zip(texts, labels, strict=True)]
+    table.write_text("\n".join(["text,label", *rows]) + "\n")
+    given = ("teach", model, table, "--text", "text", "--label", "label")
+    assert "Run longtail refine: it is due." in run(*given, "--no-refine").stdout
+    assert re.search(r"taught\. Refined, \d+ s\.", run(*given).stdout)
+    assert [change.by for change in Teacher(model).changes()] == [None, None, "auto"]

@@ -116,6 +116,7 @@ def test_documents_are_counted_once(files, tmp_path):
     assert (found["labels"], "documents" in found) == (n_labels + 2, False)
     found = json.loads(run("info", model, "--json").stdout)
     assert (found["documents"], found["labels"]) == (500, n_labels + 2)
+    assert "documents of the last fit" in run("info", model).stdout
 
 
 def test_evaluation(files, tmp_path):

@@ -137,9 +137,11 @@ def are_right(labels, true):
 
 
 @pytest.mark.parametrize("precision", [0.8, 0.9, 0.95])
-def test_precision_holds_where_classes_are_unknown(partial, precision):
+def test_precision_holds_where_classes_are_unknown(partial, precision, tmp_path):
     X, y = make_documents(1, 40)
     told = copy_of(partial).expect_unknown(float(np.isin(y, HIDDEN).mean()))
+    told.save(tmp_path / "model")
+    told = longtail.load(tmp_path / "model")
     reached = []
     for model in (partial, told):
         answers = model.predict_nodes(X, precision)

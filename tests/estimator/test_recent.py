@@ -118,8 +118,9 @@ def test_refining_without_documents_follows_the_sums_however_they_came():
     X, y = make_documents()
     rng = np.random.default_rng(3)
     more = [draw_documents(rng) for _ in range(4)]
-    together = LongTailClassifier(candidates=6, random_state=0).fit(X, y)
-    single = LongTailClassifier(candidates=6, random_state=0).fit(X, y)
+    together, single = (
+        LongTailClassifier(candidates=6, adapt=False, random_state=0).fit(X, y) for _ in range(2)
+    )
     together.partial_fit(np.vstack([d for d, _ in more]), np.concatenate([c for _, c in more]))
     for documents, labels in more[::-1]:
         single.partial_fit(documents, labels)

@@ -159,7 +159,7 @@ def test_a_file_that_is_not_the_one_of_the_journal(path, what):
 def refine_record(path, **changed):
     """A journal whose only record is a refinement, with a sound file."""
     ids = changed.pop("ids", [0, 1, 2])
-    facts = {"file": read_checksum(path), "live": []} | changed
+    facts = {"file": read_checksum(path), "live": [], "until": 0} | changed
     journal = Journal(path)
     with journal.locked():
         row = Row(np.array(ids, "<i8").tobytes(), facts=encode(facts))

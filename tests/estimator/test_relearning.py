@@ -10,9 +10,7 @@ from longtail._labels import LabelSets
 from longtail.sparse import CountMatrix
 from longtail.store import open_model
 from longtail.training import relearning
-from longtail.training.changing import derive
 from longtail.training.config import FitConfig
-from longtail.training.mixture import Mixture
 from longtail.training.pipeline import fit_long_tail
 from longtail.training.relearning import SHARE_CHANGED
 from tests.estimator.test_recent import make_documents
@@ -89,7 +87,8 @@ def test_residuals_of_stale_classes_are_those_that_given_documents_would_give(pr
 def test_few_stale_classes_wait(problem, monkeypatch):
     X, y = problem
     monkeypatch.setattr(relearning, "SHARE_STALE", 0.03)
-    model = LongTailClassifier(memory=4, random_state=0).fit(X, y).partial_fit(X[:1], y[:1])
+    model = LongTailClassifier(memory=4, adapt=False, random_state=0).fit(X, y)
+    model.partial_fit(X[:1], y[:1])
     before = model.state_.residuals
     assert model.refine().state_.stale.sum() == 1
     assert np.array_equal(model.state_.residuals.weights, before.weights)
@@ -155,7 +154,7 @@ def test_a_fit_that_kept_no_term_weights_learns_none(problem, monkeypatch):
 def test_too_few_documents_leave_what_was_learned(problem, monkeypatch):
     X, y = problem
     monkeypatch.setattr(relearning, "MIN_HELD_OUT", 1_000)
-    model = LongTailClassifier(memory=EVERYTHING, random_state=0).fit(X, y)
+    model = LongTailClassifier(memory=EVERYTHING, adapt=False, random_state=0).fit(X, y)
     before = model.state_.term_weights
     model.partial_fit(X, y).refine()
     assert np.array_equal(model.state_.term_weights, before)
@@ -164,7 +163,7 @@ def test_too_few_documents_leave_what_was_learned(problem, monkeypatch):
 
 def test_probabilities_expect_as_many_unknown_classes_as_before(problem):
     X, y = problem
-    model = LongTailClassifier(memory=EVERYTHING, random_state=0).fit(X, y)
+    model = LongTailClassifier(memory=EVERYTHING, adapt=False, random_state=0).fit(X, y)
     strangers = np.random.default_rng(0).poisson(0.3, (200, X.shape[1])).astype(float)
     labels = np.where(np.arange(200) < 100, "unknown", y[:200])
     rows = np.where((np.arange(200) < 100)[:, None], strangers, X[:200])
@@ -177,7 +176,8 @@ def test_probabilities_expect_as_many_unknown_classes_as_before(problem):
     n_known = len(learned.unknown_log_odds)
     assert len(learned.held_out_correct) == 2 * n_known
     assert learned.held_out_correct.mean() <= 0.5
-    plain = LongTailClassifier(memory=EVERYTHING, random_state=0).fit(X, y).partial_fit(X, y)
+    plain = LongTailClassifier(memory=EVERYTHING, adapt=False, random_state=0)
+    plain.fit(X, y).partial_fit(X, y)
     sure, doubting = (m.predict_proba_topk(strangers, 5) for m in (plain.refine(), model))
     assert np.array_equal(sure.classes[:, 0], doubting.classes[:, 0])  # only probabilities differ
     assert doubting.scores[:, 0].mean() < sure.scores[:, 0].mean()
@@ -287,59 +287,6 @@ def test_outcomes_are_changes_of_the_journal(problem, tmp_path):
     assert np.array_equal(mine.held_out_log_odds, theirs.held_out_log_odds)
 
 
-# Where unknown classes keep coming, the size of a class says little
-
-
-def with_mixture(model, of_separators=0.0):
-    """Let features and residuals count by the size of the class."""
-    features, residuals = np.zeros((5, 6)), np.zeros((5, 4))
-    features[1, 0], residuals[0, :2], residuals[1, :2] = 0.5, 2.0, 0.1
-    residuals[0, 2] = of_separators
-    state = model.state_
-    check = state.check.with_mixture(Mixture(features, residuals))
-    model._state = derive(replace(state, check=check))
-    return model
-
-
-@pytest.mark.parametrize("memory", [0, 3])
-def test_sizes_are_disregarded_where_classes_keep_coming(problem, monkeypatch, memory):
-    X, y = problem
-    monkeypatch.setattr(relearning, "SHARE_CHANGED", 2.0)  # nothing is learned anew
-    monkeypatch.setattr(relearning, "SHARE_STALE", 2.0)
-    model = with_mixture(LongTailClassifier(memory=memory, random_state=0).fit(X, y))
-    before, mixture = model.state_, model.state_.check.kept_mixture
-    model.refine()  # nobody told it
-    assert model.state_.check.kept_mixture.depends_on_size
-    assert np.array_equal(model.state_.residuals.weights, before.residuals.weights)
-    model.expect_unknown(0.5).refine()
-    after = model.state_
-    assert not after.check.kept_mixture.depends_on_size
-    assert np.array_equal(after.ranking_weights[0], after.feature_weights)
-    assert not after.ranking_weights[1:].any()
-    scaled = mixture.scale(after.residuals, None, after.statistics.class_sizes)
-    assert np.allclose(scaled.weights, before.residuals.weights, rtol=1e-5)
-    assert len(after.calibrator.held_out_correct) == min(
-        relearning.OUTCOMES_KEPT, len(before.calibrator.unknown_log_odds) * 2
-    )
-    assert after.check.name_weights.tolist() == before.check.name_weights.tolist()
-    again = model.refine().state_
-    assert np.array_equal(again.residuals.weights, after.residuals.weights)
-    assert np.array_equal(again.scorer.weights, after.scorer.weights)
-
-
-def test_what_separators_are_part_of_stays_where_sizes_are_disregarded(problem, monkeypatch):
-    """The sum of residual and separator cannot be taken apart."""
-    X, y = problem
-    monkeypatch.setattr(relearning, "SHARE_CHANGED", 2.0)  # nothing is learned anew
-    monkeypatch.setattr(relearning, "SHARE_STALE", 2.0)
-    model = with_mixture(LongTailClassifier(random_state=0).fit(X, y), of_separators=0.5)
-    before = model.state_.residuals
-    model.expect_unknown(0.5).refine()
-    assert not model.state_.check.kept_mixture.depends_on_size
-    assert np.array_equal(model.state_.residuals.weights, before.weights)
-    assert np.array_equal(model.state_.residuals.biases, before.biases)
-
-
 def test_learning_anew_disregards_sizes_where_classes_keep_coming(problem, monkeypatch):
     X, y = problem
     asked = []
@@ -351,6 +298,6 @@ def test_learning_anew_disregards_sizes_where_classes_keep_coming(problem, monke
 
     monkeypatch.setattr(relearning, "learn_state", learn)
     for share in (0.0, 0.04, 0.05):
-        model = LongTailClassifier(memory=EVERYTHING, random_state=0).fit(X, y)
+        model = LongTailClassifier(memory=EVERYTHING, adapt=False, random_state=0).fit(X, y)
         model.expect_unknown(share).partial_fit(X, y).refine()
     assert asked == [True, True, False]

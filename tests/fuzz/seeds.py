@@ -23,7 +23,7 @@ SETS = "label_sets"  # counts with the columns of a dense matrix as classes
 SEEDS = (*ESTIMATORS, NAMED, SETS)
 # Parts that the golden files lack; the test suite runs every mutation of them.
 MORE_PARTS = {
-    NAMED: ("names", "class_texts", "memory", "hierarchy", "nodes", "calibrator",
+    NAMED: ("names", "class_texts", "memory", "in_use", "hierarchy", "nodes", "calibrator",
             "statistics/embedding_sums", "check/meaning", "embedder", "values/embedder",
             "values/columns", "estimators",
             "values/label_form", "values/memory"),
@@ -99,6 +99,10 @@ def _with_names(seed: Content) -> Content:
         "names/weights": np.full(len(indices), 0.7, np.float32),
         "names/named": named,
         "check/name_weights": np.array([14.0, -0.6, 1.5]),
+        "in_use/sums": np.array([9.0, 1.0, 4.0, 5.0, 2.0, 30.0]),
+        "in_use/weights": np.array([0.4, 0.7]),
+        "in_use/outcomes": np.array([[2.0, 0.8, 0.1, 0.0, 5.0], [-1.0, 0.2, 0.3, 3.0, 2.0]]),
+        "in_use/added": np.array([1.0, 0.5, 1.0, 0.5, 0.5, 2.0]),
         "bins/edges": np.array([1.5, 20.0, 3.0]),
         "bins/offsets": np.array([0, 2, 3]),
         **_keep_documents(arrays),
@@ -108,7 +112,7 @@ def _with_names(seed: Content) -> Content:
     fields = [["title", "text"], ["price", "number"], ["tags", "categories"], ["year", "number"]]
     more = {
         "TextClassifier": {"fields": fields},
-        "LongTailClassifier": {"memory": 2, "class_weight": "balanced"},
+        "LongTailClassifier": {"memory": 2, "adapt": False, "class_weight": "balanced"},
         "TextVectorizer": {"stop_words": ["the"], "char_ngram_range": [3, 4], "fields": fields},
     }
     estimators = {k: given | more.get(k, {}) for k, given in header["estimators"].items()}

@@ -71,7 +71,11 @@ def draw_change(choose, model):
         "describe": lambda: {"label": label(), "text": text, "is_new": choose.random() < 0.5},
         "hierarchy": lambda: {"n_nodes": 3, "nodes": [label() for _ in range(3)]},
         "move": lambda: {"label": label(), "parents": [label(), label()]},
-        "refine": lambda: {"file": "ab" * 32, "live": choose.choice([[], [1], [1, 2]])},
+        "refine": lambda: {
+            "file": "ab" * 32,
+            "live": choose.choice([[], [1], [1, 2]]),
+            "until": choose.choice([0, 1, 2, 9, "x"]),
+        },
         "undo": lambda: {"changes": [choose.choice([1, 2, 0, -1, 2**60])]},
     }.get(action, dict)()
     labels = [label() for _ in range(choose.choice([1, 2, 3]))]
@@ -84,6 +88,10 @@ def draw_change(choose, model):
             facts["classes"] = [choose.choice(LABELS)]
         if action == "teach" and (is_text or choose.random() < 0.05) and choose.random() < 0.4:
             facts["terms"] = [choose.choice(["zebra", "yak", "x\0", "bear", "", "\ud800"])]
+        if action == "teach" and choose.random() < 0.5:
+            numbers_seen = [0.0, 1.0, 3, -2.5, 1e300, 2.0**60, -1]
+            rows = [[choose.choice(numbers_seen) for _ in range(5)] for _ in labels]
+            facts["observed"] = [[choose.choice(numbers_seen) for _ in range(6)], *rows]
     else:
         content = {}
         ids = choose.sample([0, 1, 2], 2 if action == "merge" else 1)
@@ -164,7 +172,7 @@ def test_an_action_that_the_model_does_not_have(seed, action, tmp_path):
     path = tmp_path / "model"
     copy_seed(seed).write(path)
     label = longtail.load(path).classes_[0].item()
-    facts: dict = {"file": "ab" * 32, "live": []}
+    facts: dict = {"file": "ab" * 32, "live": [], "until": 0}
     if action == "describe":
         facts = {"label": label, "text": "a name", "is_new": False}
     write_journal(path, [(action, Row(np.zeros(1, "<i8").tobytes(), facts=encode(facts)))])

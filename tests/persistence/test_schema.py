@@ -33,6 +33,7 @@ DERIVED = {
     "calibrations",
     "origin",
     "parent_edits",
+    "pending",
 }
 
 

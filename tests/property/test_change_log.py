@@ -33,6 +33,7 @@ steps = st.lists(
         st.tuples(st.just("undo"), st.integers(1, 9)),
         st.tuples(st.just("undo"), st.integers(1, 9)),
         st.just(("refine",)),
+        st.just(("refresh",)),
     ),
     max_size=9,
 )
@@ -54,6 +55,8 @@ def fitted(tmp_path_factory):
 def perform(teacher, taught, step):
     """Do a step; what is refused must change nothing. Return whether it was done."""
     action, *arguments = step
+    if action == "refresh":
+        return
     if action == "forget again":
         action, arguments = "forget", [[taught[arguments[0] % len(taught)]]]
     if action == "undo":
@@ -103,6 +106,10 @@ DESCRIBE = ("set_class_text", "owl", "gills of a newt")  # in the idf of what wa
 REMOVE, TEACH = ("remove_class", "fox"), ("teach", NEWT)  # frequencies are not cut off for good
 RENAME = ("rename_class", "fox", "axo")  # in the base once what was learned was put together anew
 
+FOX = [  # a class that comes again is another one where the base was put together anew
+    *[("teach", NEWT), ("refine",), ("remove_class", "fox"), ("undo", 1)],
+    *[("teach", FITTED[3:5]), ("undo", 5), ("refresh",), ("teach", FITTED[3:5])],
+]
 STRANGER = [  # the last one was forgotten before; the sums of its class have its terms from others
     ("forget", [FITTED[3]]),
     ("teach", [("bear has honey", "owl"), ("gills", "axo"), ("gills", "a newt")]),
@@ -119,22 +126,40 @@ STRANGER = [  # the last one was forgotten before; the sums of its class have it
 @example([("refine",)] * 2 + [REMOVE, ("remove_class", "bear"), ("undo", 1), TEACH], "plain", 256)
 @example([("teach", NEWT), ("refine",), RENAME, ("undo", 1), ("undo", 3)], "plain", 256)
 @example(STRANGER, "plain", 256)
+@example(FOX, "plain", 256)
 def test_teacher_and_opened_and_saved_are_the_same_bits(fitted, content, kind, small):
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patched:
         patched.setattr(overlay, "SMALL_TIER", small)
         path = Path(shutil.copy(fitted / kind, Path(folder) / "model"))
-        teacher, taught = Teacher(path), list(FITTED)
+        teacher, taught, other = Teacher(path), list(FITTED), Teacher(path)
         for step in content:
             perform(teacher, taught, step)
-        model, opened = teacher.model, load(path)
-        assert parts_of(opened) == parts_of(model)
-        assert predictions_of(opened) == predictions_of(model)
+            if step == ("refresh",):
+                other.refresh()
+        other.refresh()
+        model = teacher.model
+        for opened in (load(path), other.model):
+            assert parts_of(opened) == parts_of(model)
+            assert predictions_of(opened) == predictions_of(model)
         model.save(Path(folder) / "saved")
         saved = load(Path(folder) / "saved")
         assert parts_of(saved) == parts_of(model)
         assert predictions_of(saved) == predictions_of(model)
         explained = model.explain(TEXTS[:4]), saved.explain(TEXTS[:4])
         assert [e.score for e in explained[0]] == [e.score for e in explained[1]]
+
+
+def test_a_class_that_was_empty_at_a_refine_keeps_what_it_was_taught_since(fitted, tmp_path):
+    teacher = Teacher(shutil.copy(fitted / "plain", tmp_path / "model"))
+    fox = [list(x) for x in zip(*FITTED[3:5], strict=True)]
+    teacher.forget(*fox)
+    teacher.refine()
+    undone = teacher.undo(numbers=[1])
+    teacher.teach(*fox)  # the same class as before
+    teacher.undo(numbers=[undone])  # its first documents are forgotten again
+    for model in (teacher.model, load(tmp_path / "model")):
+        assert parts_of(model)["sizes"] == {"bear": 3, "fox": 2, "owl": 1}
+        assert model.predict(["fox goose"]).tolist() == ["fox"]
 
 
 @examples(60)

@@ -324,8 +324,16 @@ def test_a_forged_journal_is_read_if_it_is_sound(model):
         ([record(action="undo", content={"changes": [1]})], "what it needs is missing"),
         ([record(action="undo", content={"changes": [0]})], "what it needs is missing"),
         ([record(action="undo", content={"changes": 3})], "what it needs is missing"),
-        ([record(action="refine", content={"file": "x", "live": []})], "is missing"),
-        ([record(action="refine", content={"file": "ab" * 32, "live": [1]})], "is missing"),
+        ([record(action="refine", content={"file": "x", "live": [], "until": 0})], "is missing"),
+        (
+            [record(action="refine", content={"file": "ab" * 32, "live": [1], "until": 1})],
+            "is missing",
+        ),
+        (
+            [record(action="refine", content={"file": "ab" * 32, "live": [1], "until": 0})],
+            "is missing",
+        ),
+        ([record(action="refine", content={"file": "ab" * 32, "live": []})], "is missing"),
         (
             [record(action="describe", content={"label": 1, "text": 2, "is_new": True})],
             "is missing",
@@ -481,6 +489,16 @@ def test_permissions_follow_the_model(model):
     os.chmod(model, 0o600)
     write(model, CONTENTS[3:4])
     assert stat.S_IMODE(journal_path(model).stat().st_mode) == 0o600
+
+
+def test_permissions_never_follow_a_link(model):
+    secret, link = model.with_name("secret"), journal_module.refined_path(model, 1)
+    secret.write_bytes(b"keys")
+    secret.chmod(0o600)
+    link.symlink_to(secret)
+    os.chmod(model, 0o644)
+    write(model)
+    assert stat.S_IMODE(secret.stat().st_mode) == 0o600
 
 
 @pytest.mark.parametrize("left", ["clean", "after a kill"])

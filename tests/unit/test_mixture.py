@@ -208,39 +208,3 @@ def test_a_new_class_does_not_win_everywhere(n_documents):
     after = classifier.partial_fit(new, np.full(n_documents, n_classes)).predict(test)
     assert np.mean(after == n_classes) < 0.02
     assert np.mean(after == before) > 0.97
-
-
-def test_residuals_are_unscaled():
-    sizes = np.array([1, 3, 20, 400])
-    residuals = ClassResiduals(
-        np.array([0, 2, 3, 3, 5]),
-        np.array([0, 4, 1, 2, 3], np.int32),
-        np.array([0.5, -1.0, 2.0, 0.25, 3.0], np.float32),
-        np.array([0.1, -0.2, 0.3, 0.4]),
-    )
-    factors = np.zeros((5, 4))
-    factors[0], factors[1] = [5.0, 1.4, 0.0, 0.0], [-0.6, -0.2, 0.0, 0.0]
-    mixture = Mixture(residuals=factors)
-    assert mixture.depends_on_size
-    back = mixture.unscale(mixture.scale(residuals, None, sizes), sizes)
-    assert np.allclose(back.weights, residuals.weights, rtol=1e-6)
-    assert np.allclose(back.biases, residuals.biases)
-    assert np.array_equal(back.indices, residuals.indices)
-    assert not Mixture().depends_on_size
-    features = np.zeros((5, N_FEATURES))
-    features[2, 0] = 1.0
-    assert Mixture(features=features).depends_on_size
-
-
-def test_a_residual_that_hardly_counted_is_gone():
-    factors = np.zeros((5, 4))
-    factors[0], factors[1] = (
-        [1.0, 1.0, 0.0, 0.0],
-        [-0.5, 0.0, 0.0, 0.0],
-    )  # below 0.1 from a size of 7 on
-    residuals = ClassResiduals(
-        np.array([0, 1, 2]), np.array([0, 0], np.int32), np.ones(2, np.float32), np.ones(2)
-    )
-    back = Mixture(residuals=factors).unscale(residuals, np.array([1, 100]))
-    assert back.weights.tolist() == [1.0, 0.0]
-    assert back.biases.tolist() == [1.0, 1.0]

@@ -1,4 +1,4 @@
-"""Systems that learn from a stream: ours in seven ways, simple ones, online and refitted ones."""
+"""Systems that learn from a stream: ours in eight ways, simple ones, online and refitted ones."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from longtail_bench.stream_learners import (
     StochasticGradient,
     VowpalWabbit,
 )
-from longtail_bench.stream_taught import REFINE_EVERY, TaughtModel
+from longtail_bench.stream_taught import REFINE_EVERY, TaughtModel, TaughtTeacher
 from longtail_bench.systems import SYSTEMS
 
 KEPT = 200  # documents of each class that a model with a memory keeps
@@ -46,6 +46,7 @@ def make_systems(
         "longtail, frozen": lambda: TaughtModel(teach=False),
         "longtail, refitted every period": lambda: TaughtModel(teach=False, refit_by_period=True),
         "longtail, taught": lambda: TaughtModel(teach=True),
+        "longtail, Teacher": TaughtTeacher,
         "longtail, taught and refined": lambda: TaughtModel(**refined),
         f"longtail, taught and refined, {KEPT} documents a class kept": lambda: TaughtModel(
             **refined, memory=KEPT

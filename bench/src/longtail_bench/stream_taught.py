@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from longtail import LongTailClassifier, TextClassifier
+from longtail import LongTailClassifier, Teacher, TextClassifier
 from longtail_bench.stream import Labels, Predicted
 
 REFINE_EVERY = 250  # documents taught before what all classes share is brought up to date
@@ -66,9 +68,7 @@ class TaughtModel:
 
     def predict(self, texts: list[str]) -> Predicted:
         """Return the most probable class and its probability."""
-        found = self._model.predict_proba_topk(texts, k=1)
-        probabilities = np.where(found.valid, found.scores, 0.0)[:, 0]
-        return found.classes[:, 0], np.clip(probabilities, 0.0, 1.0)
+        return predict_first(self._model, texts)
 
     def learn(self, texts: list[str], labels: Labels, *, new_period: bool) -> None:
         """Teach the batch, or fit again on everything."""
@@ -102,6 +102,42 @@ class TaughtModel:
         share = share_of_new_classes(self._labels, self.batch)
         if self.refine_every is not None and np.isfinite(model.calibration_error_):
             model.expect_unknown(min(share, 0.99))
+
+
+class TaughtTeacher:
+    """`Teacher` with defaults: a saved model, taught; it refines itself when that is due.
+
+    Each batch waits for a refinement under way, so that the next one meets the same model however
+    long it takes.
+    """
+
+    def start(self, texts: list[str], labels: Labels) -> None:
+        """Fit and save a model on the documents before the first prediction."""
+        self._folder = tempfile.TemporaryDirectory(prefix="longtail-stream-")
+        path = Path(self._folder.name) / "model.longtail"
+        TextClassifier(random_state=0, n_jobs=1).fit(texts, labels).save(path)
+        self._teacher = Teacher(path)
+
+    def predict(self, texts: list[str]) -> Predicted:
+        """Return the most probable class and its probability."""
+        return predict_first(self._teacher.model, texts)
+
+    def learn(self, texts: list[str], labels: Labels, *, new_period: bool) -> None:
+        """Teach the batch."""
+        self._teacher.teach(texts, labels)
+        self._teacher.settle()
+
+    def close(self) -> None:
+        """Remove the files."""
+        self._teacher.close()
+        self._folder.cleanup()
+
+
+def predict_first(model: Any, texts: list[str]) -> Predicted:
+    """Return the most probable class of each text and its probability."""
+    found = model.predict_proba_topk(texts, k=1)
+    probabilities = np.where(found.valid, found.scores, 0.0)[:, 0]
+    return found.classes[:, 0], np.clip(probabilities, 0.0, 1.0)
 
 
 def share_of_new_classes(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from functools import wraps
 from inspect import Parameter
@@ -50,10 +51,13 @@ def changes_model(change: Callable[..., tuple[str, int | None]]) -> Command:
             from longtail.teaching import Teacher
 
             check_model(model)
-            teacher = Teacher(model, embedder=find_embedder())
+            teacher = Teacher(model, refine="never", embedder=find_embedder())
             if any(parameter.name == "quiet" for parameter in arguments):
                 given["quiet"] = quiet
+            refines = given.pop("refine", False)
             sentence, change_number = change(teacher, **given)
+            if teacher.refine_due:
+                sentence += _refine(teacher) if refines else " Run longtail refine: it is due."
             sizes = model_sizes(teacher.model, fitted=False)
             if as_json:
                 changes = [] if change_number is None else [change_number]
@@ -134,3 +138,12 @@ def undo(
 def compact(teacher: Any) -> tuple[str, int | None]:
     """Fold the journal into the model file; nothing before it can be undone then."""
     return "The journal is folded in.", teacher.compact()
+
+
+def _refine(teacher: Any) -> str:
+    """Refine a model, and say how long that took."""
+    from longtail.teaching.refined import AUTOMATIC
+
+    start = time.monotonic()
+    teacher.refine(by=AUTOMATIC)
+    return f" Refined, {time.monotonic() - start:.0f} s."

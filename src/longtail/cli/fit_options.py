@@ -121,6 +121,12 @@ CLASSIFIER_OPTIONS = (
         "Documents of each class that the model keeps, for refine to learn from.",
         settings={"min": 0},
     ),
+    EstimatorOption(
+        "adapt",
+        bool,
+        "Learn from what the model would have said of documents before they are taught.",
+        "--adapt/--no-adapt",
+    ),
 )
 
 

@@ -53,10 +53,12 @@ def info(
             print_json({**facts, **({"log": log} if changes else {}), **health_json})
             return
         expected = facts.pop("expected")
+        # What is taught since are labels of documents; how many documents have them is not known.
+        names = {"documents": "documents of the last fit"} if "labels" in facts else {}
         print_table(
             str(model),
             ("what", "value"),
-            [(name.replace("_", " "), _written(value)) for name, value in facts.items()],
+            [(names.get(name, name).replace("_", " "), _written(v)) for name, v in facts.items()],
         )
         print_expectations(expected)
         if health_report is not None:

@@ -43,6 +43,10 @@ def serve(
         bool,
         typer.Option("--read-only", help="Refuse changes; follow those that others make."),
     ] = False,
+    refine: Annotated[
+        bool,
+        typer.Option("--refine/--no-refine", help="Refine the model when enough was taught."),
+    ] = True,
     audit: Annotated[
         Path | None, typer.Option(help="File for the audit trail; the log without one.")
     ] = None,
@@ -75,6 +79,7 @@ def serve(
             allowed_hosts=tuple(allow_host or ()),
             require_token=require_token,
             read_only=read_only,
+            refine="auto" if refine else "never",
             audit=audit,
             embedder=find_embedder(),
         )

@@ -52,6 +52,10 @@ def teach(
     label_column: LabelColumns = None,
     *,
     layout: Layout,
+    refine: Annotated[
+        bool,
+        typer.Option("--refine/--no-refine", help="Refine the model where that is due."),
+    ] = True,
     quiet: bool,
 ) -> tuple[str, int]:
     """Add documents to a model, of known or new classes.

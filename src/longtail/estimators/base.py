@@ -259,6 +259,14 @@ class CountClassifier(Classifier):
     def _take_in(self, state: Any, changes: Changes) -> Any:
         """Return the state after changes."""
 
+    def _observe(self, state: Any, counts: CountMatrix, labels: NDArray[Any]) -> Any:
+        """Return what the model says of documents before they are taught; None for nothing."""
+        return None
+
+    def _refresh(self, state: Any) -> Any:
+        """Bring what all classes share up to date where enough was taught since."""
+        return state
+
     def _check_taught(
         self, state: Any, labels: NDArray[Any], weights: Floats | None, *, is_text: bool = False
     ) -> None:
@@ -605,7 +613,8 @@ class CountClassifier(Classifier):
         X, labels, weights = weigh_rows(*replicate(X, y), weights)
         if not len(labels):  # documents of no class
             return self
-        return self._apply(Teach(X.to_counts(), labels, weights))
+        edit = Teach(X.to_counts(), labels, weights)
+        return self._swap(lambda state: self._refresh(edit.apply(self, state)))
 
     def forget(self, X: Any, y: Any, sample_weight: Any = None, *, embeddings: Any = None) -> Self:
         """Subtract documents that were added before; a class with none left disappears.

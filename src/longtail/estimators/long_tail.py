@@ -14,6 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from longtail._columns import align_labels
 from longtail._constants import LABEL_FORMS
 from longtail._elementary import log
 from longtail._labels import LabelForm, LabelSets, Multilabel, as_sets
@@ -53,7 +54,7 @@ from longtail.results import Health, NodeAnswers, Predicted, Threshold, TopK
 from longtail.retrieval.subsets import ClassSubsets
 from longtail.sparse import CountMatrix, Floats, Integers, are_integral
 from longtail.taxonomy import Hierarchy, read_hierarchy
-from longtail.training import changing, outcomes
+from longtail.training import changing, outcomes, relearning
 from longtail.training.back_off import BackOff
 from longtail.training.calibration import (
     MIN_DOCUMENTS,
@@ -66,7 +67,9 @@ from longtail.training.calibration import (
 )
 from longtail.training.config import FitConfig
 from longtail.training.health import measure_health
+from longtail.training.in_use import find_told, observe
 from longtail.training.memory import DocumentMemory
+from longtail.training.observed import Observed
 from longtail.training.pipeline import fit_long_tail
 from longtail.training.ranking import rank_documents
 from longtail.training.self_check import SelfCheck
@@ -114,6 +117,12 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
     memory : int, default=0
         Documents of each class that the model keeps, the last ones; with them `refine` needs no
         documents to learn from. They are counts of terms, which whoever has the model can read.
+    adapt : bool, default=True
+        Whether `partial_fit` learns from what the model would have said of each document before,
+        as if these were a sample of those to come: probabilities, the weights of terms, and how
+        much residuals and features by class size count. It keeps the documents until it brings up
+        to date what all classes share, after every 5 % more. Turn it off where the model is taught
+        mainly what it gets wrong.
     class_weight : dict of label to float, "balanced" or None, default=None
         What the losses of the documents of each class count where something is learned: the weights
         of terms and features, and residuals. "balanced" is n_documents / (n_classes * documents of
@@ -170,6 +179,7 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
         time_budget: float | None = None,
         search: Literal["auto", "exact"] = "auto",
         memory: int = 0,
+        adapt: bool = True,
         class_weight: Mapping[Any, float] | str | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -182,6 +192,7 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
         self.time_budget = time_budget
         self.search = search
         self.memory = memory
+        self.adapt = adapt
         self.class_weight = class_weight
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -858,6 +869,21 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
 
     def _take_in(self, state: LongTailState, changes: Changes) -> LongTailState:
         return changing.take_in(state, changes, self.n_jobs)
+
+    def _observe(
+        self, state: LongTailState, counts: CountMatrix, labels: NDArray[Any]
+    ) -> Observed | None:
+        """Return what the model says of documents before they are taught."""
+        if not self.adapt:
+            return None
+        class_ids = look_up(state.all_classes, align_labels(labels, state.all_classes))
+        is_told = find_told(state, counts, labels)
+        return observe(state, counts, class_ids, self.candidates, self.n_jobs, is_told)
+
+    def _refresh(self, state: LongTailState) -> LongTailState:
+        """Bring what all classes share up to date where enough was taught since."""
+        is_due = self.adapt and relearning.is_due(state)
+        return relearning.refresh(state, self._config()) if is_due else state
 
     def _check_taught(
         self,

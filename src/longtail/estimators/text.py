@@ -546,7 +546,9 @@ class TextClassifier(TakesHierarchy):
             if edit is None:
                 return state
             entry = edit.entry(state.template, state.model, state.next_number)
-            return state.take_in(Changes.of(entry), vocabulary)
+            after = state.take_in(Changes.of(entry), vocabulary)
+            model = state.classifier._refresh(after.model)
+            return after if model is after.model else after.over(model)
 
         return self._swap(taught)
 

@@ -30,7 +30,7 @@ from longtail.model.parents import Parents, check_moved
 from longtail.sparse import CountMatrix, Floats, Integers
 from longtail.taxonomy import read_hierarchy
 from longtail.training import relearning
-from longtail.training.outcomes import Outcomes
+from longtail.training.outcomes import Outcomes, document_keys
 
 
 def overlay_of(state: Any) -> Overlay:
@@ -84,6 +84,7 @@ class Teach(Edit):
             self.weights,
             new_classes=new,
             new_terms=self.new_terms,
+            learned=classifier._observe(state, self.counts, self.labels),
         )
 
 
@@ -254,7 +255,8 @@ class Recalibrate(Edit):
             class_ids, scores = classifier._rank(state, counts, len(classes))
             found = (class_ids == truth[:, None]) & (truth >= 0)[:, None]
             positions = np.where(found.any(axis=1), found.argmax(axis=1), -1)
-        seen = Outcomes(scores, positions, truth < 0, state.count_terms(counts))
+        keys = document_keys(counts, labels)
+        seen = Outcomes(scores, positions, truth < 0, state.count_terms(counts), keys)
         return Entry(change_number, self.action, learned=seen)
 
 

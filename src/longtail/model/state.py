@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from longtail._caching import Known, cached_property, keep_known
 from longtail._labels import LabelForm
 from longtail.model.corpus import Corpus
+from longtail.model.entry import Entry
 from longtail.model.meaning import Meanings, Table
 from longtail.model.names import ClassNames, add_names
 from longtail.model.overlay import Base, Overlay
@@ -35,6 +36,7 @@ from longtail.taxonomy.hierarchy import Hierarchy
 from longtail.training.back_off import BackOff
 from longtail.training.calibration import Calibrator
 from longtail.training.memory import DocumentMemory
+from longtail.training.observed import InUse
 from longtail.training.outcomes import Calibrations
 from longtail.training.self_check import SelfCheck
 from longtail.training.shared_weights import SharedWeights
@@ -93,6 +95,10 @@ class LongTailState:
         The parents of the classes of the base, where any were given; see `current_hierarchy`.
     parent_edits : dict of int to Parents
         What live entries say of parents since, by the number of the entry.
+    in_use : InUse
+        What was learned from documents that were taught.
+    pending : dict of int to Entry
+        The live entries since that observed something, by their number; `refine` learns from them.
     """
 
     classes: NDArray[Any]
@@ -118,6 +124,8 @@ class LongTailState:
     memory: DocumentMemory | None = None
     hierarchy: Hierarchy | None = None
     parent_edits: dict[int, Parents] = field(default_factory=dict)
+    in_use: InUse = field(default_factory=InUse)
+    pending: dict[int, Entry] = field(default_factory=dict)
     known: InitVar[Known] = field(default=None, kw_only=True)  # of cached properties
 
     def __post_init__(self, known: Known) -> None:

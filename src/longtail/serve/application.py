@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from longtail.serve.audit import AuditTrail
 from longtail.serve.batching import Batcher
 from longtail.serve.context import Service
 from longtail.serve.guard import Guard
-from longtail.serve.metrics import Metrics
+from longtail.serve.metrics import OUTCOMES, Metrics
 from longtail.serve.monitoring import Monitor
 from longtail.serve.predictions import Prediction, predict
 from longtail.serve.routes import annif, classes, hierarchy, label_studio, status, teaching
@@ -110,6 +111,7 @@ def _load(path: Path, settings: Settings, metrics: Metrics, audit: AuditTrail) -
         path,
         read_only=settings.read_only,
         most_queued=limits.queued_changes,
+        refine=settings.refine,
         embedder=settings.embedder,
     )
     monitor = Monitor(metrics)
@@ -131,8 +133,16 @@ def _load(path: Path, settings: Settings, metrics: Metrics, audit: AuditTrail) -
         for name, n_threads in (("read", 2), ("search", 1))
     )
     metrics.watch("longtail_classes", "Classes.", lambda: len(model.snapshot.classes))
+    for field, name, description in OUTCOMES:
+        value = partial(_read_outcome, model, field)
+        metrics.watch(f"longtail_{name}", description, value)
     metrics.watch("longtail_queued_documents", "Waiting documents.", lambda: batcher.n_queued)
     return Service(settings, model, batcher, reading, searching, audit, metrics, monitor)
+
+
+def _read_outcome(model: ServedModel, field: str) -> float:
+    """Return how the last outcomes turned out; NaN where nothing is known."""
+    return float(getattr(model.snapshot.outcomes, field))
 
 
 def _describe(app: FastAPI) -> dict[str, Any]:

@@ -161,7 +161,8 @@ def top_terms(snapshot: Snapshot, row: int) -> tuple[Integers, Any]:
     """Return the terms that weigh most in a class: its centroid, idf and learned term weights."""
     statistics = snapshot.sum_class(row)
     terms = statistics.indices
-    frequencies = statistics.document_frequencies[terms]
+    # Those of classes that were removed count in the frequencies still.
+    frequencies = np.minimum(statistics.document_frequencies[terms], snapshot.n_labels)
     idf = log((1.0 + snapshot.n_labels) / (1.0 + frequencies)) + 1.0
     weights = statistics.centroid_sums * idf
     learned = getattr(snapshot.model, "term_weights_", None)

@@ -24,6 +24,13 @@ _PREDICTED = (
     ("n_words", "words", "Distinct words of one document in 16."),
     ("n_unknown_words", "unknown_words", "Of these, words that no document had."),
 )
+# Of documents whose class became known: field of `OutcomeFigures`, name, description.
+OUTCOMES = (
+    ("n_outcomes", "outcomes", "Documents held out or taught, at most the last 1,000 of these."),
+    ("accuracy", "outcome_accuracy", "Of these, how many were predicted right."),
+    ("calibration_error", "outcome_calibration_error", "Calibration error of these."),
+    ("abstention", "outcome_abstention", "Share of these below 90 % precision."),
+)
 _DOCUMENTS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 
 

@@ -87,7 +87,12 @@ def _describe_health(snapshot: Snapshot) -> dict[str, Any] | None:
     if health is None:
         return None
     names = ("n_documents", "n_labels", "n_unrefined", "n_stale", "unseen_terms")
-    return {name: getattr(health, name) for name in names} | {"advice": list(health.commands)}
+    shares = ("accuracy", "calibration_error", "abstention")
+    return (
+        {name: getattr(health, name) for name in (*names, "n_outcomes")}
+        | {name: _finite(getattr(health, name)) for name in shares}
+        | {"advice": list(health.commands)}
+    )
 
 
 def _held_out_predictions(calibrator: Calibrator) -> tuple[Floats, NDArray[np.bool_]]:

@@ -469,6 +469,14 @@ class HealthBody(BaseModel):
     unseen_terms: Annotated[
         float | None, Field(description="Share of occurrences of terms without a learned weight.")
     ]
+    n_outcomes: Annotated[
+        int, Field(description="Documents held out or taught, behind the next three.")
+    ]
+    accuracy: Annotated[float | None, Field(description="Share of them that was right.")]
+    calibration_error: float | None
+    abstention: Annotated[
+        float | None, Field(description="Share of them below the threshold of 90 % precision.")
+    ]
     advice: Annotated[list[str], Field(description="What to do, most urgent first.")]
 
 

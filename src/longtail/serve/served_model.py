@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +32,7 @@ from longtail.store.changes import Change
 from longtail.taxonomy.hierarchy import Hierarchy
 from longtail.teaching.versions import Follower, VersionedTeacher, fingerprint, read_history
 from longtail.training.changing import gather_statistics, merged_class_sizes
-from longtail.training.health import PRECISION
+from longtail.training.health import PRECISION, OutcomeFigures, measure_outcomes
 
 _LOGGER = logging.getLogger("longtail.serve")
 _WARM_UP = ("warm up: a first text compiles or loads every kernel",)
@@ -109,6 +110,14 @@ class Snapshot:
         return None if measure is None else measure()
 
     @cached_property
+    def outcomes(self) -> OutcomeFigures:
+        """How the last outcomes turned out; cheap beside `health`, which puts all sums together."""
+        state = self.model.classifier_.state_
+        if not isinstance(state, LongTailState):
+            return OutcomeFigures(0, math.nan, math.nan, math.nan)
+        return measure_outcomes(state)
+
+    @cached_property
     def threshold(self) -> Threshold:
         """The threshold of the precision by which abstentions are counted."""
         found: Threshold = self.model.threshold_for(PRECISION)
@@ -145,12 +154,21 @@ class ServedModel:
     """
 
     def __init__(
-        self, path: Path, *, read_only: bool, most_queued: int, embedder: Any = None
+        self,
+        path: Path,
+        *,
+        read_only: bool,
+        most_queued: int,
+        refine: Literal["auto", "never"] = "auto",
+        embedder: Any = None,
     ) -> None:
         self.path = path
         self._seen = fingerprint(path)
-        source = Follower if read_only else VersionedTeacher
-        self._source: Any = source(path, embedder=embedder)
+        self._source: Any
+        if read_only:
+            self._source = Follower(path, embedder=embedder)
+        else:
+            self._source = VersionedTeacher(path, refine=refine, embedder=embedder)
         self._most_queued, self._n_queued = most_queued, 0
         self._executor = ThreadPoolExecutor(1, "longtail-change")
         model, version = self._source.current

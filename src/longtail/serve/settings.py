@@ -7,7 +7,7 @@ import secrets
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 SCOPES = ("read", "teach")  # teach includes read
 SHORTEST_TOKEN = 16  # characters; a generated one has 43
@@ -63,6 +63,8 @@ class Settings:
     require_token: bool = False
     # Whether changes are refused; several such processes may follow one journal.
     read_only: bool = False
+    # Whether the model is refined by itself when enough was taught.
+    refine: Literal["auto", "never"] = "auto"
     audit: Path | None = None  # where the audit trail goes; None is the log
     limits: Limits = field(default_factory=Limits)  # how much is accepted
     embedder: Any = None  # the encoder of texts, of a model that was fitted with one

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from longtail._constants import MAX_LABEL
+from longtail._constants import MAX_LABEL, N_OBSERVED, N_SUMS
 from longtail.exceptions import ModelFileError
 
 LARGEST_ROW = 64 << 20  # bytes of all numbers and texts of a row
@@ -207,6 +207,14 @@ def _holds(content: dict[str, Any], **accepts: Callable[[Any], bool]) -> bool:
     )
 
 
+def _are_observed(value: object) -> bool:
+    """Return whether these are sums, then documents, each as many numbers as it has."""
+    if not _list_of(_list_of(lambda number: type(number) in (int, float)))(value):
+        return False
+    sizes = list(map(len, value))  # type: ignore[call-overload]
+    return not sizes or sizes == [N_SUMS] + [N_OBSERVED] * (len(sizes) - 1)
+
+
 def _holds_documents(content: dict[str, Any], _: int) -> bool:
     """Return whether these are labels, and perhaps as many texts."""
     if "documents" not in content:
@@ -217,9 +225,11 @@ def _holds_documents(content: dict[str, Any], _: int) -> bool:
 
 # What opening needs beside the numbers, by action.
 _FACTS: dict[str, Callable[[dict[str, Any], int], bool]] = {
-    # Labels of new classes and new terms, if there are any, and embeddings, in base 64.
-    "teach": lambda facts, _: _holds({"classes": [], "terms": [], "embeddings": ""} | facts,
-                                     classes=_are_labels, terms=_are_texts, embeddings=_is_text),
+    # Labels of new classes and new terms, if there are any, embeddings, in base 64, and what was
+    # observed.
+    "teach": lambda facts, _: _holds(
+        {"classes": [], "terms": [], "embeddings": "", "observed": []} | facts,
+        classes=_are_labels, terms=_are_texts, embeddings=_is_text, observed=_are_observed),
     "forget": lambda facts, _: _holds({"embeddings": ""} | facts, embeddings=_is_text),
     "recalibrate": lambda facts, _: not facts,
     "rename": lambda facts, _: _holds(facts, old=is_label, new=is_label),
@@ -232,7 +242,9 @@ _FACTS: dict[str, Callable[[dict[str, Any], int], bool]] = {
     "hierarchy": lambda facts, _: _holds(facts, nodes=_are_labels,
                                          n_nodes=lambda n: n == len(facts["nodes"])),
     "move": lambda facts, _: _holds(facts, label=is_label, parents=_are_labels),
-    "refine": lambda facts, n: _holds(facts, file=is_checksum, live=_are_before(n)),
+    "refine": lambda facts, n: _holds(facts, file=is_checksum, until=lambda until:
+                                      type(until) is int and 0 <= until < n,
+                                      live=lambda live: _are_before(facts["until"] + 1)(live)),
     "undo": lambda facts, n: _holds(facts, changes=_are_before(n)),
 }  # fmt: skip
 SHOWN = {

@@ -16,12 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from longtail._columns import as_labels
+from longtail._constants import N_OBSERVED
 from longtail.model import parents
 from longtail.model.embeddings import ONE
 from longtail.model.entry import NO_ROWS, Entry, NewTerms
 from longtail.model.parents import Parents
 from longtail.sparse import SMALLEST_COUNT, CountMatrix, Integers, offsets_from_lengths
 from longtail.store.changes import Change, Row, encode, find_live
+from longtail.training.observed import Observed
 from longtail.training.outcomes import Outcomes
 
 _LARGEST_BATCH = 1 << 19  # characters and terms of the documents in a row; at most 12 bytes each
@@ -126,6 +128,9 @@ def _document_rows(entry: Entry, shown: dict[str, Any]) -> Iterator[Row]:
         facts["terms"] = [
             text[a:b].decode("utf-8") for a, b in zip(starts.tolist(), ends.tolist(), strict=True)
         ]
+    seen: Observed | None = entry.learned
+    if seen is not None:
+        facts["observed"] = [seen.sums.tolist(), *seen.documents.tolist()]
     data = encode(facts) if facts else b""
     for rows in _slices(entry, shown):
         counts = entry.counts.slice(rows)
@@ -164,7 +169,7 @@ def _outcome_rows(seen: Outcomes, shown: dict[str, Any]) -> Iterator[Row]:
     """Yield a row with all outcomes and some documents, then rows with the other documents."""
     blobs = (
         _int64(seen.positions),
-        _int64(seen.lengths),
+        _int64(seen.lengths) + _int64(seen.keys),
         seen.is_unknown.astype("<i4").tobytes(),
         np.ascontiguousarray(seen.scores, "<f8").tobytes(),
     )
@@ -265,7 +270,27 @@ def _read_taught(change: Change, class_ids: Integers, counts: CountMatrix, n_ids
     facts = change.facts
     new = {n_ids + i: label for i, label in enumerate(facts.get("classes", ()))}
     terms = _read_terms(change, facts.get("terms", ()))
-    return Entry(change.number, change.action, class_ids, counts, new_classes=new, new_terms=terms)
+    return Entry(
+        change.number,
+        change.action,
+        class_ids,
+        counts,
+        new_classes=new,
+        new_terms=terms,
+        learned=_read_observed(change, facts.get("observed", ())),
+    )
+
+
+def _read_observed(change: Change, given: Sequence[list[float]]) -> Observed | None:
+    """Return what was observed of documents before they were taught."""
+    if not given:
+        return None
+    sums, *rows = given
+    documents = np.array(rows, np.float64).reshape(len(rows), N_OBSERVED)
+    seen = Observed(documents, np.array(sums, np.float64))
+    if not seen.is_sound():
+        raise misfit(change, "what it observed is out of bounds")
+    return seen
 
 
 def _with_embeddings(change: Change, entry: Entry, n_dimensions: int | None) -> Entry:
@@ -413,10 +438,10 @@ def _read_outcomes(change: Change, positions: Integers) -> Outcomes:
     scores, n = _array(change, "counts", "<f8"), len(positions)
     n_columns = len(scores) // n if n else 1
     sound = (
-        len(lengths) == len(is_unknown) == n
+        len(lengths) == 2 * n == 2 * len(is_unknown)
         and len(scores) == n * n_columns
         and np.all((positions >= -1) & (positions < n_columns))
-        and np.all((lengths >= 0) & (lengths < 2**53))
+        and np.all((lengths[:n] >= 0) & (lengths[:n] < 2**53))
         and np.all((is_unknown == 0) | (is_unknown == 1))
         and not np.any(np.isnan(scores) | (scores == np.inf))
         and bool(np.all(np.abs(scores[np.isfinite(scores)]) <= _LARGEST_COUNT))
@@ -424,7 +449,8 @@ def _read_outcomes(change: Change, positions: Integers) -> Outcomes:
     )
     if not sound:
         raise misfit(change, "its outcomes are out of bounds")
-    return Outcomes(scores.reshape(n, n_columns), positions, is_unknown.astype(np.bool_), lengths)
+    scores, known = scores.reshape(n, n_columns), is_unknown.astype(np.bool_)
+    return Outcomes(scores, positions, known, lengths[:n], lengths[n:])
 
 
 def _find_fault(entries: list[Entry], limits: Integers) -> tuple[int, str] | None:

@@ -9,10 +9,10 @@ changes before it are undone later; the sums follow the changes that are live.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,26 +21,69 @@ from longtail.exceptions import ModelFileError
 from longtail.model.edits import Refine, overlay_of
 from longtail.model.entry import Changes, Entry
 from longtail.sparse import append_constant
-from longtail.store.changes import Row, encode
+from longtail.store.changes import Change, Row, encode
 from longtail.store.container import read_checksum
 from longtail.store.files import sync_folder
 from longtail.store.journal import Journal, refined_path
 from longtail.teaching.log import Ledger
 from longtail.training.changing import derive, merge_learned, name_again
 
+AUTOMATIC = "auto"  # by whom a refinement is that nobody asked for
+# Files of automatic refinements that stay, each as large as the model. Undoing more of them needs
+# undoing all: then the model is the model file with its changes.
+N_KEPT = 2
 
-def write_refined(journal: Journal, model: Any, ledger: Ledger, change_number: int) -> Row:
-    """Refine a copy of a model, write what it is then, and return the row that names the file."""
+
+class Refined(NamedTuple):
+    """A refined model in a file of its own.
+
+    Attributes
+    ----------
+    path : Path
+        The file, as long as it has no number.
+    row : Row
+        What the journal says of it.
+    """
+
+    path: Path
+    row: Row
+
+
+def write_refined(beside: Path, model: Any, live: Iterable[int], until: int) -> Refined:
+    """Refine a copy of a model and write what it is then.
+
+    Parameters
+    ----------
+    beside : Path
+        Where to.
+    model : estimator
+        Nobody else's.
+    live : iterable of int
+        The changes that it has.
+    until : int
+        The last change that there was.
+    """
     row_ids = overlay_of(model._arrays).ids
     model._apply(Refine())
+    model.save(beside)
+    facts = {"file": read_checksum(beside), "live": sorted(live), "until": until}
+    return Refined(beside, Row(classes=row_ids.astype("<i8").tobytes(), facts=encode(facts)))
+
+
+def put_in_place(journal: Journal, refined: Refined, change_number: int) -> None:
+    """Give the file of a refined model the name that its change has."""
     target = refined_path(journal.model, change_number)
-    with journal.new_file() as beside:
-        model.save(beside)
-        checksum = read_checksum(beside)
-        os.replace(beside, target)
+    os.replace(refined.path, target)
     sync_folder(target.parent)
-    facts = {"file": checksum, "live": sorted(ledger.in_effect)}
-    return Row(classes=row_ids.astype("<i8").tobytes(), facts=encode(facts))
+
+
+def drop_superseded(path: Path, changes: Sequence[Change], ledger: Ledger) -> None:
+    """Remove the files of automatic refinements but the last ones; see `N_KEPT`."""
+    automatic = [c.number for c in changes if c.action == "refine" and c.by == AUTOMATIC]
+    live = sorted(n for n in ledger.live if ledger.actions[n] == "refine")
+    for change_number in automatic:
+        if change_number not in live[-N_KEPT:]:
+            refined_path(path, change_number).unlink(missing_ok=True)
 
 
 def open_refined(
@@ -72,20 +115,21 @@ def open_refined(
     [entry] = [entry for entry in entries if entry.number == change_number]
     refined = _load(path, entry, base, verify=verify)
     n_ids = overlay_of(base._arrays).n_ids
-    earlier = [e for e in entries if e.number < change_number]
+    until = entry.learned["until"]
+    earlier = [e for e in entries if e.number <= until]
     n_ids += sum(len(e.new_classes) for e in earlier)
     _check_fit(path, entry, refined, n_ids, base, earlier)
     live = [e for e in entries if e.number in ledger.in_effect and e.action != "refine"]
-    later = [e for e in entries if e.number > change_number]
-    if set(entry.learned["live"]) == {n for n in ledger.in_effect if n < change_number}:
+    later = [e for e in entries if e.number > until]
+    if set(entry.learned["live"]) == {n for n in ledger.in_effect if n <= until}:
         missing = np.setdiff1d(np.arange(n_ids), entry.class_ids).tolist()
         hidden = _find_hidden(base, missing, earlier, ledger)
         gone = set(missing) - hidden.keys()
         if gone.isdisjoint(i for e in later for i in [*e.class_ids.tolist(), e.into]):
-            plus = [e for e in live if e.number > change_number]
+            plus = [e for e in live if e.number > until]
             refined._over(entry.class_ids, n_ids, hidden)
-            return refined._take_changes(Changes(later, plus)), change_number
-    calibrated = [e for e in live if e.action == "recalibrate" and e.number > change_number]
+            return refined._take_changes(Changes(later, plus)), until
+    calibrated = [e for e in live if e.action == "recalibrate" and e.number > until]
     others = [e for e in live if e.action != "recalibrate"]
     base._take_changes(Changes(entries, others))
     _adopt(base, refined, entry)
@@ -163,6 +207,7 @@ def _adopt(model: Any, refined: Any, entry: Entry) -> None:
 
     def adopt(state: Any) -> Any:
         merged = merge_learned(state)
+        later = {n: e for n, e in state.pending.items() if n > entry.learned["until"]}
         n_new = merged.statistics.n_terms - learned.statistics.n_terms
         found = rows[ids]
         changed = replace(
@@ -177,6 +222,8 @@ def _adopt(model: Any, refined: Any, entry: Entry) -> None:
             check=learned.check,
             stale=merged.stale | (found < 0),
             candidate_factor=learned.candidate_factor,
+            in_use=learned.in_use,
+            pending=later,
         )
         if changed.names is not None:
             corpus = learned.corpus.with_entered_terms(merged.statistics.n_terms)

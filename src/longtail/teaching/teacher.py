@@ -15,7 +15,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from longtail._words import count
 from longtail.estimators.loading import Classifier
@@ -28,6 +28,7 @@ from longtail.model.overlay import RefusedError
 from longtail.store.changes import Change, Row, encode
 from longtail.store.container import read_checksum
 from longtail.store.journal import Journal
+from longtail.store.journal_rows import Header
 from longtail.store.overview import waiting_changes
 from longtail.teaching.documents import UNFIT, find_refused, plain_label, prepare, read_documents
 from longtail.teaching.log import Ledger, as_rows
@@ -41,7 +42,14 @@ from longtail.teaching.opening import (
     take_all,
     with_encoder,
 )
-from longtail.teaching.refined import write_refined
+from longtail.teaching.refined import (
+    AUTOMATIC,
+    Refined,
+    drop_superseded,
+    put_in_place,
+    write_refined,
+)
+from longtail.teaching.refiner import Refiner, is_due
 
 __all__ = ["Teacher"]
 
@@ -61,6 +69,10 @@ class Teacher:
         A model file that `save` wrote. Its journal is `path` with ``.journal`` at the end.
     verify : bool, default=True
         As for `load`.
+    refine : {"auto", "never"}, default="auto"
+        Whether the teacher refines the model by itself when that is due (`health` says so): in a
+        thread of low priority, beside predictions and changes. Such a refinement is a change by
+        "auto" in the journal. Once one is undone there is no other, until `refine` is called.
     embedder : callable, optional
         As for `load`: the encoder of a model that was fitted with one.
 
@@ -90,9 +102,17 @@ class Teacher:
     """
 
     def __init__(
-        self, path: str | os.PathLike[str], *, verify: bool = True, embedder: Any = None
+        self,
+        path: str | os.PathLike[str],
+        *,
+        verify: bool = True,
+        refine: Literal["auto", "never"] = "auto",
+        embedder: Any = None,
     ) -> None:
+        if refine not in ("auto", "never"):
+            raise ValueError(f'refine must be "auto" or "never"; got {refine!r}.')
         self._path = Path(path)
+        self._refiner = Refiner(self._path) if refine == "auto" else None
         self._embedder = embedder
         self._turns: tuple[int, threading.RLock] = (os.getpid(), threading.RLock())
         self._journal = Journal(path)
@@ -259,6 +279,15 @@ class Teacher:
             raise ValueError(f"{type(self.model).__name__} has nothing to recalibrate.")
         return self._record(_with_documents("recalibrate", documents, labels), by)
 
+    @property
+    def refine_due(self) -> bool:
+        """Whether enough was taught since the last `refine` for another one."""
+        return is_due(self._state)
+
+    def settle(self, timeout: float | None = None) -> bool:
+        """Wait for a refinement under way; return whether none is left after so many seconds."""
+        return self._refiner is None or self._refiner.wait(timeout)
+
     def refine(self, by: str | None = None) -> int:
         """Bring what all classes share up to date; return the number of the change.
 
@@ -279,12 +308,44 @@ class Teacher:
         def refine(state: State) -> int:
             header = attach(self._journal, state)
             change_number = header.next_number
-            row = write_refined(self._journal, copy.copy(state.model), state.ledger, change_number)
-            self._journal.append(header, "refine", [row], by)
-            self._state = open_state(self._path, verify=False, journal=self._journal)
+            with self._journal.new_file() as beside:
+                model, live = copy.copy(state.model), state.ledger.in_effect
+                refined = write_refined(beside, model, live, change_number - 1)
+                self._take_refined(header, refined, by)
             return change_number
 
         return self._hold(refine)
+
+    def _take_refined(self, header: Header, refined: Refined, by: str | None) -> None:
+        """Record a refined model, and let it be the model; the journal is held."""
+        put_in_place(self._journal, refined, header.next_number)
+        self._journal.append(header, "refine", [refined.row], by)
+        self._state = open_state(self._path, verify=False, journal=self._journal)
+        if by == AUTOMATIC:
+            drop_superseded(self._path, self._read(), self._state.ledger)
+
+    def _refine_beside(self) -> int:
+        """Refine what the model is now while others predict and teach; return the change.
+
+        0 where it was in vain: what it began with was undone or folded into the file meanwhile.
+        """
+        before = self._state
+        if before.header is None or not is_due(before):
+            return 0
+        with self._journal.new_file() as beside:
+            model, live = copy.copy(before.model), before.ledger.in_effect
+            refined = write_refined(beside, model, live, before.header.next_number - 1)
+
+            def record(state: State) -> int:
+                is_same = state.is_attached and state.checksum == before.checksum
+                is_same &= state.ledger.refined == before.ledger.refined
+                if state.header is None or not is_same or not live <= state.ledger.in_effect:
+                    return 0
+                self._take_refined(state.header, refined, AUTOMATIC)
+                return state.header.next_number
+
+            is_wanted = self._refiner is None or self._refiner.is_wanted
+            return self._hold(record) if is_wanted else 0
 
     def undo(
         self, n: int = 1, by: str | None = None, *, numbers: Sequence[int] | None = None
@@ -382,6 +443,8 @@ class Teacher:
 
     def close(self) -> None:
         """Close the journal, as the end of the process does; another call opens it again."""
+        if self._refiner is not None:
+            self._refiner.is_wanted = False
         with self._turn:
             self._journal.close()
 
@@ -402,7 +465,10 @@ class Teacher:
             self._state = State(done.model, state.checksum, header, ledger, state.last_in_base)
             return change_number
 
-        return self._hold(record)
+        recorded = self._hold(record)
+        if self._refiner is not None:
+            self._refiner.look(self)
+        return recorded
 
     def _hold(self, work: Callable[[State], Result]) -> Result:
         """Work with the state up to date, holding the journal alone among threads and processes.

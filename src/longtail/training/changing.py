@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from longtail.model import overlay as overlays
 from longtail.model import parents, statistics_editing
 from longtail.model.corpus import Corpus
-from longtail.model.entry import Changes
+from longtail.model.entry import Changes, Entry
 from longtail.model.names import ClassNames
 from longtail.model.overlay import ClassText, Overlay, Rows
 from longtail.model.scorer import LinearScorer, build_scorer
@@ -55,7 +55,12 @@ def take_in(state: LongTailState, changes: Changes, n_jobs: int | None = None) -
         lambda after, ids, sums: _make_rows(state, after, ids, sums, n_jobs),
     )
     memory = None if state.memory is None else state.memory.take_in(changes)
-    after = replace(_recalibrate(state, changes), overlay=overlay, memory=memory)
+    after = replace(
+        _recalibrate(state, changes),
+        overlay=overlay,
+        memory=memory,
+        pending=_take_pending(state, changes),
+    )
     return _edit_parents(state, after, changes)
 
 
@@ -111,6 +116,14 @@ def name_again(
         sources[i] = n_classes
         names = stack_rows([names, row]).gather(sources)
     return names
+
+
+def _take_pending(state: LongTailState, changes: Changes) -> dict[int, Entry]:
+    """Return the live entries that observed something."""
+    gone = {entry.number for entry in changes.minus}
+    pending = {n: entry for n, entry in state.pending.items() if n not in gone}
+    taught = [entry for entry in changes.plus if entry.action == "teach"]
+    return pending | {entry.number: entry for entry in taught if entry.learned is not None}
 
 
 def _recalibrate(state: LongTailState, changes: Changes) -> LongTailState:
@@ -176,13 +189,11 @@ def _keep(
 
 def gather_statistics(state: LongTailState, class_ids: Integers) -> ClassStatistics:
     """Return the sums of some classes; the document frequencies are those of all documents."""
-    overlay, n_documents = state.overlay, merged_class_sizes(state).sum()
+    overlay = state.overlay
     if overlay is None:
-        sums, of_all = state.statistics.gather(class_ids), state.statistics.document_frequencies
-    else:
-        sums = overlay.gather(state.base, overlay.ids[class_ids])
-        of_all = overlay.document_frequencies
-    return statistics_editing.with_frequencies(sums, np.minimum(of_all, n_documents))
+        return state.statistics.gather(class_ids)
+    sums = overlay.gather(state.base, overlay.ids[class_ids])
+    return statistics_editing.with_frequencies(sums, overlay.document_frequencies)
 
 
 def merged_statistics(state: LongTailState) -> ClassStatistics:
@@ -236,6 +247,8 @@ def merge_learned(state: LongTailState) -> LongTailState:
         memory=None if state.memory is None else state.memory.settle(overlay),
         calibrator=state.calibrator.move_classes(state.find_today()),
         calibrations=None,
+        in_use=state.in_use.wait([e.learned for _, e in sorted(state.pending.items())]),
+        pending={},
         hierarchy=state.current_hierarchy,
         parent_edits={},
         overlay=None,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,15 +28,42 @@ LARGEST_ERROR = 0.05
 MIN_OUTCOMES = 200  # an error of 0.05 is hardly told from chance by fewer
 
 
+class OutcomeFigures(NamedTuple):
+    """How the last outcomes turned out; NaN where there are none.
+
+    Attributes
+    ----------
+    n_outcomes : int
+        Documents: held out by `fit`, told to `recalibrate`, or taught since; the last ones count.
+    accuracy, calibration_error, abstention : float
+        See `Health`.
+    """
+
+    n_outcomes: int
+    accuracy: float
+    calibration_error: float
+    abstention: float
+
+
+def measure_outcomes(state: LongTailState) -> OutcomeFigures:
+    """Return how the last outcomes turned out; those that wait to take effect are among them."""
+    pending = [entry.learned for _, entry in sorted(state.pending.items())]
+    calibrator = state.in_use.wait(pending).waiting.count(state.calibrator)
+    correct = calibrator.held_out_correct
+    if not len(correct):
+        return OutcomeFigures(0, np.nan, estimate_calibration_error(calibrator), np.nan)
+    abstention = np.nan
+    if not state.several:
+        abstention = 1.0 - min(find_threshold(calibrator, PRECISION).coverage, 1.0)
+    error = estimate_calibration_error(calibrator)
+    return OutcomeFigures(len(correct), float(correct.mean()), error, abstention)
+
+
 def measure_health(state: LongTailState, config: FitConfig) -> Health:
     """Return the health of a model."""
     state = merge_learned(state)
     n_labels = round(state.statistics.n_documents)
-    calibrator, memory = state.calibrator, state.memory
-    n_outcomes = len(calibrator.held_out_correct)
-    abstention = np.nan
-    if n_outcomes and not state.several:
-        abstention = 1.0 - min(find_threshold(calibrator, PRECISION).coverage, 1.0)
+    memory = state.memory
     health = Health(
         n_documents=state.n_fitted_documents if state.label_form.is_multilabel else n_labels,
         n_labels=n_labels,
@@ -43,10 +71,7 @@ def measure_health(state: LongTailState, config: FitConfig) -> Health:
         n_unrefined=abs(n_labels - round(state.corpus.n_documents)),
         n_stale=int(state.stale.sum()),
         unseen_terms=_share_unseen(state),
-        n_outcomes=n_outcomes,
-        accuracy=float(calibrator.held_out_correct.mean()) if n_outcomes else np.nan,
-        calibration_error=estimate_calibration_error(calibrator),
-        abstention=abstention,
+        **measure_outcomes(state)._asdict(),
         n_kept=0 if memory is None else memory.n_documents,
         will_learn=needs_learning(state, config) or needs_residuals(state, config),
     )

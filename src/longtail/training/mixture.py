@@ -46,7 +46,7 @@ SMALLEST_SPREAD = 0.5  # standard deviation of ln n_c from which on the size cou
 
 AS_LEARNED = np.array([1.0, 1.0, 0.0, 0.0])  # a separator has no scale of its own
 
-SMALLEST_FACTOR = 0.1  # of a residual that can be told from what it was scaled to
+SMALLEST_FACTOR = 0.1  # of the features' score, by which what is learned beside it is divided
 
 _LOGGER = logging.getLogger("longtail")
 
@@ -131,24 +131,6 @@ class Mixture:
         if separators is None or not self.uses_separators:
             return scaled
         return add_residuals(scaled, separators.scale(*factors[2:]))
-
-    @property
-    def depends_on_size(self) -> bool:
-        """Whether features or residuals count more or less by the size of the class."""
-        return bool(self.features[1:].any() or self.residuals[1:].any())
-
-    def unscale(self, residuals: ClassResiduals, class_sizes: Integers) -> ClassResiduals:
-        """Return residuals as they were learned, from what `scale` made of them.
-
-        Exact, but for rounding, where a class has the size that it had then. A class whose residual
-        hardly counted has none.
-        """
-        inverse = []
-        for rows in self.residuals.T[:2]:
-            factors = weigh_by_size(rows, log_sizes(class_sizes))
-            counts = factors >= SMALLEST_FACTOR
-            inverse.append(np.where(counts, 1.0 / np.where(counts, factors, 1.0), 0.0))
-        return residuals.scale(*inverse)
 
     def ranking_weights(self, feature_weights: Floats) -> Floats:
         """Return the feature weights of the final ranking, shape (5, 6)."""

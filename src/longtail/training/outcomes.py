@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from hashlib import blake2b
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from longtail.sparse import Floats, Integers
+from longtail.sparse import CountMatrix, Floats, Integers
 from longtail.training.calibration import (
     MIN_DOCUMENTS,
     Calibrator,
@@ -46,18 +48,33 @@ class Outcomes:
         Whether the model did not have the class.
     lengths : ndarray of shape (n_documents,), int64
         Distinct terms of the documents.
+    keys : ndarray of shape (n_documents,), int64
+        By which they are known when they are taught, so that none counts twice.
     """
 
     scores: Floats
     positions: Integers
     is_unknown: NDArray[np.bool_]
     lengths: Integers
+    keys: Integers
 
     def apply(self, calibrator: Calibrator) -> Calibrator:
         """Return a calibrator that has seen them."""
         correct = np.arange(self.scores.shape[1]) == self.positions[:, None]
         n_unknown = int(np.count_nonzero(self.is_unknown))
         return recalibrate(calibrator, self.scores, correct, n_unknown, self.lengths)
+
+
+def document_keys(counts: CountMatrix, labels: NDArray[Any]) -> Integers:
+    """Return a hash of each document with its label."""
+    keys, bounds = np.empty(counts.n_documents, np.int64), counts.indptr.tolist()
+    for row, label in enumerate(labels.tolist()):
+        entries = slice(bounds[row], bounds[row + 1])
+        hashed = blake2b(repr(label).encode("utf-8", "surrogatepass"), digest_size=8)
+        hashed.update(counts.indices[entries].astype("<i8").tobytes())
+        hashed.update(counts.data[entries].astype("<f8").tobytes())
+        keys[row] = int.from_bytes(hashed.digest(), "little", signed=True)
+    return keys
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,30 +205,68 @@ def recalibrate(
     """
     if not len(scores):
         return calibrator
-    if calibrator.n_outcomes == 0 and calibrator.unknown_share == 0.0 and n_unknown:
-        share = n_unknown / max(len(scores), MIN_DOCUMENTS)
-        n_held_out = len(calibrator.held_out_log_odds)
-        calibrator = thin_outcomes(expect_unknown(calibrator, share), n_held_out)
+    calibrator = expect_what_came(calibrator, len(scores), n_unknown)
     new = candidate_log_odds(scores)
-    stay = _make_room(calibrator, max(OUTCOMES_KEPT - len(new), 0))
-    log_odds = np.concatenate([calibrator.held_out_log_odds[stay], new[:, 0]])
-    hits = np.concatenate([calibrator.held_out_correct[stay], correct[:, 0]])
+    expected = float(calibrate(scores, calibrator, lengths)[:, 1:].sum())
+    counted = TopOutcomes(
+        new[:, 0], correct[:, 0], n_unknown, lengths, expected, float(correct[:, 1:].sum())
+    )
+    changed = count_outcomes(calibrator, counted)
+    if changed is calibrator or calibrator.is_calibrated:
+        return changed
+    others = fit_map(new[:, 1:].ravel(), correct[:, 1:].ravel())
+    return replace(changed, other_log_odds=others[0], other_probabilities=others[1])
+
+
+class TopOutcomes(NamedTuple):
+    """What became of best candidates.
+
+    Attributes
+    ----------
+    log_odds : ndarray of shape (n_documents,), float64
+        Of the best candidate of each document.
+    correct : ndarray of shape (n_documents,), bool
+        Whether it was the class.
+    n_unknown : int
+        Documents of classes that the model did not have.
+    lengths : ndarray of shape (n_documents,) or None
+        Distinct terms of the documents.
+    expected, found : float
+        How many of the other candidates were expected to be the class, and how many were.
+    """
+
+    log_odds: Floats
+    correct: NDArray[np.bool_]
+    n_unknown: int
+    lengths: Integers | None
+    expected: float
+    found: float
+
+
+def count_outcomes(calibrator: Calibrator, new: TopOutcomes) -> Calibrator:
+    """Fit the map of the best candidate to newer outcomes; see `recalibrate`."""
+    stay = _make_room(calibrator, max(OUTCOMES_KEPT - len(new.log_odds), 0))
+    log_odds = np.concatenate([calibrator.held_out_log_odds[stay], new.log_odds])
+    hits = np.concatenate([calibrator.held_out_correct[stay], new.correct])
     if len(log_odds) < MIN_DOCUMENTS:
         return calibrator
-    calibrator = _count_outcomes(calibrator, len(new), n_unknown)
-    if lengths is not None and len(lengths) >= MIN_DOCUMENTS:
+    calibrator = _count_outcomes(calibrator, len(new.log_odds), new.n_unknown)
+    if new.lengths is not None and len(new.lengths) >= MIN_DOCUMENTS:
         # The map is now learned on these as well: what is usual among them is not short.
-        short_length = min(calibrator.short_length, find_short_length(lengths))
+        short_length = min(calibrator.short_length, find_short_length(new.lengths))
         calibrator = replace(calibrator, short_length=short_length)
-    expected = float(calibrate(scores, calibrator, lengths)[:, 1:].sum())
-    found = float(correct[:, 1:].sum())
-    factor = (found + PRIOR_OUTCOMES) / (expected + PRIOR_OUTCOMES)
-    if calibrator.is_calibrated:
-        others = calibrator.other_log_odds, np.clip(calibrator.other_probabilities * factor, 0, 1)
-    else:
-        others = fit_map(new[:, 1:].ravel(), correct[:, 1:].ravel())
-    changed = replace(calibrator, other_log_odds=others[0], other_probabilities=others[1])
-    return _with_outcomes(changed, log_odds, hits)
+    factor = (new.found + PRIOR_OUTCOMES) / (new.expected + PRIOR_OUTCOMES)
+    others = np.clip(calibrator.other_probabilities * factor, 0, 1)
+    return _with_outcomes(replace(calibrator, other_probabilities=others), log_odds, hits)
+
+
+def expect_what_came(calibrator: Calibrator, n_documents: int, n_unknown: int) -> Calibrator:
+    """Let held-out documents make room for unknown ones where the first outcomes have some."""
+    if calibrator.n_outcomes or calibrator.unknown_share or not n_unknown:
+        return calibrator
+    share = n_unknown / max(n_documents, MIN_DOCUMENTS)
+    n_held_out = len(calibrator.held_out_log_odds)
+    return thin_outcomes(expect_unknown(calibrator, share), n_held_out)
 
 
 def _count_outcomes(calibrator: Calibrator, n_new: int, n_unknown: int) -> Calibrator:

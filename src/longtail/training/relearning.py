@@ -15,14 +15,14 @@ from longtail._labels import LabelSets
 from longtail._validation import cap_candidates
 from longtail.model.state import LongTailState
 from longtail.sparse import CountMatrix
-from longtail.training.changing import merge_learned, refresh_corpus
+from longtail.training.changing import merge_learned, merged_class_sizes, refresh_corpus
 from longtail.training.class_rows import learn_rows
 from longtail.training.config import FitConfig
 from longtail.training.documents import sum_documents
+from longtail.training.in_use import pending_documents, take_effect
 from longtail.training.memory import DocumentMemory
-from longtail.training.mixture import Mixture
 from longtail.training.negatives import mine_pairs
-from longtail.training.outcomes import expect_unknown, thin_outcomes
+from longtail.training.outcomes import expect_unknown
 from longtail.training.pipeline import learn_state
 from longtail.training.scored_classes import ScoredClasses
 from longtail.training.shared_weights import SampledLabels, SharedWeights, continue_term_weights
@@ -46,9 +46,33 @@ MIN_HELD_OUT = 750
 # documents and learned anew as it grows: 36.0 instead of 34.5 %; without documents kept, after fits
 # on 935 to 2,935 documents: 35.7 instead of 32.6 %.
 SHARE_UNKNOWN = 0.05
-# Outcomes of the ranking by size that stay: scores are on another scale then. Calibration error of
-# the same fits .056, with all of them .062, without this rule .060.
-OUTCOMES_KEPT = 100
+# Documents taught since what all classes share was brought up to date, from which on that is done
+# again: a share of those there were, and at least so many.
+SHARE_TAUGHT = 0.05
+MIN_TAUGHT = 100
+
+
+def is_due(state: LongTailState) -> bool:
+    """Return whether what all classes share should be brought up to date."""
+    n_before = state.corpus.n_documents
+    n_taught = float(merged_class_sizes(state).sum()) - n_before
+    return n_taught >= max(MIN_TAUGHT, SHARE_TAUGHT * n_before)
+
+
+def refresh(state: LongTailState, config: FitConfig) -> LongTailState:
+    """Bring what all classes share up to date, and let what was observed take effect."""
+    taught = pending_documents(state)
+    return _go_on(take_effect(merge_learned(state), calibrate=config.calibrate), taught, config)
+
+
+def _go_on(
+    state: LongTailState, taught: tuple[CountMatrix, LabelSets] | None, config: FitConfig
+) -> LongTailState:
+    """Bring up to date what follows from the sums, and go on learning the weights of terms."""
+    state = refresh_corpus(state, config.n_jobs)
+    if taught is None or len(state.classes) < 2:
+        return state
+    return _continue_terms(state, *taught, replace(config, seed=0))
 
 
 def refine_from_memory(state: LongTailState, config: FitConfig) -> LongTailState:
@@ -58,35 +82,15 @@ def refine_from_memory(state: LongTailState, config: FitConfig) -> LongTailState
 
     A function of the state alone: neither the seed nor the time budget of the configuration counts.
     """
-    state = _disregard_sizes(merge_learned(state))
+    taught = pending_documents(state)
+    state = take_effect(merge_learned(state), calibrate=config.calibrate)
     if needs_learning(state, config):
         return relearn(state, replace(config, seed=0, time_budget=None))
     memory = state.memory
     if memory is None or not needs_residuals(state, config):
-        return refresh_corpus(state, config.n_jobs)
+        return _go_on(state, taught, config)
     documents = memory.documents(state.statistics.n_terms)
     return refine(state, documents, memory.labels(state.classes), config)
-
-
-def _disregard_sizes(state: LongTailState) -> LongTailState:
-    """Let features and residuals count as they were learned where unknown classes keep coming.
-
-    What they count by the size of the class was learned on held-out documents of the past; see
-    `SHARE_UNKNOWN`. Scorer and index are out of date then. Models with names stay as they are.
-    """
-    mixture = state.check.kept_mixture
-    is_told = state.calibrator.unknown_share >= SHARE_UNKNOWN
-    if not is_told or not mixture.depends_on_size or state.names is not None:
-        return state
-    residuals = state.residuals
-    if not mixture.uses_separators:  # a sum cannot be taken apart: it stays as it is
-        residuals = mixture.unscale(residuals, state.statistics.class_sizes)
-    return replace(
-        state,
-        residuals=residuals,
-        check=state.check.with_mixture(Mixture()),
-        calibrator=thin_outcomes(state.calibrator, OUTCOMES_KEPT),
-    )
 
 
 def needs_learning(state: LongTailState, config: FitConfig) -> bool:
@@ -125,7 +129,7 @@ def refine(
         If the sums show that a document was never added.
     """
     n_jobs, config = config.n_jobs, replace(config, seed=0)
-    state = merge_learned(state)
+    state = take_effect(merge_learned(state), calibrate=config.calibrate)
     # Refuses documents that the sums cannot contain.
     _ = state.statistics - sum_documents(counts, labels, n_jobs)
     state = refresh_corpus(state, n_jobs)
@@ -188,6 +192,8 @@ def _learn_stale(
         class_mask=state.stale,
     )
     rows = mixture.scale(learned.residuals, learned.separators, state.statistics.class_sizes)
+    left = np.full(n_classes, state.in_use.weights[1])
+    rows = rows.scale(left, left)
     return replace(state, residuals=state.residuals.replace_classes(rows, state.stale))
 
 

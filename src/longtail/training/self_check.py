@@ -163,6 +163,12 @@ class SelfCheck:
             name_weights=mixture.name_weights(FIRST_NAME_WEIGHTS),
         )
 
+    def scale_features(self, factor: float) -> SelfCheck:
+        """Return the same check in which what the mixture adds to features counts more or less."""
+        bends = self.mixture_bends.copy()
+        bends[:, :N_FEATURES] *= factor
+        return replace(self, feature_shifts=self.feature_shifts * factor, mixture_bends=bends)
+
     def summary(self) -> dict[str, float | str]:
         """Return what was kept, and how that fares on held-out documents."""
         is_whole = self.postings_per_class >= WHOLE_QUERY

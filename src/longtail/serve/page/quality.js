@@ -113,7 +113,9 @@ function healthCard({ health }) {
   return el("div", { class: "card", id: "health" }, el("h2", {}, "Since it was fitted"),
     el("dl", { class: "figures" },
       figure(`${health.n_labels === health.n_documents ? "documents" : "labels"} since the last refine`, number(health.n_unrefined)), figure("classes that changed", number(health.n_stale)),
-      health.unseen_terms === null ? "" : figure("terms without a learned weight", percent(health.unseen_terms))),
+      health.unseen_terms === null ? "" : figure("terms without a learned weight", percent(health.unseen_terms)),
+      health.accuracy === null ? "" : figure(`right of the last ${number(health.n_outcomes)} outcomes`, percent(health.accuracy)),
+      health.abstention === null ? "" : figure("of these below the threshold of 90 %", percent(health.abstention))),
     health.advice.length ? el("ul", {}, ...health.advice.map((sentence) => el("li", {}, visible(sentence)))) : el("p", { class: "quiet" }, "Nothing needs to be done."));
 }
 
