@@ -303,7 +303,7 @@ def refine_until(say, path, moment):
 
 @pytest.mark.parametrize("moment", REFINING)
 def test_a_kill_while_refining(path, moment):
-    expected = load(path).partial_fit(NEW[:4], ["a", "b", "a", "b"])
+    expected = load(path).partial_fit(NEW[:2], ["a", "b"]).partial_fit(NEW[2:4], ["a", "b"])
     kill_at(moment, path, refine_until)
     if moment == "after all":
         expected.refine()
@@ -324,7 +324,7 @@ def test_a_kill_while_refining(path, moment):
 def work(say, path, seed):
     """Do one thing after the other; say what before, and that it is done after."""
     rng = random.Random(seed)
-    teacher = Teacher(path)
+    teacher = Teacher(path, refine="never")
     say("ready")
     while True:
         action = rng.choice(["teach"] * 4 + ["undo", "undo", "refine", "compact", "save", "forget"])
@@ -472,7 +472,7 @@ def test_a_full_disk_changes_nothing(path, monkeypatch, largest):
 
 
 def compact_on_a_full_disk(say, path):
-    teacher = Teacher(path)
+    teacher = Teacher(path, refine="never")
     teacher.teach(LARGE, ["kept"] * len(LARGE))
     limit = os.path.getsize(path) // 2
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
