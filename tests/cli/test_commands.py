@@ -204,7 +204,12 @@ def test_closed_standard_output_is_one_sentence(tmp_path):
     ("options", "estimator", "without"),
     [
         (VECTORIZER_OPTIONS, TextVectorizer, {"tokenizer", "fields", "n_jobs"}),
-        (TEXT_OPTIONS, longtail.TextClassifier, {"classifier", "vectorizer", "fields", *SHARED}),
+        # --embedder stands before the command.
+        (
+            TEXT_OPTIONS,
+            longtail.TextClassifier,
+            {"classifier", "vectorizer", "fields", "embedder", *SHARED},
+        ),
         (CLASSIFIER_OPTIONS, longtail.LongTailClassifier, {"multilabel", "class_weight", *SHARED}),
     ],
 )
