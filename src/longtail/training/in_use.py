@@ -171,6 +171,7 @@ def _split(
         features = score_features(
             documents, np.arange(counts.n_documents), classes, none, profile, n_jobs
         )
+        features[~there] = 0.0
         sizes = np.append(log_sizes(sums.class_sizes), 0.0)[classes]
         for column, weights in enumerate(rows.T):
             by_size += features[:, :, column] * weigh_by_size(weights, sizes)
