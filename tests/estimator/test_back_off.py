@@ -232,6 +232,7 @@ def test_edits_of_classes(model, new):
     assert "oak" in changed.branch("trees").tolist()
     changed.merge_classes("c05", "c04").remove_class("c00")
     assert changed.branch("family 0").tolist() == ["c01", "c02", "c04"]
+    changed.set_params(adapt=False)  # three outcomes, all wrong, would change what nodes promise
     changed.partial_fit(new[0][:3], ["c01", "a new one", "a new one"])
     answers = changed.predict_nodes(new[0], 0.8)
     assert not {"c00", "c03", "c05"} & set(answers.labels.tolist())
