@@ -370,7 +370,7 @@ def test_the_label_separator_is_remembered(told, tmp_path):
     assert json.loads(remembered.stdout)["n_unknown"] == 0
     assert json.loads(run("info", told.model, "--json").stdout)["label_separator"] == "; "
     model = shutil.copy(told.model, tmp_path / "model")
-    run("teach", model, told.test, "--quiet")
+    run("teach", model, told.test, "--no-refine", "--quiet")
     assert longtail.load(model).classes_.tolist() == sorted(CLASSES)
     run("forget", model, told.test, "--quiet")
     out = tmp_path / "out.csv"

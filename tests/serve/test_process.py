@@ -195,7 +195,8 @@ def test_every_body_but_the_stream_of_predictions_is_bounded(
 ) -> None:
     head = line + b" HTTP/1.1\r\n" + headers
     large = send_without_end(impatient, head, b" " * 65_536, 0.0, 64 << 20)
-    assert large[:12] in (b"", b"HTTP/1.1 413")  # closed, which may overtake the answer
+    # Closed, which may overtake the answer; on a busy machine its time may be up first.
+    assert large[:12] in (b"", b"HTTP/1.1 413", b"HTTP/1.1 408")
     slow = send_without_end(impatient, head, b" ", 0.05, 100)
     assert slow.startswith(b"HTTP/1.1 408")
 
