@@ -266,9 +266,11 @@ def test_two_segments_equal_one(problem, q, ties, n_jobs):
     segments = split_segments(score, index, n_terms, np.random.default_rng(q))
     whole = [Segment(score, ClassResiduals.none(n_classes).as_scorer, index)]
     expected = search_segments(documents, documents, whole, q, q, n_jobs)
-    found = search_segments(documents, documents, segments, q, q, n_jobs)
-    assert np.array_equal(found[0], expected[0])
-    assert np.array_equal(found[1], expected[1])
+    unindexed = [segments[0], *(replace(segment, index=None) for segment in segments[1:])]
+    for asked in (segments, unindexed):
+        found = search_segments(documents, documents, asked, q, q, n_jobs)
+        assert np.array_equal(found[0], expected[0])
+        assert np.array_equal(found[1], expected[1])
 
 
 def find_matching(documents, score, counts, budget, wanted):

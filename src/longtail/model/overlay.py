@@ -34,7 +34,7 @@ from longtail.model.statistics import (
     with_count_bits,
 )
 from longtail.model.statistics_editing import subtract_any, sum_compactly, without_frequencies
-from longtail.retrieval.index import DENSE_SHARE, InvertedIndex, build_index
+from longtail.retrieval.index import InvertedIndex, build_index
 from longtail.retrieval.search import Segment
 from longtail.sparse import (
     CountMatrix,
@@ -200,6 +200,11 @@ class Rows:
             bonus = self.names.late_bonus(self.statistics.class_sizes, self.name_weights)
             residuals = residuals.raise_biases(bonus)
         return residuals  # type: ignore[no-any-return]
+
+    @property
+    def has_index(self) -> bool:
+        """Whether the index was built."""
+        return "_index" in self.__dict__
 
     def index(self, n_terms: int, n_of_all: int, *, dense_share: float) -> InvertedIndex:
         """Return the scorer term by term; built once, and given room for terms that entered."""
@@ -398,11 +403,15 @@ class Overlay:
         return replace(sums, document_frequencies=frequencies)
 
     def segments(
-        self, main: Segment, n_terms: int, *, dense_share: float = DENSE_SHARE
+        self, main: Segment, n_terms: int, max_unindexed: int, dense_share: float
     ) -> tuple[Segment, ...]:
-        """Return what is searched: the base, and the tiers that have a class that is there."""
+        """Return what is searched: the base, and the tiers that have a class that is there.
+
+        A tier of at most `max_unindexed` classes that has no index yet comes without one.
+        """
         of_main, *of_tiers = self.tombstones
         n_of_all = len(main.scorer.biases)
+        assert main.index is not None
         found = [
             Segment(
                 main.scorer,
@@ -413,11 +422,15 @@ class Overlay:
         ]
         for tier, gone in zip(self.tiers, of_tiers, strict=True):
             if len(gone) < len(tier.ids):
-                index = tier.index(n_terms, n_of_all, dense_share=dense_share)
-                index = replace(index, tombstones=gone)
+                class_ids, index = self.ranks[tier.ids], None
+                if tier.has_index or len(tier.ids) > max_unindexed:
+                    index = tier.index(n_terms, n_of_all, dense_share=dense_share)
+                    index = replace(index, tombstones=gone)
+                else:
+                    class_ids[gone] = -1
                 residuals = tier.ranking_residuals.as_scorer
-                found.append(Segment(tier.ranking_scorer, residuals, index, self.ranks[tier.ids]))
-        return tuple(found)
+                found.append(Segment(tier.ranking_scorer, residuals, index, class_ids))
+        return tuple(sorted(found, key=lambda segment: segment.index is None))
 
     @cached_property
     def searched(self) -> list[int]:

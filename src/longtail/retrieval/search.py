@@ -54,10 +54,19 @@ class Segment:
     # Of these classes; the length weights of the residuals are 0.
     scorer: LinearScorer
     residuals: LinearScorer
-    index: InvertedIndex  # of the scorer; its tombstones are in another segment, or gone
+    # Of the scorer; its tombstones are in another segment, or gone. None: every class that is there
+    # is scored.
+    index: InvertedIndex | None
     # (n_segment,): id of each class among the classes of all segments; None where there is one
     # segment.
     class_ids: Integers | None = None
+
+    @cached_property
+    def rows_there(self) -> NDArray[Any]:
+        """The classes of a segment without an index, as a shortlist."""
+        assert self.class_ids is not None
+        rows = np.flatnonzero(self.class_ids >= 0)
+        return rows.astype(index_dtype(len(self.class_ids)))
 
     @cached_property
     def _ids_and_none(self) -> NDArray[Any] | None:
@@ -204,7 +213,7 @@ def search_segments(
     pruned : WeightedDocuments
         The same rows, with weights of 0 for the terms that do not search.
     segments : sequence of Segment
-        All classes.
+        All classes; those without an index come last, and not with `subsets` or `matching`.
     n_candidates : int
         q, the classes of highest score by the pruned query.
     k : int
@@ -226,10 +235,13 @@ def search_segments(
     scores : ndarray of the same shape, float64
         Score by all terms plus residual; -inf where there is no class.
     """
+    indexes = [segment.index for segment in segments if segment.index is not None]
+    of_others = [segment.rows_there for segment in segments[len(indexes) :]]
 
     def rank(ids: Integers, shortlists: Sequence[NDArray[Any]]) -> tuple[NDArray[Any], Floats]:
         found = []
-        for segment, rows in zip(segments, shortlists, strict=True):
+        others = [np.tile(rows, (len(ids), 1)) for rows in of_others]
+        for segment, rows in zip(segments, [*shortlists, *others], strict=True):
             scores = score_pairs_with_residuals(
                 documents, pruned, ids, rows, segment.scorer, segment.residuals, n_jobs
             )
@@ -249,7 +261,6 @@ def search_segments(
         return rerank(classes, PairScores(*both), n_candidates, k, n_jobs)
 
     ids = np.arange(documents.rows.n_documents)
-    indexes = [segment.index for segment in segments]
     if matching is not None and subsets is None:
         n_matching = np.zeros(len(ids), np.int64)
 
@@ -269,7 +280,7 @@ def search_segments(
         return found
     queries = [
         make_queries(ids, subsets=None if subsets is None else segment.find_subsets(subsets))
-        for segment in segments
+        for segment in segments[: len(indexes)]
     ]
     return search_batches(
         pruned, indexes, queries, n_candidates, rank, n_jobs, also_whole=also_whole

@@ -59,10 +59,11 @@ def rank_documents(
     pruned = state.pruning.prune(documents, ids, n_jobs)
     by_meaning = state.needs_embeddings
     n_ranked = n_candidates if by_meaning else min(k, n_candidates)
+    is_plain = subsets is None and not by_meaning
     ranked = search_segments(
         documents,
         pruned,
-        state.segments,
+        state.segments_for(counts.n_documents) if is_plain else state.segments,
         n_candidates,
         n_ranked,
         n_jobs,
