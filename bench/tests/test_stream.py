@@ -135,11 +135,11 @@ def test_systems_learn_what_they_are_taught():
     rows = run_systems(stream, {name: systems[name] for name in names}, 2001, 20)
     accuracy = {row.system: row.accuracy for row in rows if row.period == ALL}
     assert accuracy["longtail, frozen"] < 0.6
-    for name in names[1:9]:  # words tell the classes: only new ones are missed
+    for name in names[1:-2]:  # words tell the classes: only new ones are missed
         assert accuracy[name] > accuracy["longtail, frozen"]
     assert accuracy["longtail, taught"] > 0.8
     assert accuracy["nearest documents"] > 0.8
-    assert max(accuracy[name] for name in names[9:]) < 0.5
+    assert max(accuracy[name] for name in names[-2:]) < 0.5
     text = summary_table(rows, "t").to_markdown()
     assert all(f"\n| {name} |" in text for name in names)
     assert len(period_table(rows).rows) == len(names)

@@ -589,6 +589,7 @@ def test_classes_are_looked_for_below_a_node(tree_page: Callable[..., Any]) -> N
     page.get_by_role("button", name="Look here, below amphibian").click()
     says(page, "#within", "Only classes below amphibian.")
     page.wait_for_selector("#candidates .name bdi:text-is('newt')")
+    page.wait_for_selector("#candidates .name bdi:text-is('bear')", state="detached")
     names = page.locator("#candidates .name bdi").all_inner_texts()
     assert set(names) <= {"newt", "frog", "toad"}
     says(page, "#none", "none of these")

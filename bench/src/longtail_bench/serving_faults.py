@@ -50,7 +50,9 @@ def kill_while_teaching(model: Path, texts: Sequence[str], kills: int, seed: int
                 known |= asyncio.run(_teach_until(service, texts, seconds, kill))
             with closing(longtail.Teacher(path, verify=False)) as teacher:
                 recorded = {
-                    change.number: change.content["documents"][0] for change in teacher.changes()
+                    change.number: change.content["documents"][0]
+                    for change in teacher.changes()
+                    if change.action == "teach"
                 }
                 expected = teacher.model.predict_proba_topk(probes, 5).classes.tolist()
             lost = sum(recorded.get(change_id) != text for change_id, text in known.items())
