@@ -596,6 +596,17 @@ def test_reading_beside_a_teacher_that_opens_and_closes(fitted):
         assert writer.wait() == (0, ["done"])
 
 
+def test_a_log_that_grows_while_a_reader_opens_is_not_torn(fitted, tmp_path, monkeypatch):
+    path = Path(shutil.copy(fitted, tmp_path / "model"))
+    with closing(Teacher(path)) as teacher:
+        teacher.teach(NEW[:1], ["a"])
+    journal = journal_path(path)
+    assert not journal_database._holds_something(journal_database.companions(journal)[0])
+    monkeypatch.setattr(journal_database, "_holds_something", lambda _: False)
+    journal_database.companions(journal)[0].write_bytes(bytes(100))  # a writer is half through
+    journal_database.connect(journal, writable=False).close()
+
+
 # Ctrl-C
 
 

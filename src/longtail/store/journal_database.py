@@ -101,7 +101,8 @@ def connect(path: Path, *, writable: bool, timeout: float = 1.0) -> sqlite3.Conn
     """
     exists(path)  # refuses what is not a regular file
     options = "mode=rw" if writable else "mode=ro"
-    if not writable and not _holds_something(companions(path)[0]):
+    is_alone = not writable and not _holds_something(companions(path)[0])
+    if is_alone:
         options += "&immutable=1"  # or SQLite would want to create files beside it
     address = f"{path.absolute().as_uri()}?{options}"
     with translate_errors(path):
@@ -112,7 +113,8 @@ def connect(path: Path, *, writable: bool, timeout: float = 1.0) -> sqlite3.Conn
             _configure(connection)
             if not is_empty(connection):
                 _check_schema(path, connection)
-                _warn_torn(path, connection)
+                if not is_alone:  # then it was empty; who writes to it now has not crashed
+                    _warn_torn(path, connection)
         except BaseException:
             connection.close()
             raise
