@@ -21,7 +21,8 @@ class Corpus:
     """Quantities of the whole corpus that scoring needs: m, df_t, F_t, l_S and avg(len(y))."""
 
     n_documents: int | float  # m, the number of documents
-    document_frequencies: Integers  # (n_terms,) float64: df_t, the number of documents with term t
+    # (n_terms,) int64 or float64: df_t, the number of documents with term t.
+    document_frequencies: Integers
     term_counts: Floats  # (n_terms,) float64: F_t, how often term t occurs
     length: float  # l_S, the number of term occurrences in all documents
     mean_class_length: float  # avg(len(y)) = l_S / K

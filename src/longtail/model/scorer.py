@@ -56,7 +56,8 @@ class LinearScorer(RowTable):
     # Terms of each class; those of the statistics.
     indptr: Integers
     indices: NDArray[Any]
-    weights: NDArray[Any]  # (nnz,) float64: what a unit of the term adds to the class
+    # (nnz,) float32 or float64: what a unit of the term adds to the class.
+    weights: NDArray[Any]
     # (n_classes,) float64: what a unit of any term adds, and what every document gets.
     length_weights: Floats
     biases: Floats

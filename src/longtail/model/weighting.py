@@ -24,7 +24,8 @@ class WeightedDocuments:
     """Documents with the weights that scoring uses."""
 
     rows: CountMatrix  # the counts
-    weights: NDArray[Any]  # (nnz,) float64: aligned with `rows.indices`; each row has length 1
+    # (nnz,) float32 or float64: aligned with `rows.indices`; each row has length 1.
+    weights: NDArray[Any]
     totals: Floats  # (n_documents,) float64: sum of each row's weights
     # (nnz,): weights without learned term weights, where residuals multiply these.
     plain_weights: NDArray[Any] | None = None

@@ -41,7 +41,8 @@ class InvertedIndex:
 
     # (n_terms + 1,) int64: where each term's postings begin; terms that are rows have none.
     indptr: Integers
-    classes: NDArray[Any]  # (n_postings,) int64: class ids, ascending within a term
+    # (n_postings,) uint16, int32 or int64: class ids, ascending within a term.
+    classes: NDArray[Any]
     # (n_postings,) uint16: what a unit of the term adds to the class, in levels.
     quantized: NDArray[np.uint16]
     # (n_terms,) int32: which of `dense_rows` the term is; -1 for postings.

@@ -25,7 +25,8 @@ class QueryPruning:
     less than one, most classes have none of the terms that search; these are not looked at.
     """
 
-    class_frequencies: NDArray[Any]  # (n_terms,) int64: number of classes that have each term
+    # (n_terms,) int32 or int64: number of classes that have each term.
+    class_frequencies: NDArray[Any]
     # Bound on the sum of a document's class frequencies; one term is always kept.
     posting_budget: int
     matching_only: bool = False  # whether only classes that have one of these terms are found
