@@ -184,7 +184,7 @@ def fit(
 
 def _check_text_options(source: Source, reading: dict[str, Any]) -> None:
     """Refuse options of text for a source of counts."""
-    flags = {option.parameter: option.all_flags for option in (*VECTORIZER_OPTIONS, *TEXT_OPTIONS)}
+    flags = {option.parameter: option.flags for option in (*VECTORIZER_OPTIONS, *TEXT_OPTIONS)}
     flags["class_texts"] = "--class-texts"
     given = [flags[name].split("/")[0] for name, value in reading.items() if value is not None]
     if given and source.holds_counts:
