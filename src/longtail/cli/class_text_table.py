@@ -6,9 +6,12 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from longtail.cli.inputs import Documents, read_labelled
+from longtail.cli.inputs import read_labelled
+
+if TYPE_CHECKING:
+    from longtail.datasets.records import Chunk
 
 
 @dataclass(frozen=True)
@@ -19,7 +22,7 @@ class ClassTexts:
     texts: dict[str, str]  # the text of each label
     doubtful: str | None = None  # the label of a first line that may be a header
 
-    def check(self, chunks: Iterator[Documents]) -> Iterator[Documents]:
+    def check(self, chunks: Iterator[Chunk]) -> Iterator[Chunk]:
         """Pass documents on; ask at the end where the first line is probably a header."""
         found = False
         for chunk in chunks:

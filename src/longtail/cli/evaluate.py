@@ -16,7 +16,6 @@ from longtail.answers import class_texts
 from longtail.cli.expect import compare_expected, expectations
 from longtail.cli.findings import Section, compare_rows, describe_difference, find
 from longtail.cli.inputs import (
-    Documents,
     Source,
     as_model_labels,
     load_model,
@@ -57,6 +56,7 @@ from longtail.cli.show import (
 from longtail.exceptions import DataFormatError
 
 if TYPE_CHECKING:
+    from longtail.datasets.records import Chunk
     from longtail.metrics import PairedDifference
     from longtail.metrics.evaluation import Evaluation
     from longtail.results import TopK
@@ -258,18 +258,18 @@ class _Reader:
         self,
         classifier: Any,
         source: Source,
-        chunks: Iterator[Documents],
+        chunks: Iterator[Chunk],
         write: Callable[[list[Prediction]], None] | None,
     ) -> None:
         self._classifier, self._source, self._chunks = classifier, source, chunks
         self._write, self._texts = write, class_texts(classifier)
-        self._read: list[Documents] = []  # and not yet written
+        self._read: list[Chunk] = []  # and not yet written
 
     def __iter__(self) -> Iterator[tuple[Any, Any, list[str]]]:
         """Yield documents with labels of the type that the model's classes have."""
         for chunk in self._chunks:
             labels = chunk.labels
-            if isinstance(labels, list) or chunk.label_counts is not None:
+            if not hasattr(labels, "dtype"):  # numbers are as they were fitted
                 labels = as_model_labels(self._classifier, chunk.label_lists())
             self._read.append(chunk)
             yield chunk.content, labels, [*self._references(chunk)]
@@ -286,7 +286,7 @@ class _Reader:
         true = labels.tolist() if hasattr(labels, "tolist") else labels
         self._write([replace(row, truth=of_row) for row, of_row in zip(rows, true, strict=True)])
 
-    def _references(self, chunk: Documents) -> Iterator[str]:
+    def _references(self, chunk: Chunk) -> Iterator[str]:
         """Say where each document comes from: its line, and the columns that name it."""
         file = f"{Path(chunk.path).name}, " if len(self._source.paths) > 1 else ""
         for line, kept in zip(chunk.lines, chunk.kept, strict=True):

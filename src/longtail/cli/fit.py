@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -25,7 +25,6 @@ from longtail.cli.fit_options import (
 )
 from longtail.cli.hierarchy import HierarchyOptions
 from longtail.cli.inputs import (
-    Documents,
     Source,
     ask_separator,
     check_columns,
@@ -53,6 +52,9 @@ from longtail.cli.show import (
     progress,
     say,
 )
+
+if TYPE_CHECKING:
+    from longtail.datasets.records import Chunk
 
 _TEXT: Any = {"rich_help_panel": TEXT_PANEL}
 
@@ -231,7 +233,7 @@ def _fit(
     with read_documents(source, update, labelled=True) as chunks:
         first = list(islice(chunks, 1))  # a wrong column is an error before numba is imported
         model = make()
-        documents: Iterator[Documents] = above.collect(chain(first, chunks))
+        documents: Iterator[Chunk] = above.collect(chain(first, chunks))
         if not unique_labels:
             documents = _check_repeated(source, documents)
         if class_texts is not None:
@@ -257,7 +259,7 @@ def _remember_columns(model: Any, source: Source) -> None:
     model.set_columns(**vars(source.as_told()))
 
 
-def _check_repeated(source: Source, chunks: Iterator[Documents]) -> Iterator[Documents]:
+def _check_repeated(source: Source, chunks: Iterator[Chunk]) -> Iterator[Chunk]:
     """Pass documents on; refuse them at the end where every class has one."""
     seen: set[Any] = set()
     is_repeated = False
@@ -283,7 +285,7 @@ def _all_unique(source: Source) -> str:
     )
 
 
-def _pairs(source: Source, chunks: Any) -> Any:
+def _pairs(source: Source, chunks: Iterator[Chunk]) -> Iterator[tuple[Any, Any]]:
     """Yield texts and labels."""
     n_documents = 0
     for chunk in chunks:
@@ -293,29 +295,15 @@ def _pairs(source: Source, chunks: Any) -> Any:
         raise ValueError(_nothing(source))
 
 
-def _stack(source: Source, chunks: Any) -> tuple[Any, Any]:
-    """Return the counts of all chunks as one matrix, as wide as the widest."""
-    import numpy as np
-    from scipy.sparse import csr_array, vstack
-
-    from longtail.datasets.records import make_label_sets
+def _stack(source: Source, chunks: Iterator[Chunk]) -> tuple[Any, Any]:
+    """Return the counts of all chunks as one matrix, as wide as the widest, and their labels."""
+    from longtail.datasets.records import join_chunks
 
     read = list(chunks)
     if not read:
         raise ValueError(_nothing(source))
-    n_terms = max(chunk.content.shape[1] for chunk in read)
-    for chunk in read:
-        chunk.content.resize((chunk.content.shape[0], n_terms))
-    X = csr_array(vstack([chunk.content for chunk in read], format="csr"))
-    y = np.concatenate([chunk.labels for chunk in read])
-    if all(chunk.label_counts is None for chunk in read):
-        return X, y
-    ones = (np.ones(len(chunk), np.int64) for chunk in read)
-    counts = [
-        one if chunk.label_counts is None else chunk.label_counts
-        for one, chunk in zip(ones, read, strict=True)
-    ]
-    return X, make_label_sets(y, np.concatenate(counts))
+    joined = join_chunks(read)
+    return joined.content, joined.labels
 
 
 def _nothing(source: Source) -> str:

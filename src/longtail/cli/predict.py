@@ -14,7 +14,6 @@ from longtail.answers import class_texts, find_path, knows_probabilities, rank
 from longtail.cli.class_limits import Limits
 from longtail.cli.cluster import Cluster, predict_on
 from longtail.cli.inputs import (
-    Documents,
     Source,
     load_model,
     match_source,
@@ -46,6 +45,7 @@ from longtail.cli.shared_options import (
 from longtail.cli.show import clear_errors, print_json, print_note, print_table, progress, say
 
 if TYPE_CHECKING:
+    from longtail.datasets.records import Chunk
     from longtail.results import Threshold
 
 _TOP_OF_A_TEXT = 5
@@ -125,8 +125,10 @@ def predict(
             threshold = _find_threshold(classifier, precision, unknown, each, limits.level)
             _check_max_labels(classifier, max_labels)
             among = limits.read(classifier, unknown)
+            from longtail.datasets.records import Chunk
+
             document = one_document(classifier, documents[0], layout.zero_based)
-            chunk = Documents(document, [], [1], [[]], 0)
+            chunk = Chunk(document, [], [1], [[]])
             shown = top or _TOP_OF_A_TEXT
             texts = class_texts(classifier)
             [row] = _predict_rows(classifier, chunk, shown, threshold, max_labels, texts, among)
@@ -300,7 +302,7 @@ def _check_max_labels(classifier: Any, max_labels: int | None) -> None:
 
 def _predict_rows(
     classifier: Any,
-    chunk: Documents,
+    chunk: Chunk,
     top: int | None,
     threshold: Threshold | None,
     max_labels: int | None,
@@ -323,7 +325,7 @@ def _predict_rows(
 
 
 def _answer_nodes(
-    classifier: Any, chunk: Documents, texts: dict[Any, str], back_off: float, **limits: Any
+    classifier: Any, chunk: Chunk, texts: dict[Any, str], back_off: float, **limits: Any
 ) -> list[Prediction]:
     """Return for each document of a chunk the deepest sure node."""
     from longtail.results import TopK

@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 from longtail._optional import import_optional
 from longtail.answers import class_texts, knows_probabilities
-from longtail.cli.inputs import Documents, Source
+from longtail.cli.inputs import Source
 from longtail.cli.outputs import STANDARD_OUTPUT, escape_formula, replaced_path, replacing
 from longtail.cli.show import as_json_text, clean
 
 if TYPE_CHECKING:
+    from longtail.datasets.records import Chunk
     from longtail.results import TopK
 
 FORMATS = "csv, tsv, jsonl or parquet"
@@ -56,7 +57,7 @@ class Prediction:
 
 
 def rank_rows(
-    chunk: Documents,
+    chunk: Chunk,
     ranking: TopK,
     kept: list[bool],
     sets: list[list[Any]] | None,

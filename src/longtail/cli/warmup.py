@@ -76,7 +76,7 @@ def _make_counts(table: Path) -> tuple[Any, Any]:
     rows = ((i % N_CLASSES, i % 97 + 1, i % 89 + 98) for i in range(2 * N_CLASSES))
     table.write_text("".join(f"{label} {first}:1 {second}:2.5\n" for label, first, second in rows))
     [counts] = read_count_chunks(table)
-    return counts.X, counts.y
+    return counts.content, counts.labels
 
 
 def _make_texts(n_classes: int) -> tuple[list[str], list[str]]:

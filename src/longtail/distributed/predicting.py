@@ -21,7 +21,8 @@ from longtail._optional import import_optional
 from longtail._progress import OnStage
 from longtail._validation import check_k
 from longtail.answers import class_texts, count_candidates, knows_probabilities, rank
-from longtail.distributed.partitions import Chunk, Partition, list_partitions, read_chunks
+from longtail.datasets.records import Chunk
+from longtail.distributed.partitions import Partition, list_partitions, read_chunks
 from longtail.distributed.stages import OnTask
 from longtail.distributed.tasks import TaskReport, call_each, check_client, start_report
 from longtail.exceptions import PartitionError
