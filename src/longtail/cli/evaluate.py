@@ -279,10 +279,10 @@ class _Reader:
         chunk = self._read.pop(0)
         if self._write is None:
             return
-        kept = top.valid[:, 0].tolist()
         # A model of one label gives one class each, also where the documents have several.
-        given = sets if self._classifier.multilabel_ else None
-        rows = rank_rows(chunk, top, kept, given, None, self._texts)
+        best = [found[0][0] if (found := top[i]) else None for i in range(len(chunk))]
+        given = sets if self._classifier.multilabel_ else best
+        rows = rank_rows(chunk, top, given, None, self._texts)
         true = labels.tolist() if hasattr(labels, "tolist") else labels
         self._write([replace(row, truth=of_row) for row, of_row in zip(rows, true, strict=True)])
 

@@ -57,26 +57,18 @@ class Prediction:
 
 
 def rank_rows(
-    chunk: Chunk,
-    ranking: TopK,
-    kept: list[bool],
-    sets: list[list[Any]] | None,
-    top: int | None,
-    texts: dict[Any, str],
+    chunk: Chunk, ranking: TopK, labels: list[Any], top: int | None, texts: dict[Any, str]
 ) -> list[Prediction]:
-    """Return the predictions of a chunk; `kept` says where the model is sure enough.
-
-    `sets` are the predicted label sets: each is the beginning of the ranking.
-    """
+    """Return the predictions of a chunk; of a label set the whole is shown at least."""
     rows = []
-    for i in range(len(chunk)):
-        n_shown = max(top or 1, 0 if sets is None else len(sets[i]))
-        found = ranking[i]
+    for i, label in enumerate(labels):
+        n_shown = max(top or 1, len(label) if isinstance(label, list) else 0)
+        found = ranking[i][:n_shown]
         classes, scores = [c for c, _ in found], [s for _, s in found]
-        label = classes[0] if kept[i] else None
-        shown = (classes[:n_shown], scores[:n_shown], [*map(texts.get, classes[:n_shown])])
-        predicted = label if sets is None else sets[i]
-        rows.append(Prediction(chunk.path, chunk.lines[i], chunk.kept[i], predicted, *shown))
+        named = [*map(texts.get, classes)]
+        rows.append(
+            Prediction(chunk.path, chunk.lines[i], chunk.kept[i], label, classes, scores, named)
+        )
     return rows
 
 

@@ -15,8 +15,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from longtail._optional import import_optional
 from longtail._progress import OnStage
 from longtail._validation import check_k
@@ -29,7 +27,7 @@ from longtail.exceptions import PartitionError
 from longtail.store.container import read_checksum
 from longtail.store.files import sync_folder, temporary_path
 from longtail.teaching import load
-from longtail.training.calibration import choose_set_sizes
+from longtail.training.calibration import count_predicted
 
 FORMATS = ("jsonl", "parquet")
 _STAGE = "predicting"
@@ -142,9 +140,7 @@ def _rank(model: Any, chunk: Chunk, k: int | None) -> Rows:
     """Return the predictions of a chunk."""
     is_set = k is None and model.multilabel_
     ranking = rank(model, chunk.content, count_candidates(model) if is_set else k or 1)
-    n_shown = ranking.valid.sum(axis=1)
-    if is_set:
-        n_shown = np.minimum(n_shown, choose_set_sizes(ranking.scores))
+    n_shown = count_predicted(ranking, is_set) if k is None else ranking.valid.sum(axis=1)
     values = "probabilities" if knows_probabilities(model) else "scores"
     texts = class_texts(model)
     rows = []
