@@ -25,8 +25,8 @@ from longtail.cli.inputs import (
 )
 from longtail.cli.outputs import check_writable, replacing, save_figure
 from longtail.cli.prediction_rows import (
+    Columns,
     Prediction,
-    choose_columns,
     find_written,
     open_output,
     rank_rows,
@@ -154,7 +154,7 @@ def evaluate(
         with ExitStack() as stack:
             write = None
             if predictions is not None:
-                columns = choose_columns(classifier, source, None, True, written, truth=True)
+                columns = Columns.of(classifier, source, None, True, written, truth=True)
                 write = stack.enter_context(open_output(predictions, written, columns, inputs))
             result = _evaluate(classifier, source, asked, quiet, write)
         findings = find(result)

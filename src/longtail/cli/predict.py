@@ -32,8 +32,8 @@ from longtail.cli.inputs import (
 from longtail.cli.outputs import STANDARD_OUTPUT, check_writable
 from longtail.cli.prediction_rows import (
     FORMATS,
+    Columns,
     Prediction,
-    choose_columns,
     find_written,
     open_output,
     rank_rows,
@@ -155,7 +155,7 @@ def predict(
         source = match_source(source, classifier, quiet)
         run = _make_predictor(classifier, limits, precision, unknown, each, max_labels)
         n_documents = n_kept = n_without_words = 0
-        columns = choose_columns(classifier, source, top, escape_formulas, written)
+        columns = Columns.of(classifier, source, top, escape_formulas, written)
         with (
             progress(quiet) as update,
             read_documents(
