@@ -25,7 +25,7 @@ from longtail.distributed.stages import OnTask
 from longtail.distributed.tasks import TaskReport, call_each, check_client, start_report
 from longtail.exceptions import PartitionError
 from longtail.store.container import read_checksum
-from longtail.store.files import sync_folder, temporary_path
+from longtail.store.files import replacing, sync_folder
 from longtail.teaching import load
 from longtail.training.calibration import count_predicted
 
@@ -119,7 +119,7 @@ def predict_partition(
     model = copy.copy(_open(path, checksum)).set_threads(n_jobs)
     n_terms = None if model.takes_texts else model.n_features_in_
     fields = model.vocabulary_.options.fields if model.takes_texts else None
-    with _replacing(target) as write:
+    with _replacing(Path(target)) as write:
         for chunk in read_chunks(partition, labelled=False, n_terms=n_terms, fields=fields):
             if isinstance(chunk.content, list) != model.takes_texts:
                 wanted = "texts" if model.takes_texts else "counts"
@@ -157,17 +157,12 @@ def _rank(model: Any, chunk: Chunk, k: int | None) -> Rows:
 
 
 @contextmanager
-def _replacing(target: str) -> Iterator[Callable[[Rows], None]]:
+def _replacing(path: Path) -> Iterator[Callable[[Rows], None]]:
     """Give what writes rows to a file that takes its place when all are written."""
-    path = Path(target)
-    beside = temporary_path(path)
-    try:
-        with (_open_parquet if path.suffix == ".parquet" else _open_jsonl)(beside) as write:
-            yield write
-        os.replace(beside, path)
-        sync_folder(path.parent)
-    finally:
-        beside.unlink(missing_ok=True)
+    open_rows = _open_parquet if path.suffix == ".parquet" else _open_jsonl
+    with replacing(path) as beside, open_rows(beside) as write:
+        yield write
+    sync_folder(path.parent)
 
 
 @contextmanager
