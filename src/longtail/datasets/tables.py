@@ -19,6 +19,7 @@ from pathlib import Path
 from longtail._records import CATEGORIES, Fields, read_fields, write_record
 from longtail._words import describe_missing
 from longtail.datasets.columns import Cell, Value, json_rows, parquet_rows
+from longtail.datasets.count_chunks import read_count_chunks
 from longtail.datasets.delimited import Lines, plain_rows, quoted_rows
 from longtail.datasets.limits import DEFAULT_LIMITS, Limits
 from longtail.datasets.records import BadRow, Chunk, CountFile
@@ -238,8 +239,6 @@ def read_file_chunks(
         on_bad_row = on_bad_row or file.on_bad_row
         label = file.label if labelled else None
         return read_text_chunks(replace(file, label=label, on_bad_row=on_bad_row))
-    from longtail.datasets.count_chunks import read_count_chunks  # imports numba
-
     return read_count_chunks(
         file.path,
         format=find_format(file.path, file.format),

@@ -10,22 +10,21 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Generic, NamedTuple, TypeVar
+from typing import NamedTuple
 
+from longtail.serve.predictions import Prediction
 from longtail.serve.problems import busy
 
 # One call takes some 60 µs a document: a document that arrives just after it began waits 15 ms.
 MAX_DOCUMENTS = 256
 
-Result = TypeVar("Result")
-
 
 class _Waiting(NamedTuple):
     texts: list[str]
-    future: asyncio.Future[list[Result]]  # type: ignore[valid-type]
+    future: asyncio.Future[list[Prediction]]
 
 
-class Batcher(Generic[Result]):
+class Batcher:
     """Gathers requests and has them predicted together.
 
     `predict` is called in a thread and returns one result for each text. `on_batch` is told how
@@ -34,7 +33,7 @@ class Batcher(Generic[Result]):
 
     def __init__(
         self,
-        predict: Callable[[list[str]], list[Result]],
+        predict: Callable[[list[str]], list[Prediction]],
         most_queued: int,
         seconds: float,
         on_batch: Callable[[int], None] = lambda n_documents: None,
@@ -46,7 +45,7 @@ class Batcher(Generic[Result]):
         self._executor = ThreadPoolExecutor(1, "longtail-predict")
         self.n_queued = 0
 
-    async def submit(self, texts: list[str]) -> list[Result]:
+    async def submit(self, texts: list[str]) -> list[Prediction]:
         """Return one result for each text.
 
         Raises
