@@ -46,7 +46,11 @@ def info(
 
             Teacher(model).compact()
         facts, found = _facts(model)
-        log = [_as_row(change) for change in found] if changes else []
+        log = (
+            [change.as_dict() | {"summary": describe_change(change)} for change in found]
+            if changes
+            else []
+        )
         health_report = _measure_health(model) if health else None
         if as_json:
             health_json = {} if health_report is None else {"health": health_report.as_dict()}
@@ -173,18 +177,6 @@ def _expected(path: Path, contents: Any) -> dict[str, Any]:
         # Not in the file: it is estimated when it is asked for.
         error = load_model(path).calibration_error_
     return expected_measures(arrays["check/expected"], error)
-
-
-def _as_row(change: Any) -> dict[str, Any]:
-    """Return one change with a sentence for its content."""
-    return {
-        "number": change.number,
-        "time": change.time,
-        "by": change.by,
-        "action": change.action,
-        "summary": describe_change(change),
-        "in_effect": change.in_effect,
-    }
 
 
 def _written(value: Any) -> str:
