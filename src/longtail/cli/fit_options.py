@@ -99,6 +99,7 @@ VECTORIZER_OPTIONS = tuple(
             "flags": "--char-ngrams",
         },
         min_df={"kind": int, "help": "Leave out words in fewer documents."},
+        max_df={"help": "Leave out terms in a larger share of documents."},
         ngram_min_df={"kind": int, "help": "Leave out pairs and n-grams in fewer documents."},
         lowercase={"flags": "--lowercase/--keep-case"},
         strip_accents={

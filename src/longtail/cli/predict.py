@@ -18,7 +18,7 @@ from longtail.answers import (
     knows_probabilities,
     rank,
 )
-from longtail.cli.class_limits import Limits
+from longtail.cli.class_limits import ClassLimits
 from longtail.cli.cluster import Cluster, predict_on
 from longtail.cli.inputs import (
     Source,
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 _TOP_OF_A_TEXT = 5
 
 
-@takes(layout=Layout, limits=Limits, where=options_of(Cluster, "dask", "workers"))
+@takes(layout=Layout, limits=ClassLimits, where=options_of(Cluster, "dask", "workers"))
 def predict(
     model: ModelPath,
     documents: Annotated[
@@ -94,7 +94,7 @@ def predict(
         typer.Option("--max-labels", min=1, help="Label sets: the most labels of a document."),
     ] = None,
     *,
-    limits: Limits,
+    limits: ClassLimits,
     out: Annotated[
         Path, typer.Option("--out", "-o", metavar="FILE", help="Where to write; - is the terminal.")
     ] = STANDARD_OUTPUT,
@@ -138,7 +138,7 @@ def predict(
             return
         cluster = Cluster(**where)
         if cluster.is_asked:
-            is_limited = precision is not None or each or unknown or limits != Limits()
+            is_limited = precision is not None or each or unknown or limits != ClassLimits()
             _check_cluster(out, out_format, keep or is_limited)
             classifier = load_model(model, 1)
             source = match_source(source, classifier, quiet)
@@ -293,7 +293,7 @@ def _find_threshold(
 
 def _make_predictor(
     model: Any,
-    limits: Limits,
+    limits: ClassLimits,
     precision: float | None,
     unknown: float,
     each: bool,

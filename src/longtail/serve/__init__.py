@@ -17,7 +17,7 @@ or teacher (the model) -> plain JSON.
 `class_details`  size, terms and neighbours of a class
 `highlights`     where the terms of an explanation are in a text; new words
 `quality`        what held-out documents showed when the model was fitted
-`metrics`        counters for Prometheus
+`counters`       counters for Prometheus
 `monitoring`     what was asked over time
 `routes`         the API; also as Annif and Label Studio expect it
 `page`           HTML, CSS and JavaScript

@@ -12,7 +12,7 @@ from longtail.exceptions import DocumentError, ModelFileError, VersionConflictEr
 from longtail.serve.access import Caller
 from longtail.serve.audit import AuditTrail
 from longtail.serve.batching import Batcher
-from longtail.serve.metrics import Metrics
+from longtail.serve.counters import Metrics
 from longtail.serve.monitoring import Monitor
 from longtail.serve.problems import MODEL_REFUSED, VERSION_MOVED, Problem, busy, encode_json
 from longtail.serve.schemas import ANY_VERSION, ChangeRequest
