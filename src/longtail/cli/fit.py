@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from itertools import chain, islice
@@ -144,21 +145,20 @@ def fit(
         cost = dict[str, float]()
         wall, processor = time.perf_counter(), time.process_time()
         with progress(quiet) as update:
+            check_labels = partial(_check_labels, source, names, unique_labels)
             make = partial(_make_estimator, source, vectorizer, of_text, learner, threads, seed)
+            texts = None if names is None else names.texts
             if cluster.is_asked:
                 with read_documents(source, update, labelled=True) as chunks:
                     next(chunks, None)  # what is wrong with columns and labels is said here
                 model = make()
-                texts = None if names is None else names.texts
                 cost = fit_on(cluster, model, source, update, texts).summary()
-                if names is not None:
-                    names.check_model(model)
-                if not unique_labels and model.statistics_.class_sizes.max() <= 1:
-                    raise ValueError(_all_unique(source))
+                sizes = model.statistics_.class_sizes.tolist()
+                check_labels(dict(zip(model.classes_.tolist(), sizes, strict=True)))
                 if not source.holds_counts:
                     _remember_columns(model, source)
             else:
-                model = _fit(make, source, update, names, unique_labels, above)
+                model = _fit(make, source, update, texts, check_labels, above)
             above.give(model, vocabulary, quiet)
             update("writing", 0, None)
             model.save(out, discard_changes=discard_changes)
@@ -225,8 +225,8 @@ def _fit(
     make: Callable[[], Any],
     source: Source,
     update: Update,
-    class_texts: ClassTexts | None,
-    unique_labels: bool,
+    class_texts: dict[str, str] | None,
+    check_labels: Callable[[Mapping[Any, float]], None],
     above: HierarchyOptions,
 ) -> Any:
     """Read a source and fit an estimator on it."""
@@ -234,10 +234,7 @@ def _fit(
         first = list(islice(chunks, 1))  # a wrong column is an error before numba is imported
         model = make()
         documents: Iterator[Chunk] = above.collect(chain(first, chunks))
-        if not unique_labels:
-            documents = _check_repeated(source, documents)
-        if class_texts is not None:
-            documents = class_texts.check(documents)
+        documents = _count_labels(documents, check_labels)
         from longtail._progress import report_progress
 
         def hear(stage: str, done: int, total: int) -> None:
@@ -248,8 +245,7 @@ def _fit(
             if source.holds_counts:
                 model.fit(*_stack(source, documents))
                 return model
-            texts = None if class_texts is None else class_texts.texts
-            model.fit_chunks(_pairs(source, documents), texts)
+            model.fit_chunks(_pairs(source, documents), class_texts)
         _remember_columns(model, source)
         return model
 
@@ -259,30 +255,30 @@ def _remember_columns(model: Any, source: Source) -> None:
     model.set_columns(**vars(source.as_told()))
 
 
-def _check_repeated(source: Source, chunks: Iterator[Chunk]) -> Iterator[Chunk]:
-    """Pass documents on; refuse them at the end where every class has one."""
-    seen: set[Any] = set()
-    is_repeated = False
+def _count_labels(
+    chunks: Iterator[Chunk], check: Callable[[Mapping[Any, float]], None]
+) -> Iterator[Chunk]:
+    """Pass documents on; at the end, before anything is learned, check how many each class has."""
+    counts = Counter[Any]()
     for chunk in chunks:
-        if not is_repeated:
-            sets = (
-                labels if isinstance(labels, list) else [labels] for labels in chunk.label_lists()
-            )
-            for label in chain.from_iterable(sets):
-                is_repeated = is_repeated or label in seen
-                seen.add(label)
+        for label in chunk.label_lists():
+            counts.update(label if isinstance(label, list) else [label])
         yield chunk
-    if len(seen) > 1 and not is_repeated:
-        raise ValueError(_all_unique(source))
+    check(counts)
 
 
-def _all_unique(source: Source) -> str:
-    """Say that labels look like ids."""
-    columns = " and ".join(source.label or ["the first number of a row"])
-    return (
-        f"every class has one document: is {columns} the label? Choose another column, or give "
-        "--unique-labels if it is."
-    )
+def _check_labels(
+    source: Source, names: ClassTexts | None, unique_labels: bool, counts: Mapping[Any, float]
+) -> None:
+    """Refuse labels that look like ids, and class texts whose header was taken for one."""
+    if names is not None:
+        names.check(counts)
+    if not unique_labels and len(counts) > 1 and max(counts.values()) <= 1:
+        columns = " and ".join(source.label or ["the first number of a row"])
+        raise ValueError(
+            f"every class has one document: is {columns} the label? Choose another column, or give "
+            "--unique-labels if it is."
+        )
 
 
 def _pairs(source: Source, chunks: Iterator[Chunk]) -> Iterator[tuple[Any, Any]]:
