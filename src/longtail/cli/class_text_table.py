@@ -59,5 +59,5 @@ def read_class_texts(path: Path, label: str | None, text: list[str] | None) -> C
 
 
 def _may_be_names(row: list[str]) -> bool:
-    """Tell whether cells read like names of columns: one or two words without a digit."""
+    """Return whether cells read like names of columns: one or two words without a digit."""
     return all(re.fullmatch(r"[^\W\d]+([ .-][^\W\d]+)?", cell) for cell in row)

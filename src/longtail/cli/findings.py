@@ -49,7 +49,7 @@ class Findings:
     sections: list[Section]  # all measures first, then what to act on
     sentences: list[str]  # what must be known before the numbers are used
     figures: Mapping[str, Any]  # what draws each figure
-    # What each figure shows, and the same for whoever cannot see it.
+    # The caption of each figure, and its description for screen readers.
     captions: Mapping[str, tuple[str, str]]
     classes: Sequence[ClassResult]  # every class
     mistakes: Sequence[Mistake]  # wrong and sure of it
@@ -309,7 +309,7 @@ def _sentences(result: Evaluation) -> Iterator[str]:
 
 
 def _captions(result: Evaluation) -> Iterator[tuple[str, tuple[str, str]]]:
-    """Yield for each figure what it shows, and the same in words for whoever cannot see it."""
+    """Yield the caption of each figure, and its description for screen readers."""
     from longtail.plotting import FEW_DOCUMENTS
 
     counted, measure = _band_measure(result)

@@ -30,7 +30,7 @@ class EstimatorOption:
     kind: Any  # what is given
     help: str  # what the option does
     flags: str  # as it is given: --a, or --a/--not-a
-    # What is given -> the value of the parameter.
+    # From what is given to the value of the parameter.
     convert: Callable[[Any], Any] = lambda given: given
     settings: Mapping[str, Any] = field(default_factory=dict)  # further arguments of `typer.Option`
 

@@ -57,7 +57,7 @@ def info(
             print_json({**facts, **({"log": log} if changes else {}), **health_json})
             return
         expected = facts.pop("expected")
-        # What is taught since are labels of documents; how many documents have them is not known.
+        # Changes count labels of documents; of how many documents is not known.
         names = {"documents": "documents of the last fit"} if "labels" in facts else {}
         print_table(
             str(model),

@@ -347,7 +347,7 @@ def check_model(path: Path) -> None:
         raise ValueError(f"{str(path)!r} is no regular file, so no model.")
 
 
-# What --embedder says, for the command that runs.
+# The value of --embedder, for the command that runs.
 named_embedder: ContextVar[str | None] = ContextVar("named_embedder", default=None)
 
 

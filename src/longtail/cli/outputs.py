@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 STANDARD_OUTPUT = Path("-")
 
-# What a spreadsheet takes for a formula, with apostrophes before it or not; a plain number is none.
+# Cells that a spreadsheet evaluates, with or without leading apostrophes; plain numbers are not.
 _FORMULA = re.compile(r"'*[=+\-@\t\r]")
 _PLAIN_NUMBER = re.compile(r"[-+]?[0-9][0-9.,]*(?:[eE][-+]?[0-9]+)?%?")
 

@@ -74,7 +74,7 @@ def rank_rows(
 
 @dataclass(frozen=True)
 class Columns:
-    """What is written of predictions: which documents, label sets or classes, the ranking."""
+    """The columns of written predictions: document, label set or class, ranking."""
 
     has_files: bool  # whether there are several
     keep: list[str]

@@ -62,7 +62,7 @@ def _run_all(calls: list[Callable[[], Any]], update: Update) -> None:
     from longtail.exceptions import UncalibratedWarning
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UncalibratedWarning)  # of models that nobody keeps
+        warnings.simplefilter("ignore", UncalibratedWarning)  # these models are thrown away
         for i, run in enumerate(calls):
             update(COMPILING, i, len(calls), "step")
             run()
@@ -187,7 +187,7 @@ def find_compiled() -> tuple[list[str], int]:
         for kernel in vars(module).values():
             stats = getattr(kernel, "stats", None)
             defined_here = getattr(kernel, "__module__", None) == module.__name__
-            # What is only called by other kernels has no cache.
+            # Kernels that only other kernels call have no cache.
             if defined_here and stats is not None and stats.cache_path is not None:
                 folders.add(str(stats.cache_path))
                 n_compiled += sum(stats.cache_misses.values())

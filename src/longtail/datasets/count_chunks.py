@@ -52,7 +52,7 @@ def read_count_chunks(
     on_bad_row : callable, optional
         Called with a `BadRow` for each line that cannot be read; without it the first is an error.
     limits : Limits, optional
-        What is refused.
+        Bounds on what the file may hold.
 
     Yields
     ------

@@ -45,7 +45,7 @@ class CountFile:
     zero_based : bool, default=False
         Whether the first term is number 0.
     limits : Limits, optional
-        What is refused.
+        Bounds on what the file may hold.
     format : {"svmlight", "lshtc", "xmc"}, optional
         By the ending of the file when left out.
     replicate : bool, default=False

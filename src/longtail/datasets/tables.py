@@ -79,7 +79,7 @@ class Table:
     encoding : str, default="utf-8"
         How a CSV, TSV or JSON lines file is encoded.
     limits : Limits, optional
-        What is refused.
+        Bounds on what the file may hold.
     label_separator : str, optional
         What separates the labels of a document in a label column, such as ``;``. Blanks around a
         label and empty labels are dropped.

@@ -125,7 +125,7 @@ class Plan:
             return
         n_entries = len(statistics.indices)
         n_documents = sum(block.n_documents for block in blocks)
-        # What all workers map is there once.
+        # Mapped files are shared by all workers and count once.
         classes = CLASS_TERM_BYTES * (n_entries + n_name_terms) + 8 * 8 * statistics.n_classes
         if n_name_terms:
             classes += NAMED_TERM_BYTES * n_entries

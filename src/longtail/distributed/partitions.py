@@ -132,7 +132,9 @@ def hash_partition(partition: Partition) -> str:
     try:
         pickled = pickle.dumps(source)
     except (pickle.PicklingError, AttributeError, TypeError):
-        return os.urandom(16).hex()  # a function of its own, found again by nobody
+        return os.urandom(
+            16
+        ).hex()  # a function that cannot be named: its results are never found again
     return blake2b(pickled, digest_size=16).hexdigest()
 
 

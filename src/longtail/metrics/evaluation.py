@@ -317,7 +317,7 @@ def _measure_hierarchy(
 
 
 def gives_label_sets(classifier: Any) -> bool:
-    """Tell whether a classifier predicts label sets; the others predict one class each."""
+    """Return whether a classifier predicts label sets; the others predict one class each."""
     return bool(getattr(getattr(classifier, "classifier_", classifier), "multilabel_", False))
 
 

@@ -96,7 +96,7 @@ class Batcher:
                             entry.future.set_exception(error)
 
     def _gather(self) -> list[_Waiting]:
-        """Take what fits into one call; whoever has given up is left out."""
+        """Take what fits into one call; requests that gave up are left out."""
         batch: list[_Waiting] = []
         n_documents = 0
         while self._queue and n_documents + len(self._queue[0].texts) <= MAX_DOCUMENTS:

@@ -26,7 +26,6 @@ from longtail.teaching.versions import VersionedTeacher
 class Service:
     """The parts of a running service."""
 
-    # What it was told, what it serves, and who is asked, told and counted.
     settings: Settings
     model: ServedModel
     batcher: Batcher

@@ -260,7 +260,7 @@ class ServedModel:
     def _is_done(self, task: asyncio.Future[Any]) -> None:
         self._n_queued -= 1
         if not task.cancelled():
-            task.exception()  # whoever waited may be gone
+            task.exception()  # the client may be gone
 
     def _warm_up(self) -> None:
         model = self._snapshot.model
