@@ -1,8 +1,8 @@
 """Tasks: pure functions of paths, run here, in a pool of processes or on a cluster.
 
 In: tasks, each a function with its arguments and the file that its result becomes. Out: the files.
-Nothing is pinned to a worker, and only names are sent: a lost task is run again by any free worker, a
-task whose file exists is not run at all.
+Nothing is pinned to a worker, and only names are sent: a lost task is run again by any free worker,
+a task whose file exists is not run at all.
 """
 
 from __future__ import annotations
