@@ -50,13 +50,14 @@ def read_expected(
     """Return value and interval of what to expect on new documents, of what is known, by name.
 
     `table` is that of a self-check, with -1 for what is not known. A model that was recalibrated
-    has another calibration error, without an interval.
+    has another calibration error than the table, without an interval.
     """
-    rows = {name: tuple(row) for name, row in zip(EXPECTED, table.tolist(), strict=True)}
-    known: dict[str, Any] = {name: row for name, row in rows.items() if row[0] >= 0}
-    found = rows["calibration_error"][0]
-    if "accuracy" in known and not math.isclose(found, calibration_error, abs_tol=1e-5):
-        known["calibration_error"] = calibration_error, None, None
+    rows: dict[str, Any] = dict(zip(EXPECTED, table.tolist(), strict=True))
+    known = {name: tuple(row) for name, row in rows.items() if row[0] >= 0}
+    if "accuracy" in known:
+        found, *bounds = rows["calibration_error"]
+        is_same = math.isclose(found, calibration_error, abs_tol=1e-5)
+        known["calibration_error"] = calibration_error, *(bounds if is_same else (None, None))
     return known
 
 
