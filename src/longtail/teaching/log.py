@@ -112,6 +112,8 @@ def as_rows(entry: Entry, shown: dict[str, Any]) -> list[Row]:
     classes = [*entry.class_ids.tolist(), *([entry.into] if entry.into >= 0 else [])]
     counts = entry.counts
     sizes = np.diff(counts.indptr) if counts.n_documents else np.zeros(0, np.int64)
+    if entry.action == "describe":
+        shown = shown | {"is_new": bool(entry.new_classes)}
     shown = shown | _embedding_facts(counts)
     return [Row(_int64(classes), _int64(sizes), *_encode_counts(counts), encode(shown))]
 
