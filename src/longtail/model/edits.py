@@ -41,15 +41,9 @@ def overlay_of(state: Any) -> Overlay:
 
 @dataclass(frozen=True, eq=False)
 class Edit:
-    """A change of a model.
+    """A change of a model."""
 
-    Attributes
-    ----------
-    action : str
-        Its name in the log.
-    """
-
-    action: ClassVar[str]
+    action: ClassVar[str]  # its name in the log
 
     def entry(self, classifier: Any, state: Any, change_number: int) -> Entry:
         """Return the change as numbers."""

@@ -100,18 +100,10 @@ def _find_ids(labels: NDArray[Any], base: Base, overlay: Overlay) -> Integers:
 def find_hierarchy(
     first: Hierarchy | None, base: Base, overlay: Overlay, edits: Mapping[int, Parents]
 ) -> Hierarchy | None:
-    """Return the hierarchy of today.
+    """Return the hierarchy of today, of that of the base and what live entries say, by number.
 
-    Parameters
-    ----------
-    first : Hierarchy or None
-        That of the base.
-    base, overlay : Base and Overlay
-        What classes are called.
-    edits : mapping of int to Parents
-        What is live, by the number of its entry. The last whole hierarchy counts, and the last move
-        of each node since; without a hierarchy a move says nothing. Nodes that are called the same
-        are one, with the parents of both.
+    The last whole hierarchy counts, and the last move of each node since; without a hierarchy a
+    move says nothing. Nodes that are called the same are one, with the parents of both.
 
     Raises
     ------
@@ -156,17 +148,7 @@ def _join(given: list[Parents], base: Base, overlay: Overlay) -> Hierarchy:
 
 
 def check_moved(hierarchy: Hierarchy | None, labels: NDArray[Any], classes: NDArray[Any]) -> None:
-    """Refuse a move of what is no node, or below itself.
-
-    Parameters
-    ----------
-    hierarchy : Hierarchy or None
-        Of today.
-    labels : ndarray
-        The node, and its parents from now on.
-    classes : ndarray
-        Labels of the model.
-    """
+    """Refuse a move of what is no node, or below itself; its parents follow it in `labels`."""
     if hierarchy is None:
         raise ValueError("this model has no hierarchy; give it one with set_hierarchy.")
     check_same_kind(labels, hierarchy.nodes)

@@ -50,85 +50,45 @@ MAX_UNINDEXED_DOCUMENTS = 16
 
 @dataclass(frozen=True, eq=False)
 class LongTailState:
-    """Everything that is fitted: learned parts first, then what follows from them.
+    """Everything that is fitted: learned parts first, then what follows from them."""
 
-    Attributes
-    ----------
-    classes : ndarray of shape (n_classes,)
-        Labels, sorted.
-    statistics : ClassStatistics
-        The sums of the documents of each class.
-    corpus, current_corpus : Corpus
-        The global quantities of the last fit; the same with the terms that it lacked, as if one
-        document had each.
-    collection_model : ndarray of shape (n_terms,), float64
-        P_t, each term's share of the sums of all classes.
-    term_weights : ndarray of shape (n_terms,), float64
-        Learned factor of each term.
-    feature_weights : ndarray of shape (6,), float64
-        Learned weight of each feature; hard negatives are mined by them.
-    residuals : ClassResiduals
-        Residual and separator of each class as they count, in one row.
-    calibrator : Calibrator
-        From scores to probabilities.
-    pruning : QueryPruning
-        Which terms of a document search.
-    stale : ndarray of shape (n_classes,), bool
-        Classes whose documents changed since their residuals were learned.
-    check : SelfCheck
-        How the learned parts fared on held-out documents, and which were kept.
-    names : ClassNames or None
-        The terms of the names of classes, where any has a text.
-    memory : DocumentMemory or None
-        The last documents of each class, where the model keeps any.
-    label_form : LabelForm
-        Whether a document may have several labels, and in which form `predict` gives them.
-    n_fitted_documents : int
-        Documents of the last fit; the statistics count a document once for each of its labels.
-    candidate_factor : int
-        How many times as many candidates a document has as the estimator asks for.
-    scorer : LinearScorer
-        Statistics and weights collapsed into one number for each (class, term), without names.
-    index : InvertedIndex
-        The scorer, term by term.
-    overlay : Overlay or None
-        Classes that changed since the index was built; everything else is the base that it is over.
-    calibrations : Calibrations or None
-        What `recalibrate` was told since; the calibrator has seen it.
-    hierarchy : Hierarchy or None
-        The parents of the classes of the base, where any were given; see `current_hierarchy`.
-    parent_edits : dict of int to Parents
-        What live entries say of parents since, by the number of the entry.
-    in_use : InUse
-        What was learned from documents that were taught.
-    pending : dict of int to Entry
-        The live entries since that observed something, by their number; `refine` learns from them.
-    """
-
-    classes: NDArray[Any]
-    statistics: ClassStatistics
+    classes: NDArray[Any]  # (n_classes,): labels, sorted
+    statistics: ClassStatistics  # the sums of the documents of each class
+    # The global quantities of the last fit; the same with the terms that it lacked, as if one
+    # document had each.
     corpus: Corpus
     current_corpus: Corpus
-    collection_model: Floats
-    term_weights: Floats
+    collection_model: Floats  # (n_terms,): P_t, each term's share of the sums of all classes
+    term_weights: Floats  # (n_terms,): learned factor of each term
+    # (6,): learned weight of each feature; hard negatives are mined by them.
     feature_weights: Floats
-    residuals: ClassResiduals
-    calibrator: Calibrator
-    pruning: QueryPruning
+    residuals: ClassResiduals  # residual and separator of each class as they count, in one row
+    calibrator: Calibrator  # from scores to probabilities
+    pruning: QueryPruning  # which terms of a document search
+    # (n_classes,): classes whose documents changed since their residuals were learned.
     stale: NDArray[np.bool_]
+    # Statistics and weights collapsed into one number for each (class, term), without names.
     scorer: LinearScorer
-    index: InvertedIndex
+    index: InvertedIndex  # the scorer of documents and names, term by term
+    # How the learned parts fared on held-out documents, and which were kept.
     check: SelfCheck = field(default_factory=SelfCheck)
+    # Whether a document may have several labels, and in which form `predict` gives them.
     label_form: LabelForm = field(default_factory=LabelForm)
+    # Documents of the last fit; the statistics count one once for each of its labels.
     n_fitted_documents: int = 0
-    candidate_factor: int = 1
+    candidate_factor: int = 1  # times as many candidates as the estimator asks for
+    # Classes that changed since the index was built; everything else is the base that it is over.
     overlay: Overlay | None = None
+    # What `recalibrate` was told since; the calibrator has seen it.
     calibrations: Calibrations | None = None
-    names: ClassNames | None = None
-    memory: DocumentMemory | None = None
+    names: ClassNames | None = None  # the terms of the names of classes, where any has a text
+    memory: DocumentMemory | None = None  # the last documents of each class, where any are kept
+    # The parents of the classes of the base, where any were given; see `current_hierarchy`.
     hierarchy: Hierarchy | None = None
+    # What live entries say of parents since, by the number of the entry.
     parent_edits: dict[int, Parents] = field(default_factory=dict)
-    in_use: InUse = field(default_factory=InUse)
+    in_use: InUse = field(default_factory=InUse)  # what was learned from documents taught
+    # The live entries since that observed something, by number; `refine` learns from them.
     pending: dict[int, Entry] = field(default_factory=dict)
     known: InitVar[Known] = field(default=None, kw_only=True)  # of cached properties
 
@@ -362,34 +322,7 @@ def build_state(
     n_jobs: int | None = None,
     names: ClassNames | None = None,
 ) -> LongTailState:
-    """Put the learned parts together; build the scorer and the index of what counts how much.
-
-    Parameters
-    ----------
-    classes : ndarray of shape (n_classes,)
-        Labels, sorted.
-    profile : Profile
-        Statistics and corpus.
-    shared : SharedWeights
-        What features and terms are worth.
-    residuals : ClassResiduals
-        As they count.
-    check : SelfCheck
-        Says how much features and residuals count.
-    calibrator : Calibrator
-        From scores to probabilities.
-    pruning : QueryPruning
-        Which terms of a document search.
-    n_jobs : int or None
-        Number of threads.
-    names : ClassNames, optional
-        The terms of the names of classes.
-
-    Returns
-    -------
-    LongTailState
-        For one label per document.
-    """
+    """Put the learned parts together; build the scorer and the index of what counts how much."""
     feature_weights = check.kept_mixture.ranking_weights(shared.feature_weights)
     ranking = build_scorer(profile, feature_weights, n_jobs)
     sizes = profile.statistics.class_sizes

@@ -29,24 +29,12 @@ def subtract_any(a: ClassStatistics, b: ClassStatistics) -> ClassStatistics:
 
 
 class DocumentSums(NamedTuple):
-    """Sums of some documents; nothing in it has the length of the vocabulary.
+    """Sums of some documents; nothing in it has the length of the vocabulary."""
 
-    Attributes
-    ----------
-    statistics : ClassStatistics
-        Of each class, without document frequencies.
-    terms : ndarray of int64
-        The terms of the documents, ascending.
-    frequencies : ndarray of int64
-        In how many of the documents each of these is.
-    n_occurrences : float
-        Sum of all counts.
-    """
-
-    statistics: ClassStatistics
-    terms: Integers
-    frequencies: Integers
-    n_occurrences: float
+    statistics: ClassStatistics  # of each class, without document frequencies
+    terms: Integers  # of the documents, ascending
+    frequencies: Integers  # in how many of the documents each of these is
+    n_occurrences: float  # sum of all counts
 
 
 def sum_compactly(

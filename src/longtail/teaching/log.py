@@ -34,21 +34,11 @@ OF_FLAGSHIP = ("describe", "recalibrate", "refine", *parents.ACTIONS)
 
 @dataclass(frozen=True)
 class Ledger:
-    """Which changes of a journal there are, and which of them are live.
+    """Which changes of a journal there are, and which of them are live."""
 
-    Attributes
-    ----------
-    actions : dict of int to str
-        What each change does, by its number, ascending.
-    undos : tuple of Change
-        Those that take others back.
-    live : frozenset of int
-        Numbers of those in effect.
-    """
-
-    actions: dict[int, str]
-    undos: tuple[Change, ...]
-    live: frozenset[int]
+    actions: dict[int, str]  # what each change does, by its number, ascending
+    undos: tuple[Change, ...]  # those that take others back
+    live: frozenset[int]  # numbers of those in effect
 
     @classmethod
     def of(cls, changes: Sequence[Change]) -> Ledger:
@@ -92,12 +82,8 @@ def _live_after(change_numbers: Iterable[int], undos: Sequence[Change]) -> set[i
 def as_rows(entry: Entry, shown: dict[str, Any]) -> list[Row]:
     """Return the rows of a change.
 
-    Parameters
-    ----------
-    entry : Entry
-        Its numbers.
-    shown : dict
-        What is shown of it: documents and labels as they were given, or the names of an edit.
+    `shown` is what people see of it: documents and labels as they were given, or the names of an
+    edit.
     """
     if entry.action in ("teach", "forget"):
         return list(_document_rows(entry, shown))
@@ -204,23 +190,14 @@ def _encode_counts(counts: CountMatrix) -> tuple[bytes, bytes]:
 
 
 class Bounds(NamedTuple):
-    """What the numbers of an entry may be.
+    """What the numbers of an entry may be."""
 
-    Attributes
-    ----------
-    n_ids, n_terms : int
-        How many persistent ids of classes and terms there are before it.
-    takes_texts, learns : bool
-        Whether terms may enter, and whether there are class texts, outcomes and refinements.
-    n_dimensions : int or None
-        Of the embeddings that documents and class texts must have; None where they have none.
-    """
-
+    # How many persistent ids of classes and terms there are before it.
     n_ids: int
     n_terms: int
-    takes_texts: bool
-    learns: bool
-    n_dimensions: int | None = None
+    takes_texts: bool  # whether terms may enter
+    learns: bool  # whether there are class texts, outcomes and refinements
+    n_dimensions: int | None = None  # of documents and class texts that must have embeddings
 
 
 def read_entries(changes: Sequence[Change], bounds: Bounds) -> list[Entry]:

@@ -35,33 +35,16 @@ N_KEPT = 2
 
 
 class Refined(NamedTuple):
-    """A refined model in a file of its own.
+    """A refined model in a file of its own."""
 
-    Attributes
-    ----------
-    path : Path
-        The file, as long as it has no number.
-    row : Row
-        What the journal says of it.
-    """
-
-    path: Path
-    row: Row
+    path: Path  # the file, as long as it has no number
+    row: Row  # what the journal says of it
 
 
 def write_refined(beside: Path, model: Any, live: Iterable[int], until: int) -> Refined:
-    """Refine a copy of a model and write what it is then.
+    """Refine a model, which is nobody else's, and write what it is then; `live` are its changes.
 
-    Parameters
-    ----------
-    beside : Path
-        Where to.
-    model : estimator
-        Nobody else's.
-    live : iterable of int
-        The changes that it has.
-    until : int
-        The last change that there was.
+    `until` is the last change that there was.
     """
     row_ids = overlay_of(model._arrays).ids
     model._apply(Refine())
@@ -92,24 +75,12 @@ def open_refined(
     """Return the model after the changes of a journal of which a `refine` is live.
 
     And the number of the last change that its base has: it can be taken back by opening alone.
-
-    Parameters
-    ----------
-    path : Path
-        The model file.
-    base : estimator
-        What it holds; nobody else's.
-    entries : sequence of Entry
-        Of all changes.
-    ledger : Ledger
-        Says which are live.
-    verify : bool
-        Compare the arrays with their checksums.
+    `base` is what the model file holds, nobody else's; `entries` are those of all changes.
 
     Raises
     ------
     ModelFileError
-        If the file is missing, or not the one that the journal names.
+        If the file of the `refine` is missing, or not the one that the journal names.
     """
     change_number = ledger.refined
     [entry] = [entry for entry in entries if entry.number == change_number]

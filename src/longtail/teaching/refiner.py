@@ -37,22 +37,11 @@ def is_due(state: State) -> bool:
 
 
 class Refiner:
-    """One thread at most that refines the model of a teacher.
-
-    Parameters
-    ----------
-    path : Path
-        The model file, for the log.
-
-    Attributes
-    ----------
-    is_wanted : bool
-        Whether what is under way shall take effect.
-    """
+    """One thread at most that refines the model of a teacher."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
-        self.is_wanted = True
+        self._path = path  # of the model file, for the log
+        self.is_wanted = True  # whether what is under way shall take effect
         self._begun: tuple[int, threading.Thread] | None = None
 
     def look(self, teacher: Teacher) -> None:

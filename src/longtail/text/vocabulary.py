@@ -123,12 +123,7 @@ class Vocabulary(Mapping[str, int]):
     def extend(self, utf8: Bytes, lengths: Integers, frequencies: Integers) -> Vocabulary:
         """Return a vocabulary with more terms at its end; costs what they cost.
 
-        Parameters
-        ----------
-        utf8, lengths : ndarrays
-            The bytes of the new terms, and how many each has.
-        frequencies : ndarray of int64
-            How many documents have each.
+        `lengths` are those of the terms in bytes, `frequencies` how many documents have each.
         """
         terms = Vocabulary(
             append(self.utf8, utf8),
@@ -150,13 +145,6 @@ class Vocabulary(Mapping[str, int]):
 
     def count(self, texts: Any, n_jobs: int | None = None) -> csr_array[Any]:
         """Count the terms of texts; what is not in the vocabulary is left out.
-
-        Parameters
-        ----------
-        texts : sequence of str
-            Documents.
-        n_jobs : int or None, default=None
-            Number of threads; None is one, -1 is every core.
 
         Returns
         -------
@@ -203,15 +191,10 @@ class SharedTables:
 
     A term that a later vocabulary has interned is passed over by the earlier ones, whose ids end
     before it, so that growing copies nothing.
-
-    Attributes
-    ----------
-    tables : HashTables
-        All terms interned so far.
     """
 
     def __init__(self, tables: HashTables, n_terms: int) -> None:
-        self.tables = tables
+        self.tables = tables  # all terms interned so far
         self._n_terms = n_terms
         self._lock = threading.Lock()
 
