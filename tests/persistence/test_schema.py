@@ -31,7 +31,6 @@ DERIVED = {
     "sample",
     "overlay",
     "calibrations",
-    "origin",
     "parent_edits",
     "pending",
 }

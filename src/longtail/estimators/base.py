@@ -54,7 +54,6 @@ from longtail.model.entry import Changes
 from longtail.model.explanation import ScoreParts, name_parts
 from longtail.model.overlay import Overlay
 from longtail.model.statistics import ClassStatistics
-from longtail.model.statistics_editing import with_frequencies
 from longtail.results import Explanation, TopK
 from longtail.retrieval.subsets import ClassSubsets
 from longtail.sparse import CountMatrix, Floats, Integers, check_sparse
@@ -388,7 +387,7 @@ class CountClassifier(Classifier):
         statistics = self._merged_statistics(self._fitted())
         limited = statistics.limited_frequencies
         is_same = limited is statistics.document_frequencies
-        return statistics if is_same else with_frequencies(statistics, limited)
+        return statistics if is_same else replace(statistics, document_frequencies=limited)
 
     @property
     def n_documents_(self) -> int:

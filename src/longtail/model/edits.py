@@ -25,18 +25,12 @@ from longtail._validation import (
 )
 from longtail.model.embeddings import GivenDocuments
 from longtail.model.entry import NO_ROWS, Changes, Entry, NewTerms
-from longtail.model.overlay import Overlay
+from longtail.model.overlay import overlay_of
 from longtail.model.parents import Parents, check_moved
 from longtail.sparse import CountMatrix, Floats, Integers
 from longtail.taxonomy import read_hierarchy
 from longtail.training import relearning
 from longtail.training.outcomes import Outcomes, document_keys
-
-
-def overlay_of(state: Any) -> Overlay:
-    """Return the overlay of a model; an empty one where it has none."""
-    overlay: Overlay = state.overlay or Overlay.over(state.base)
-    return overlay
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,7 +203,7 @@ class SetHierarchy(EditParents):
         """Return what it says of parents."""
         given = self.hierarchy
         hierarchy = None if given is None else read_hierarchy(given, state.all_classes)
-        return Parents.whole(hierarchy, state.base, overlay_of(state))
+        return Parents.whole(hierarchy, overlay_of(state))
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,7 +218,7 @@ class Move(EditParents):
         """Return what it says of parents."""
         labels = as_labels([self.label, *self.parents])
         check_moved(state.current_hierarchy, labels, state.all_classes)
-        return Parents.moved(labels, state.base, overlay_of(state))
+        return Parents.moved(labels, overlay_of(state))
 
 
 @dataclass(frozen=True, eq=False)
@@ -296,7 +290,7 @@ def _find_or_begin(state: Any, labels: NDArray[Any]) -> tuple[Integers, dict[int
     ids = np.full(len(distinct), -1)
     ids[outer_ids >= 0] = overlay.ids[outer_ids[outer_ids >= 0]]
     new: dict[int, Any] = {}
-    hidden = overlay.find_hidden(state.base) if np.any(ids < 0) else {}
+    hidden = overlay.find_hidden() if np.any(ids < 0) else {}
     for i in np.flatnonzero(ids < 0).tolist():
         label = _as_plain(distinct[i])
         ids[i] = hidden.get(label, -1)
@@ -332,5 +326,4 @@ __all__ = [
     "Teach",
     "as_list",
     "find_class",
-    "overlay_of",
 ]

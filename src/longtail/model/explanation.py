@@ -18,7 +18,6 @@ from longtail.model.features import SIZE, score_features, weigh_by_size
 from longtail.model.scorer import LinearScorer
 from longtail.model.state import LongTailState
 from longtail.model.statistics import ClassStatistics
-from longtail.model.statistics_editing import with_frequencies
 from longtail.model.weighting import Profile, WeightedDocuments
 from longtail.results import Explanation
 from longtail.sparse import Floats, Integers
@@ -79,7 +78,9 @@ def split_linear_scores(
     sources = [np.asarray(class_ids, np.int64)]
     if overlay is not None:
         of_all = overlay.document_frequencies
-        tables += [(tier, with_frequencies(tier.statistics, of_all)) for tier in overlay.tiers]
+        tables += [
+            (tier, replace(tier.statistics, document_frequencies=of_all)) for tier in overlay.tiers
+        ]
         sources = overlay.locate(overlay.ids[class_ids])
     parts: list[ScoreParts | None] = [None] * len(class_ids)
     for (table, statistics), rows in zip(tables, sources, strict=True):

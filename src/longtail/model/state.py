@@ -17,11 +17,12 @@ from longtail._caching import Known, cached_property, keep_known
 from longtail._labels import LabelForm
 from longtail.model.corpus import Corpus
 from longtail.model.entry import Entry
-from longtail.model.meaning import Meanings, Table
+from longtail.model.meaning import Table
 from longtail.model.names import ClassNames, add_names
 from longtail.model.overlay import SMALL_TIER, Base, Overlay
 from longtail.model.parents import Parents, find_hierarchy
-from longtail.model.scorer import ClassResiduals, LinearScorer, add_scorers, build_scorer
+from longtail.model.rows import ScoredClasses
+from longtail.model.scorer import ClassResiduals, LinearScorer, build_scorer
 from longtail.model.statistics import ClassStatistics
 from longtail.model.weighting import (
     Profile,
@@ -49,7 +50,7 @@ MAX_UNINDEXED_DOCUMENTS = 16
 
 
 @dataclass(frozen=True, eq=False)
-class LongTailState:
+class LongTailState(ScoredClasses):
     """Everything that is fitted: learned parts first, then what follows from them."""
 
     classes: NDArray[Any]  # (n_classes,): labels, sorted
@@ -96,6 +97,11 @@ class LongTailState:
         keep_known(self, known)
 
     @property
+    def name_weights(self) -> Floats:
+        """What names count."""
+        return self.check.name_weights
+
+    @property
     def several(self) -> bool:
         """Whether documents of the last fit had other than one label."""
         return self.calibrator.marginal
@@ -110,11 +116,6 @@ class LongTailState:
     def needs_embeddings(self) -> bool:
         """Whether embeddings count in the ranking."""
         return self.n_dimensions is not None and bool(self.check.meaning.any())
-
-    @cached_property
-    def meanings(self) -> Meanings:
-        """Directions of the classes of the base."""
-        return Meanings.of(self.statistics, self.names)
 
     @cached_property
     def tables(self) -> tuple[Table, ...]:
@@ -227,27 +228,6 @@ class LongTailState:
             if names is not None
         ]
 
-    @cached_property
-    def name_scorer(self) -> LinearScorer | None:
-        """What names add to the score."""
-        if self.names is None:
-            return None
-        return self.names.as_scorer(self.statistics.class_sizes, self.check.name_weights)
-
-    @cached_property
-    def ranking_scorer(self) -> LinearScorer:
-        """The scorer of documents and names, which the index has term by term."""
-        names = self.name_scorer
-        return self.scorer if names is None else add_scorers(self.scorer, names)
-
-    @cached_property
-    def ranking_residuals(self) -> ClassResiduals:
-        """Residuals, and what is left of the bonus of classes without documents."""
-        if self.names is None:
-            return self.residuals
-        sizes, weights = self.statistics.class_sizes, self.check.name_weights
-        return self.residuals.raise_biases(self.names.late_bonus(sizes, weights))
-
     def segments_for(self, n_documents: int) -> tuple[Segment, ...]:
         """Return what is searched for so many documents: for a few without an index of changes."""
         is_indexed = "segments" in vars(self) or self.pruning.matching_only
@@ -279,7 +259,7 @@ class LongTailState:
         """The hierarchy of today."""
         if self.overlay is None:
             return self.hierarchy
-        return find_hierarchy(self.hierarchy, self.base, self.overlay, self.parent_edits)
+        return find_hierarchy(self.hierarchy, self.overlay, self.parent_edits)
 
     @cached_property
     def back_off(self) -> BackOff | None:

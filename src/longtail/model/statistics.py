@@ -29,8 +29,11 @@ from longtail.sparse import (
     Floats,
     Integers,
     RowTable,
+    append_constant,
     are_integral,
     count_terms,
+    gather_rows,
+    index_dtype,
     offsets_from_lengths,
 )
 
@@ -240,6 +243,20 @@ class ClassStatistics(RowTable):
         kernels.norm_of_classes(self.indptr, self.indices, self.centroid_sums, idf, norms)
         return norms
 
+    def without_frequencies(self) -> ClassStatistics:
+        """Return the same sums without document frequencies, which have the vocabulary's length."""
+        return replace(self, document_frequencies=np.zeros(0, np.int64))
+
+    def grow_terms(self, n_terms: int) -> ClassStatistics:
+        """Make room for terms that no document has."""
+        n_new = n_terms - self.n_terms
+        return replace(
+            self,
+            indices=self.indices.astype(index_dtype(n_terms), copy=False),
+            document_frequencies=append_constant(self.document_frequencies, n_new),
+            known={"class_frequencies": append_constant(self.class_frequencies, n_new)},
+        )
+
     def __add__(self, other: ClassStatistics) -> ClassStatistics:
         """Return the statistics of both sets of documents; exact, in any order."""
         return combine(self, other, 1)
@@ -405,6 +422,26 @@ def combine(a: ClassStatistics, b: ClassStatistics, factor: int) -> ClassStatist
         sublinear=a.sublinear,
         embedding_sums=add_embeddings(a.embedding_sums, b.embedding_sums, factor),
     )
+
+
+def differ(a: ClassStatistics, b: ClassStatistics) -> NDArray[np.bool_]:
+    """Return which classes have other sums in one than in the other."""
+    bits = max(a.count_bits, b.count_bits)
+    a, b = with_count_bits(a, bits), with_count_bits(b, bits)
+    lengths = np.diff(a.indptr)
+    found: NDArray[np.bool_] = a.class_sizes != b.class_sizes
+    found |= lengths != np.diff(b.indptr)
+    same = np.flatnonzero(~found)
+    _, mine = gather_rows(a.indptr, same)
+    _, theirs = gather_rows(b.indptr, same)
+    unlike = np.zeros(int(lengths[same].sum()), np.bool_)
+    for name in a.ENTRIES:
+        unlike |= getattr(a, name)[mine] != getattr(b, name)[theirs]
+    owners = np.repeat(same, lengths[same])
+    found[owners[unlike]] = True
+    if a.embedding_sums is not None and b.embedding_sums is not None:
+        found |= np.any(a.embedding_sums != b.embedding_sums, axis=1)
+    return found
 
 
 def _same_or_none(a: NDArray[Any] | None, b: NDArray[Any] | None) -> bool:

@@ -19,10 +19,10 @@ from longtail._progress import OnStage
 from longtail.model import overlay as overlays
 from longtail.model.corpus import Corpus
 from longtail.model.entry import Changes
-from longtail.model.overlay import Base, Overlay, Rows
+from longtail.model.overlay import Base, Overlay
+from longtail.model.rows import Rows
 from longtail.model.scorer import LinearScorer, score_pairs
 from longtail.model.statistics import ClassStatistics
-from longtail.model.statistics_editing import grow_terms
 from longtail.paper.features import (
     CENTROID_DISTANCE,
     centroid_scorer,
@@ -44,8 +44,7 @@ class DoubleSamplingState:
     """The fitted parts of the paper's method.
 
     `corpus` holds the global quantities of the last fit, `current_corpus` those with the terms seen
-    since; `centroids`, `index` and `term_scores` follow from the rest. `origin` is what `overlay`
-    is over: labels and sums before any change.
+    since; `centroids`, `index` and `term_scores` follow from the rest.
     """
 
     classes: NDArray[Any]
@@ -57,13 +56,12 @@ class DoubleSamplingState:
     centroids: LinearScorer
     index: InvertedIndex
     term_scores: LinearScorer
-    origin: Base | None = None
     overlay: Overlay | None = None
 
     @property
     def base(self) -> Base:
         """Labels and sums before any change."""
-        return self.origin or Base(self.classes, self.statistics)
+        return Base(self.classes, self.statistics) if self.overlay is None else self.overlay.base
 
     @property
     def all_classes(self) -> NDArray[Any]:
@@ -164,22 +162,21 @@ def take_in(
     state: DoubleSamplingState, changes: Changes, n_jobs: int | None = None
 ) -> DoubleSamplingState:
     """Return the state after changes: everything but what was learned is derived anew."""
-    base = state.base
-    overlay = state.overlay or Overlay.over(base)
-    n_terms = base.statistics.n_terms + changes.n_new_terms
+    overlay = overlays.overlay_of(state)
     if changes.n_new_terms:
-        base = base._replace(statistics=grow_terms(base.statistics, n_terms))
-        overlay = overlay.grow_terms(n_terms)
-    overlay = overlays.change(base, overlay, changes, lambda _, ids, sums: Rows(ids, sums))
+        before = overlay.base.statistics
+        grown = before.grow_terms(before.n_terms + changes.n_new_terms)
+        overlay = overlay.grow_terms(overlay.base._replace(statistics=grown))
+    overlay = overlays.change(overlay, changes, lambda _, ids, sums: Rows(ids, sums))
     changed = derive_state(
         overlay.all_classes,
-        overlay.statistics(base),
+        overlay.statistics(),
         state.corpus,
         state.pairwise,
         state.sample,
         n_jobs,
     )
-    return replace(changed, origin=base, overlay=overlay)
+    return replace(changed, overlay=overlay)
 
 
 def rank_by_paper(

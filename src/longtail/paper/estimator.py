@@ -153,7 +153,7 @@ class DoubleSamplingClassifier(CountClassifier):
         return state.statistics
 
     def _merged(self, state: DoubleSamplingState) -> DoubleSamplingState:
-        return replace(state, origin=None, overlay=None)
+        return replace(state, overlay=None)
 
     def _take_in(self, state: DoubleSamplingState, changes: Changes) -> DoubleSamplingState:
         return take_in(state, changes, self.n_jobs)

@@ -21,9 +21,8 @@ from longtail.estimators.loading import Classifier
 from longtail.estimators.loading import load as load_file
 from longtail.exceptions import ModelFileError
 from longtail.model import parents
-from longtail.model.edits import overlay_of
 from longtail.model.entry import Changes, Entry
-from longtail.model.overlay import RefusedError
+from longtail.model.overlay import RefusedError, overlay_of
 from longtail.model.parents import CycleError
 from longtail.store.changes import Change
 from longtail.store.container import read_checksum

@@ -18,8 +18,9 @@ import numpy as np
 
 from longtail.estimators.loading import load as load_file
 from longtail.exceptions import ModelFileError
-from longtail.model.edits import Refine, overlay_of
+from longtail.model.edits import Refine
 from longtail.model.entry import Changes, Entry
+from longtail.model.overlay import overlay_of
 from longtail.sparse import append_constant
 from longtail.store.changes import Change, Row, encode
 from longtail.store.container import read_checksum
@@ -116,9 +117,9 @@ def _find_hidden(
     renamed = {int(e.class_ids[0]): e.label for e in live if e.action == "rename"}
     gone = {int(e.class_ids[0]) for e in live if e.action in ("merge", "remove")}
     labels = {i: label for entry in entries for i, label in entry.new_classes.items()} | renamed
-    overlay, first = overlay_of(base._arrays), base._arrays.base
+    overlay = overlay_of(base._arrays)
     there = [i for i in missing if i not in gone]
-    return {i: labels[i] if i in labels else overlay.label_of(first, i) for i in there}
+    return {i: labels[i] if i in labels else overlay.label_of(i) for i in there}
 
 
 def _load(path: Path, entry: Entry, base: Any, *, verify: bool) -> Any:
@@ -165,7 +166,7 @@ def _adopt(model: Any, refined: Any, entry: Entry) -> None:
     Texts that classes were given later are weighted by it, as they are where nothing was undone.
     """
     overlay = overlay_of(model._arrays)
-    ids, hidden = overlay.ids, overlay.hidden_labels(model._arrays.base)
+    ids, hidden = overlay.ids, overlay.hidden_labels()
     edited = [(row, overlay.edits.get(class_id)) for row, class_id in enumerate(ids.tolist())]
     texts = [
         (row, edits.text)

@@ -13,14 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from longtail.model import overlay as overlays
-from longtail.model import parents, statistics_editing
+from longtail.model import parents
 from longtail.model.corpus import Corpus
 from longtail.model.entry import Changes, Entry
 from longtail.model.names import ClassNames
-from longtail.model.overlay import ClassText, Overlay, Rows
+from longtail.model.overlay import ClassText, Overlay
+from longtail.model.rows import Rows
 from longtail.model.scorer import LinearScorer, build_scorer
 from longtail.model.state import LongTailState
-from longtail.model.statistics import ClassStatistics
+from longtail.model.statistics import ClassStatistics, differ
 from longtail.model.weighting import Profile, estimate_collection_model
 from longtail.retrieval.index import build_index
 from longtail.retrieval.pruning import QueryPruning
@@ -49,8 +50,7 @@ def take_in(state: LongTailState, changes: Changes, n_jobs: int | None = None) -
     if changes.n_new_terms:
         state = grow_terms(state, len(state.term_weights) + changes.n_new_terms)
     overlay = overlays.change(
-        state.base,
-        state.overlay or Overlay.over(state.base),
+        overlays.overlay_of(state),
         changes,
         lambda after, ids, sums: _make_rows(state, after, ids, sums, n_jobs),
     )
@@ -157,14 +157,15 @@ def grow_terms(state: LongTailState, n_terms: int) -> LongTailState:
     n_new = n_terms - len(state.term_weights)
     grown = replace(
         state,
-        statistics=statistics_editing.grow_terms(state.statistics, n_terms),
+        statistics=state.statistics.grow_terms(n_terms),
         current_corpus=state.current_corpus.grow_terms(n_terms),
         collection_model=append_constant(state.collection_model, n_new),
         term_weights=append_constant(state.term_weights, n_new, 1.0),
         pruning=state.pruning.grow_terms(n_terms),
         index=state.index.grow_terms(n_terms),
-        overlay=None if state.overlay is None else state.overlay.grow_terms(n_terms),
     )
+    if state.overlay is not None:
+        grown = replace(grown, overlay=state.overlay.grow_terms(grown.base))
     return _keep(state, grown, append_constant(state.shares, n_new, state.smallest_share))
 
 
@@ -192,19 +193,19 @@ def gather_statistics(state: LongTailState, class_ids: Integers) -> ClassStatist
     overlay = state.overlay
     if overlay is None:
         return state.statistics.gather(class_ids)
-    sums = overlay.gather(state.base, overlay.ids[class_ids])
-    return statistics_editing.with_frequencies(sums, overlay.document_frequencies)
+    sums = overlay.gather(overlay.ids[class_ids])
+    return replace(sums, document_frequencies=overlay.document_frequencies)
 
 
 def merged_statistics(state: LongTailState) -> ClassStatistics:
     """Return the sums of all classes."""
-    return state.statistics if state.overlay is None else state.overlay.statistics(state.base)
+    return state.statistics if state.overlay is None else state.overlay.statistics()
 
 
 def merged_class_sizes(state: LongTailState) -> Integers:
     """Return the number of documents of each class; unlike their sums at once."""
     overlay = state.overlay
-    return state.statistics.class_sizes if overlay is None else overlay.class_sizes(state.base)
+    return state.statistics.class_sizes if overlay is None else overlay.class_sizes()
 
 
 def find_stale(state: LongTailState) -> NDArray[np.bool_]:
@@ -216,11 +217,11 @@ def find_stale(state: LongTailState) -> NDArray[np.bool_]:
     rows = overlay.base_rows[overlay.ids]
     stale = np.append(state.stale, False)[rows]
     stale[rows < 0] = True
-    base = statistics_editing.without_frequencies(state.statistics)
+    base = state.statistics.without_frequencies()
     for tier, found in zip(overlay.tiers, in_tiers, strict=True):
         here = np.flatnonzero(found >= 0)
         sums, before = tier.statistics.gather(found[here]), base.gather(rows[here])
-        stale[here] |= statistics_editing.differ(sums, before)
+        stale[here] |= differ(sums, before)
     return stale & ((in_base >= 0) | (merged_class_sizes(state) > 0))
 
 
@@ -230,7 +231,7 @@ def merge_learned(state: LongTailState) -> LongTailState:
     if overlay is None:
         return state if state.memory is None else replace(state, memory=state.memory.settle())
     sources, tiers = overlay.locate(overlay.ids), overlay.tiers
-    statistics = overlay.statistics(state.base)
+    statistics = overlay.statistics()
     residuals = [state.residuals, *(t.residuals for t in tiers if t.residuals is not None)]
     scorers = [state.scorer, *(t.scorer for t in tiers if t.scorer is not None)]
     base_names = ClassNames.none(len(state.classes)) if state.names is None else state.names

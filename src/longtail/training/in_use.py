@@ -23,7 +23,7 @@ from longtail._elementary import exp
 from longtail._labels import LabelSets
 from longtail.model.entry import Documents
 from longtail.model.features import score_features, weigh_by_size
-from longtail.model.overlay import Overlay
+from longtail.model.overlay import overlay_of
 from longtail.model.scorer import ClassResiduals, score_pairs
 from longtail.model.state import LongTailState
 from longtail.model.weighting import Profile
@@ -175,7 +175,7 @@ def _split(
         sizes = np.append(log_sizes(sums.class_sizes), 0.0)[classes]
         for column, weights in enumerate(rows.T):
             by_size += features[:, :, column] * weigh_by_size(weights, sizes)
-    overlay = state.overlay or Overlay.over(state.base)
+    overlay = overlay_of(state)
     tables: list[Any] = [state.residuals, *(tier.residuals for tier in overlay.tiers)]
     residuals: ClassResiduals = splice_rows(tables, *overlay.locate(overlay.ids[distinct]))
     weighed = replace(documents, weights=documents.residual_inputs)
