@@ -6,7 +6,6 @@ in which the parts are learned is in `training.pipeline`.
 
 from __future__ import annotations
 
-import logging
 from dataclasses import InitVar, dataclass, field, replace
 from typing import Any
 
@@ -41,8 +40,6 @@ from longtail.training.observed import InUse
 from longtail.training.outcomes import Calibrations
 from longtail.training.self_check import SelfCheck
 from longtail.training.shared_weights import SharedWeights
-
-_LOGGER = logging.getLogger("longtail")
 
 # The index of the last few classes that changed takes 5 ms to build at 29,000 classes and 506,000
 # terms, whatever few they are; to score all of them takes 0.1 ms per document.

@@ -29,8 +29,9 @@ from longtail.results import Health, Threshold
 from longtail.serve.problems import Problem, busy
 from longtail.sparse import Integers
 from longtail.store.changes import Change
+from longtail.store.journal import waiting_changes
 from longtail.taxonomy.hierarchy import Hierarchy
-from longtail.teaching.versions import Follower, VersionedTeacher, fingerprint, read_history
+from longtail.teaching.versions import Follower, VersionedTeacher, fingerprint
 from longtail.training.changing import gather_statistics, merged_class_sizes
 from longtail.training.health import PRECISION, OutcomeFigures, measure_outcomes
 
@@ -206,7 +207,7 @@ class ServedModel:
 
     def read_changes(self) -> list[Change]:
         """Return the journal, oldest first."""
-        return read_history(self.path)
+        return waiting_changes(self.path)
 
     async def refresh(self) -> bool:
         """Take in another model file, or what others taught; return whether anything was new.

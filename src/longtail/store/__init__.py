@@ -9,7 +9,6 @@
 `schema`      every array and parameter of every saved state: dtype, shape, range
 `checks`      the checks of arrays and values against it
 `contents`    what a file of an estimator holds, checked as a whole
-`overview`    what a file and its journal hold, without building the model
 `state_io`    from a state to named arrays and back, as the schema says
 `journal`     edits since a model was saved
 ============= ============================================================================

@@ -23,10 +23,9 @@ from longtail.model.state import LongTailState
 from longtail.paper.double_sampling import DoubleSamplingState
 from longtail.retrieval.index import build_index
 from longtail.store.checks import Sizes
-from longtail.store.container import open_model, write_model
-from longtail.store.contents import Contents, check_all, part_specs, value_specs
+from longtail.store.container import write_model
+from longtail.store.contents import Contents, check_all, open_checked, part_specs, value_specs
 from longtail.store.manifest import Array
-from longtail.store.overview import open_checked
 from longtail.store.schema import (
     CLASS_LABELS,
     CLASS_TEXTS,
@@ -195,11 +194,6 @@ def load_state(path: str | os.PathLike[str], *, verify: bool = True) -> SavedMod
         return _build(contents, sizes, classes)
     except FaultError as fault:
         raise file.error(str(fault)) from None
-
-
-def read_labels(path: str | os.PathLike[str]) -> NDArray[Any]:
-    """Return the labels of a file that was just written, as loading it gives them."""
-    return _unpack_labels(CLASS_LABELS, open_model(path, verify=False).arrays)
 
 
 def _build(contents: Contents, sizes: Sizes, classes: NDArray[Any]) -> SavedModel:

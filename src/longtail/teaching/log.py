@@ -8,7 +8,7 @@ in its bounds before a kernel sees it.
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -52,8 +52,7 @@ class Ledger:
         actions, undos = {**self.actions, **new}, (*self.undos, *undos)
         if len(undos) == len(self.undos):
             return Ledger(actions, undos, self.live | new.keys())
-        undone = actions.keys() - _live_after(actions.keys(), undos)
-        return Ledger(actions, undos, frozenset(actions.keys() - undone))
+        return Ledger(actions, undos, find_live(actions, undos))
 
     @property
     def in_effect(self) -> set[int]:
@@ -67,13 +66,6 @@ class Ledger:
         """Number of the last live `refine`; 0 where there is none."""
         refined = (n for n in self.live if self.actions[n] == "refine")
         return max(refined, default=0)
-
-
-def _live_after(change_numbers: Iterable[int], undos: Sequence[Change]) -> set[int]:
-    """Return the numbers that no live undo takes back."""
-    live_undos = find_live(undos)
-    undone = {n for undo in undos if undo.number in live_undos for n in undo.facts["changes"]}
-    return set(change_numbers) - undone
 
 
 # ---- entries as rows

@@ -27,9 +27,8 @@ from longtail.model.entry import Changes, Entry
 from longtail.model.overlay import RefusedError
 from longtail.store.changes import Change, Row, encode
 from longtail.store.container import read_checksum
-from longtail.store.journal import Journal
+from longtail.store.journal import Journal, waiting_changes
 from longtail.store.journal_rows import Header
-from longtail.store.overview import waiting_changes
 from longtail.teaching.documents import UNFIT, find_refused, plain_label, prepare, read_documents
 from longtail.teaching.log import Ledger, as_rows
 from longtail.teaching.opening import (
