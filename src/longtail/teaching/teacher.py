@@ -21,7 +21,7 @@ from longtail._words import count
 from longtail.estimators.loading import Classifier
 from longtail.estimators.loading import load as load_file
 from longtail.estimators.text_state import describe
-from longtail.exceptions import DocumentError, ModelFileError
+from longtail.exceptions import ModelFileError
 from longtail.model.edits import Edit, Merge, Move, Remove, Rename, SetHierarchy, as_list
 from longtail.model.entry import Changes, Entry
 from longtail.model.overlay import RefusedError
@@ -29,7 +29,7 @@ from longtail.store.changes import Change, Row, encode
 from longtail.store.container import read_checksum
 from longtail.store.journal import Journal, waiting_changes
 from longtail.store.journal_rows import Header
-from longtail.teaching.documents import UNFIT, find_refused, plain_label, prepare, read_documents
+from longtail.teaching.documents import change_documents, plain_label, read_documents
 from longtail.teaching.log import Ledger, as_rows
 from longtail.teaching.opening import (
     State,
@@ -506,14 +506,7 @@ def _with_documents(action: str, documents: Any, labels: Any) -> Attempt:
 
     def attempt(model: Any, change_number: int) -> _Done:
         given = read_documents(model, documents, labels)
-        entry, vocabulary = prepare(model, action, given, change_number)
-        changed = copy.copy(model)
-        try:
-            changed._take_changes(Changes.of(entry), vocabulary)
-        except UNFIT as error:
-            if action != "forget" or len(given.labels) < 2:
-                raise
-            raise DocumentError(*find_refused(model, given, change_number, error)) from None
+        entry, changed = change_documents(model, action, given, change_number)
         return _Done(entry, given.shown, changed)
 
     return attempt
