@@ -314,34 +314,29 @@ class TextClassifier(TakesHierarchy):
         Labels are in the form that `fit` was given.
         """
         classifier, counts = self._counted(texts)
-        predicted: Predicted = classifier.predict(counts, **options)
-        return predicted
+        return classifier.predict(counts, **options)
 
     def score(self, texts: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
         """Return the accuracy; for label sets, the mean F1 of the documents' sets."""
         classifier, counts = self._counted(texts)
-        figure: float = classifier.score(counts, y, sample_weight)
-        return figure
+        return classifier.score(counts, y, sample_weight)
 
     def predict_topk(self, texts: Any, k: int = 5, **options: Any) -> TopK:
         """Return the k best classes of each text with their scores."""
         classifier, counts = self._counted(texts)
-        top: TopK = classifier.predict_topk(counts, k, **options)
-        return top
+        return classifier.predict_topk(counts, k, **options)
 
     @if_classifier_has("predict_proba_topk")
     def predict_proba_topk(self, texts: Any, k: int = 5, **options: Any) -> TopK:
         """Return the k best classes of each text with calibrated probabilities."""
         classifier, counts = self._counted(texts)
-        top: TopK = classifier.predict_proba_topk(counts, k, **options)
-        return top
+        return classifier.predict_proba_topk(counts, k, **options)
 
     @if_classifier_has("predict_nodes")
     def predict_nodes(self, texts: Any, precision: float = 0.9, **options: Any) -> NodeAnswers:
         """Return the deepest node of the hierarchy that each text is surely at or below."""
         classifier, counts = self._counted(texts)
-        answers: NodeAnswers = classifier.predict_nodes(counts, precision, **options)
-        return answers
+        return classifier.predict_nodes(counts, precision, **options)
 
     @if_classifier_has("list_candidates")
     def candidates(
@@ -656,8 +651,8 @@ class TextClassifier(TakesHierarchy):
         counts: CountMatrix = self._fitted().count(documents, self.n_jobs)
         return counts
 
-    def _counted(self, texts: Any) -> tuple[Any, CountMatrix]:
-        """Return the classifier of counts and the counts of texts, both of one state."""
+    def _counted(self, texts: Any) -> tuple[LongTailClassifier, CountMatrix]:
+        """Return the classifier of counts, mostly such a one, and counts of texts, of one state."""
         state = self._fitted()
         return state.classifier, state.count(texts, self.n_jobs)
 
