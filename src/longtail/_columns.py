@@ -161,9 +161,14 @@ def is_missing(value: Any) -> bool:
         return type(value).__name__ == "NAType"
 
 
+def as_plain(label: Any) -> Any:
+    """Return a label as Python has it, not numpy."""
+    return label.item() if isinstance(label, np.generic) else label
+
+
 def show_label(label: Any) -> str:
     """Return a label as it is written in Python: 'a', not np.str_('a'); a long one shortened."""
-    shown = repr(label.item() if isinstance(label, np.generic) else label)
+    shown = repr(as_plain(label))
     return shown if len(shown) <= _LONGEST_SHOWN else f"{shown[:_LONGEST_SHOWN]}..."
 
 

@@ -286,10 +286,6 @@ class CountClassifier(Classifier):
         """
 
     @abstractmethod
-    def _merged_statistics(self, state: Any) -> ClassStatistics:
-        """Return the sums of all classes."""
-
-    @abstractmethod
     def _merged(self, state: Any) -> Any:
         """Return a state without an overlay."""
 
@@ -309,10 +305,6 @@ class CountClassifier(Classifier):
         self, state: Any, labels: NDArray[Any], weights: Floats | None, *, is_text: bool = False
     ) -> None:
         """Refuse labels and weights that a model of this kind cannot have."""
-
-    @abstractmethod
-    def _class_sizes(self, state: Any) -> Integers:
-        """Return the number of documents of each class."""
 
     @abstractmethod
     def _split_scores(
@@ -384,7 +376,7 @@ class CountClassifier(Classifier):
     @property
     def statistics_(self) -> ClassStatistics:
         """The sums of the documents of each class."""
-        statistics = self._merged_statistics(self._fitted())
+        statistics: ClassStatistics = self._fitted().all_statistics
         limited = statistics.limited_frequencies
         is_same = limited is statistics.document_frequencies
         return statistics if is_same else replace(statistics, document_frequencies=limited)
@@ -511,7 +503,7 @@ class CountClassifier(Classifier):
 
     def _largest_classes(self, state: Any, n: int) -> tuple[Integers, Floats]:
         """Return the n largest classes and their shares of the documents; ties in class order."""
-        sizes = self._class_sizes(state)
+        sizes = state.class_sizes
         largest = np.argsort(-sizes, kind="stable")[:n]
         return largest, sizes[largest] / sizes.sum()
 

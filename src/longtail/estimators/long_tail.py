@@ -48,7 +48,6 @@ from longtail.model.entry import Changes
 from longtail.model.explanation import ScoreParts, split_linear_scores
 from longtail.model.features import SCORE_FEATURE_NAMES
 from longtail.model.state import LongTailState
-from longtail.model.statistics import ClassStatistics
 from longtail.paper.sampling import draw_seed
 from longtail.results import Health, NodeAnswers, Predicted, Threshold, TopK
 from longtail.retrieval.subsets import ClassSubsets
@@ -817,12 +816,6 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
             return None
         check_text_labels(texts[0], labels.classes, labels.form)
         return texts
-
-    def _class_sizes(self, state: LongTailState) -> Integers:
-        return changing.merged_class_sizes(state)
-
-    def _merged_statistics(self, state: LongTailState) -> ClassStatistics:
-        return changing.merged_statistics(state)
 
     def _merged(self, state: LongTailState) -> LongTailState:
         return changing.merge(state, self.n_jobs)

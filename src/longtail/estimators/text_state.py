@@ -15,13 +15,13 @@ from scipy.sparse import csr_array, vstack
 from sklearn.utils.multiclass import check_classification_targets
 
 from longtail._caching import cached_property
-from longtail._columns import TableFormat, as_labels
+from longtail._columns import TableFormat, as_labels, as_plain
 from longtail._labels import Labels, LabelSets, replicate
 from longtail._records import write_documents
 from longtail._validation import check_among, check_known, check_same_kind, look_up, weigh_rows
 from longtail.estimators.added_documents import AddedDocuments, count_as_added
 from longtail.estimators.base import CountClassifier
-from longtail.estimators.class_texts import as_plain, check_class_texts, read_class_text
+from longtail.estimators.class_texts import check_class_texts, read_class_text
 from longtail.estimators.embedder import Embedder
 from longtail.model.edits import Describe, Edit, EditParents, Forget, Refine, Teach
 from longtail.model.embeddings import Embeddings, GivenDocuments

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from longtail._columns import align_labels, as_labels
+from longtail._columns import align_labels, as_labels, as_plain
 from longtail._labels import Labels, LabelSets, find_sets, flat_labels, weigh_documents
 from longtail._validation import (
     check_known,
@@ -114,7 +114,7 @@ class Rename(Edit):
                 f"there is a class {self.new!r} already. To add the documents of {self.old!r} to "
                 "it, merge them instead of renaming."
             )
-        return Entry(change_number, self.action, np.array([class_id]), label=_as_plain(self.new))
+        return Entry(change_number, self.action, np.array([class_id]), label=as_plain(self.new))
 
 
 @dataclass(frozen=True, eq=False)
@@ -292,7 +292,7 @@ def _find_or_begin(state: Any, labels: NDArray[Any]) -> tuple[Integers, dict[int
     new: dict[int, Any] = {}
     hidden = overlay.find_hidden() if np.any(ids < 0) else {}
     for i in np.flatnonzero(ids < 0).tolist():
-        label = _as_plain(distinct[i])
+        label = as_plain(distinct[i])
         ids[i] = hidden.get(label, -1)
         if ids[i] < 0:
             ids[i] = overlay.n_ids + len(new)
@@ -304,11 +304,6 @@ def as_list(parents: Any) -> list[Any]:
     """Return the parents of a node as they may be given: one, several, or None."""
     given = list(parents) if isinstance(parents, list | tuple | set | frozenset) else [parents]
     return [parent for parent in given if parent is not None]
-
-
-def _as_plain(label: Any) -> Any:
-    """Return a label as Python has it, not numpy."""
-    return label.item() if isinstance(label, np.generic) else label
 
 
 __all__ = [

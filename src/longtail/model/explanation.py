@@ -21,7 +21,6 @@ from longtail.model.statistics import ClassStatistics
 from longtail.model.weighting import Profile, WeightedDocuments
 from longtail.results import Explanation
 from longtail.sparse import Floats, Integers
-from longtail.training.changing import merged_class_sizes
 from longtail.training.ranking import score_meaning
 
 NAME = "name"  # the last feature of an explanation where classes have names: what its name adds
@@ -71,8 +70,7 @@ def split_linear_scores(
     overlay, corpus, weights = state.overlay, state.current_corpus, state.ranking_weights
     common = np.zeros(documents.rows.n_terms, np.bool_)
     terms = np.unique(documents.rows.indices)
-    sizes = merged_class_sizes(state)
-    n_classes = int(np.count_nonzero(sizes))
+    n_classes = int(np.count_nonzero(state.class_sizes))
     common[terms] = _are_common(terms, state.class_frequencies[terms], n_classes, corpus)
     tables: list[Any] = [(state, state.statistics)]
     sources = [np.asarray(class_ids, np.int64)]

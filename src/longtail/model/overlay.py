@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from longtail._caching import cached_property
-from longtail._columns import align_labels, as_labels, show_label
+from longtail._columns import align_labels, as_labels, as_plain, show_label
 from longtail._constants import WEIGHT_BITS
 from longtail._labels import LabelSets
 from longtail._validation import check_same_kind, look_up
@@ -248,8 +248,7 @@ class Overlay:
         row = int(self.base_rows[class_id])
         if row < 0:
             return self.labels[class_id]
-        label = self.base.classes[row]
-        return label.item() if isinstance(label, np.generic) else label
+        return as_plain(self.base.classes[row])
 
     def find_hidden(self) -> dict[Any, int]:
         """Return the classes that have a label and neither documents nor text now, by label."""

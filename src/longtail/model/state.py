@@ -150,6 +150,24 @@ class LongTailState(ScoredClasses):
         return self.classes if self.overlay is None else self.overlay.all_classes
 
     @property
+    def all_statistics(self) -> ClassStatistics:
+        """The sums of all classes."""
+        return self.statistics if self.overlay is None else self.overlay.statistics()
+
+    @property
+    def class_sizes(self) -> Integers:
+        """Number of documents of each class; unlike their sums at once."""
+        return self.statistics.class_sizes if self.overlay is None else self.overlay.class_sizes()
+
+    def gather_statistics(self, class_ids: Integers) -> ClassStatistics:
+        """Return the sums of some classes; the document frequencies are those of all documents."""
+        overlay = self.overlay
+        if overlay is None:
+            return self.statistics.gather(class_ids)
+        sums = overlay.gather(overlay.ids[class_ids])
+        return replace(sums, document_frequencies=overlay.document_frequencies)
+
+    @property
     def class_frequencies(self) -> Integers:
         """Number of classes that have each term."""
         overlay = self.overlay

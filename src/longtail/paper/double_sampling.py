@@ -68,6 +68,20 @@ class DoubleSamplingState:
         """Labels of all classes."""
         return self.classes
 
+    @property
+    def all_statistics(self) -> ClassStatistics:
+        """The sums of all classes."""
+        return self.statistics
+
+    @property
+    def class_sizes(self) -> Integers:
+        """Number of documents of each class."""
+        return self.statistics.class_sizes
+
+    def gather_statistics(self, class_ids: Integers) -> ClassStatistics:
+        """Return the sums of some classes; the document frequencies are those of all documents."""
+        return self.statistics.gather(class_ids)
+
     def have_evidence(self, counts: CountMatrix) -> NDArray[np.bool_]:
         """Return which documents have a known term."""
         return counts.have_any(self.known_terms)

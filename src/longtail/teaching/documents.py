@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils.validation import validate_data
 
-from longtail._columns import align_labels, as_labels, show_label
+from longtail._columns import align_labels, as_labels, as_plain, show_label
 from longtail._constants import MAX_LABEL
 from longtail._labels import LabelSets, as_sets, replicate
 from longtail._records import write_documents
@@ -154,7 +154,7 @@ def _make_edit(model: Any, action: str, given: Given) -> tuple[Edit, Vocabulary 
 
 def plain_label(label: Any) -> str | int | float:
     """Return a label as JSON knows it."""
-    value = label.item() if isinstance(label, np.generic) else label
+    value = as_plain(label)
     if not isinstance(value, str | int | float) or value != value:
         raise TypeError(f"a label must be a string or a number; got {label!r}.")
     if isinstance(value, str) and len(value) > MAX_LABEL:

@@ -188,26 +188,6 @@ def _keep(
 # ---- base and overlay as one
 
 
-def gather_statistics(state: LongTailState, class_ids: Integers) -> ClassStatistics:
-    """Return the sums of some classes; the document frequencies are those of all documents."""
-    overlay = state.overlay
-    if overlay is None:
-        return state.statistics.gather(class_ids)
-    sums = overlay.gather(overlay.ids[class_ids])
-    return replace(sums, document_frequencies=overlay.document_frequencies)
-
-
-def merged_statistics(state: LongTailState) -> ClassStatistics:
-    """Return the sums of all classes."""
-    return state.statistics if state.overlay is None else state.overlay.statistics()
-
-
-def merged_class_sizes(state: LongTailState) -> Integers:
-    """Return the number of documents of each class; unlike their sums at once."""
-    overlay = state.overlay
-    return state.statistics.class_sizes if overlay is None else overlay.class_sizes()
-
-
 def find_stale(state: LongTailState) -> NDArray[np.bool_]:
     """Return which classes have other documents than when their residuals were learned."""
     overlay = state.overlay
@@ -222,7 +202,7 @@ def find_stale(state: LongTailState) -> NDArray[np.bool_]:
         here = np.flatnonzero(found >= 0)
         sums, before = tier.statistics.gather(found[here]), base.gather(rows[here])
         stale[here] |= differ(sums, before)
-    return stale & ((in_base >= 0) | (merged_class_sizes(state) > 0))
+    return stale & ((in_base >= 0) | (state.class_sizes > 0))
 
 
 def merge_learned(state: LongTailState) -> LongTailState:

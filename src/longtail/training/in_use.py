@@ -29,7 +29,6 @@ from longtail.model.state import LongTailState
 from longtail.model.weighting import Profile
 from longtail.sparse import CountMatrix, Floats, Integers, offsets_from_lengths, splice_rows
 from longtail.training.calibration import calibrate, candidate_log_odds, label_log_odds
-from longtail.training.changing import gather_statistics
 from longtail.training.mixture import log_sizes
 from longtail.training.observed import (
     CORRECT,
@@ -162,7 +161,7 @@ def _split(
     distinct, local = np.unique(found[there], return_inverse=True)
     classes = np.full(found.shape, -1, np.int64)
     classes[there] = local
-    sums = gather_statistics(state, distinct)
+    sums = state.gather_statistics(distinct)
     by_size = np.zeros(found.shape)
     rows = state.check.kept_mixture.features
     if rows.any():
