@@ -264,7 +264,6 @@ class CountClassifier(Classifier):
     """Validation, prediction, explanation and files of a classifier of counts."""
 
     takes_texts = False
-    _takes_mixed_edits: ClassVar[bool] = False  # documents may be added and forgotten in one pass
     _takes_label_sets = False
     _takes_embeddings = False
     _sublinear = False

@@ -163,7 +163,6 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
     ['a', 'b']
     """
 
-    _takes_mixed_edits = True
     _sublinear = True
     _takes_label_sets = True
     _takes_embeddings = True
