@@ -162,7 +162,7 @@ def is_missing(value: Any) -> bool:
 
 
 def as_plain(label: Any) -> Any:
-    """Return a label as Python has it, not numpy."""
+    """Return a label as a Python value, not a numpy scalar."""
     return label.item() if isinstance(label, np.generic) else label
 
 

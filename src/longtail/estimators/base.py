@@ -65,7 +65,7 @@ _PLAIN = (sp.csr_array, sp.csr_matrix, np.ndarray)  # counts of these kinds need
 
 
 class Classifier(ClassifierMixin, BaseEstimator):
-    """An estimator whose fitted parts are one frozen state, swapped under a lock of its own."""
+    """An estimator whose fitted parts are one frozen state, swapped under a lock."""
 
     takes_texts: ClassVar[bool]  # otherwise counts
     n_jobs: int | None
@@ -135,7 +135,7 @@ class Classifier(ClassifierMixin, BaseEstimator):
 
     @property
     def _lock(self) -> Any:
-        """The lock around edits; a copy, a pickle or a forked process has one of its own."""
+        """The lock around edits; a copy, a pickle or a forked process gets a new one."""
         pid, lock = self.__dict__.setdefault("_lock_of_process", (os.getpid(), threading.RLock()))
         if pid != os.getpid():
             self.__dict__["_lock_of_process"] = (os.getpid(), lock := threading.RLock())

@@ -624,7 +624,7 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
     def refine(
         self, X: Any = None, y: Any = None, sample_weight: Any = None, *, embeddings: Any = None
     ) -> Self:
-        """Bring what all classes share up to date; with documents, learn residuals anew as well.
+        """Bring what all classes share up to date; with documents, relearn residuals as well.
 
         Document frequencies and collection model follow from the sums, so no document is needed:
         call this after every few hundred documents taught. With documents, the residuals of the

@@ -90,10 +90,10 @@ class TextClassifier(TakesHierarchy):
     vectorizer : TextVectorizer or None, default=None
         Unfitted; makes the counts. None is a `TextVectorizer`.
     random_state : int, RandomState or None, default=None
-        For a classifier that has none of its own.
+        For a classifier that has none.
     n_jobs : int or None, default=None
         Number of threads; None is one, -1 is every core. For a classifier and a vectorizer that
-        have none of their own.
+        have none.
     verbose : int, default=0
         Whether `fit` reports its stages, for a classifier that has 0.
     fields : mapping of str to str, or None, default=None
@@ -458,7 +458,7 @@ class TextClassifier(TakesHierarchy):
 
     @if_classifier_has("refine")
     def refine(self, texts: Any = None, y: Any = None, sample_weight: Any = None) -> Self:
-        """Bring what all classes share up to date; with documents, learn residuals anew as well."""
+        """Bring what all classes share up to date; with documents, relearn residuals as well."""
         self._fitted()
         if texts is None and y is None:
             return self._apply(Refine())
@@ -519,7 +519,7 @@ class TextClassifier(TakesHierarchy):
 
     @property
     def columns_(self) -> TableFormat | None:
-        """Where tables have text and labels, if that was said; a file keeps it."""
+        """Columns of tables that hold text and labels, if they were given; a file keeps them."""
         columns: TableFormat | None = self._fitted().columns
         return columns
 
@@ -652,7 +652,7 @@ class TextClassifier(TakesHierarchy):
         return counts
 
     def _counted(self, texts: Any) -> tuple[LongTailClassifier, CountMatrix]:
-        """Return the classifier of counts, mostly such a one, and counts of texts, of one state."""
+        """Return the classifier of counts (usually of this kind) and counts of texts, of one state."""
         state = self._fitted()
         return state.classifier, state.count(texts, self.n_jobs)
 

@@ -1,4 +1,4 @@
-"""What a caller wants of a fitted model: one frozen object for each kind of change.
+"""Edits of a fitted model: one frozen object for each kind of change.
 
 In: an edit with plain fields, a classifier of counts (whose parameters and kind count) and the
 arrays of a fitted model. Out: the edit as numbers (`entry`), or the changed model (`apply`).
@@ -166,7 +166,7 @@ class Describe(Edit):
         check_same_kind(label, state.all_classes)
         class_ids, new = _find_or_begin(state, label)
         counts = NO_ROWS if self.counts is None else self.counts
-        # Without a string of its own a text is there all the same.
+        # A blank marks a text of which only the counts are known.
         text = "" if self.counts is None else self.text or " "
         return Entry(change_number, self.action, class_ids, counts, new_classes=new, text=text)
 
@@ -250,7 +250,7 @@ class Recalibrate(Edit):
 
 @dataclass(frozen=True, eq=False)
 class Refine(Edit):
-    """Bring what all classes share up to date; with documents, learn residuals anew as well."""
+    """Bring what all classes share up to date; with documents, relearn residuals as well."""
 
     action: ClassVar[str] = "refine"
     counts: CountMatrix | None = None
@@ -258,7 +258,7 @@ class Refine(Edit):
     weights: Floats | None = None
 
     def apply(self, classifier: Any, state: Any) -> Any:
-        """Return the changed model, which is a base of its own."""
+        """Return the changed model: a new base."""
         config = classifier._config()
         if self.labels is None or self.counts is None:
             return relearning.refine_from_memory(state, config)

@@ -59,7 +59,7 @@ class Entry:
 
 
 class Changes(NamedTuple):
-    """What a model takes in at once."""
+    """Entries that a model takes in together."""
 
     # Entries whose new classes and terms get their ids, live or not; in the order of numbers.
     declared: Sequence[Entry] = ()

@@ -1,4 +1,4 @@
-"""What embeddings say of a (document, class) pair, and which classes are near a document by them.
+"""The part of a score that comes from embeddings, and the classes nearest to a document.
 
 In: sums of embeddings by class and embeddings of class texts, in one table or in several. Out: the
 parts of the score that come from meaning, and the classes of the nearest means, or of the nearest

@@ -58,7 +58,7 @@ NEVER_ADDED = (
 
 
 class RefusedError(ValueError):
-    """What the sums or labels of a model forbid; `class_ids` are the persistent ids concerned."""
+    """A change that sums or labels forbid; `class_ids` are the persistent ids concerned."""
 
     def __init__(self, message: str, class_ids: Iterable[int]) -> None:
         super().__init__(message)
@@ -66,7 +66,7 @@ class RefusedError(ValueError):
 
 
 class Base(NamedTuple):
-    """What an overlay lies on: labels, sorted, and sums; and which classes have a text."""
+    """The classes below an overlay: sorted labels, sums, and which of them have a text."""
 
     classes: NDArray[Any]
     statistics: ClassStatistics
@@ -206,7 +206,7 @@ class Overlay:
 
     @cached_property
     def outer_ids(self) -> Integers:
-        """Where the documents of each persistent id are, to the outside; -1 for nowhere."""
+        """Class id, among all labels, that holds the documents of each persistent id; -1 for none."""
         outer_ids = self.ranks.copy()
         for class_id, edits in self.edits.items():
             if edits.merges:
@@ -494,7 +494,7 @@ def _edit(before: Overlay, changes: Changes) -> tuple[Overlay, set[int], set[int
 
 
 def _root(overlay: Overlay, class_id: int) -> int:
-    """Return the class that a class is a part of in the end; itself, as a rule."""
+    """Return the class into which a class was merged in the end; usually itself."""
     seen = {class_id}
     while (edits := overlay.edits.get(class_id)) is not None and edits.merges:
         class_id = edits.merges[max(edits.merges)]

@@ -1,4 +1,4 @@
-"""What base and overlay hold of each class, and what follows from it.
+"""Rows of classes, as base and overlay hold them, and what is derived from them.
 
 In: sums, residuals, scorer and names of some classes. Out: the scorer and the residuals that rank
 them, names and all. A base is such a table, and so is each tier of the overlay over it.
@@ -34,7 +34,7 @@ class ScoredClasses:
 
     @property
     def name_weights(self) -> Floats | None:
-        """What names count."""
+        """The weights of names."""
         raise NotImplementedError
 
     @cached_property
@@ -44,7 +44,7 @@ class ScoredClasses:
 
     @cached_property
     def name_scorer(self) -> LinearScorer | None:
-        """What names add to the score; None where no class has one."""
+        """The scorer of names; None where no class has one."""
         if self.names is None or self.name_weights is None or not self.names.named.any():
             return None
         return self.names.as_scorer(self.statistics.class_sizes, self.name_weights)
@@ -68,7 +68,7 @@ class ScoredClasses:
 
 @dataclass(frozen=True, eq=False)
 class Rows(ScoredClasses):
-    """What a tier holds of each of its classes."""
+    """The classes of a tier."""
 
     ids: Integers  # (n_rows,) int64: persistent ids, ascending
     statistics: ClassStatistics  # sums, without document frequencies

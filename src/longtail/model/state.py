@@ -95,7 +95,7 @@ class LongTailState(ScoredClasses):
 
     @property
     def name_weights(self) -> Floats:
-        """What names count."""
+        """The weights of names."""
         return self.check.name_weights
 
     @property
@@ -140,7 +140,7 @@ class LongTailState(ScoredClasses):
 
     @property
     def base(self) -> Base:
-        """What the overlay is over."""
+        """The classes below the overlay."""
         named = None if self.names is None else self.names.named
         return Base(self.classes, self.statistics, named)
 
@@ -156,7 +156,7 @@ class LongTailState(ScoredClasses):
 
     @property
     def class_sizes(self) -> Integers:
-        """Number of documents of each class; unlike their sums at once."""
+        """Number of documents of each class; cheap, unlike the sums."""
         return self.statistics.class_sizes if self.overlay is None else self.overlay.class_sizes()
 
     def gather_statistics(self, class_ids: Integers) -> ClassStatistics:
@@ -203,13 +203,13 @@ class LongTailState(ScoredClasses):
 
     @cached_property
     def document_weights(self) -> Floats:
-        """What a document's term frequencies are multiplied by."""
+        """Factors of a document's term frequencies."""
         # A term that no document has had says nothing, as if it were no term at all.
         return np.where(self.had_terms, self.current_corpus.idf * self.term_weights, 0.0)
 
     @cached_property
     def residual_weights(self) -> Floats:
-        """What a document's term frequencies are multiplied by where residuals are concerned."""
+        """Factors of a document's term frequencies for residuals."""
         if not self.several:
             return self.document_weights
         return np.where(self.had_terms, self.current_corpus.idf, 0.0)
@@ -252,7 +252,7 @@ class LongTailState(ScoredClasses):
 
     @cached_property
     def segments(self) -> tuple[Segment, ...]:
-        """What is searched: the classes as they were indexed, then those that changed since."""
+        """The segments to search: the indexed classes, then those that changed since."""
         return self._find_segments(0)
 
     @cached_property
@@ -278,7 +278,7 @@ class LongTailState(ScoredClasses):
 
     @cached_property
     def back_off(self) -> BackOff | None:
-        """What answers by nodes of the hierarchy, where there is one."""
+        """The back-off to nodes of the hierarchy, where there is one."""
         if self.current_hierarchy is None:
             return None
         return BackOff(

@@ -172,7 +172,7 @@ class ClassStatistics(RowTable):
 
     @property
     def arrays(self) -> ClassTerms:
-        """What kernels read."""
+        """Arrays for the kernels."""
         return ClassTerms(self.indptr, self.indices, self.counts, self.centroid_sums)
 
     @property

@@ -307,7 +307,7 @@ class Journal(JournalReader):
         rows: Sequence[Row],
         by: str | None,
     ) -> Header:
-        """Record one change, wait until the disk has it, and return the header with the new end.
+        """Record one change durably, and return the header with the new end.
 
         `header` is as it is now, or as `restart` made it.
 

@@ -182,7 +182,7 @@ def _encode_counts(counts: CountMatrix) -> tuple[bytes, bytes]:
 
 
 class Bounds(NamedTuple):
-    """What the numbers of an entry may be."""
+    """Bounds of the numbers of an entry."""
 
     # How many persistent ids of classes and terms there are before it.
     n_ids: int

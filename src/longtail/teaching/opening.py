@@ -103,7 +103,7 @@ class State:
 
     @property
     def is_attached(self) -> bool:
-        """Whether the journal goes on; otherwise it is begun anew with the next change."""
+        """Whether the journal continues; otherwise the next change begins a new one."""
         return self.header is not None and self.header.model == self.checksum
 
 
@@ -171,7 +171,7 @@ def bounds_of(model: Any) -> Bounds:
 
 @contextmanager
 def _without_collector() -> Iterator[None]:
-    """Keep the collector of garbage from looking at thousands of entries, none of which is any."""
+    """Pause garbage collection, which would scan thousands of live entries in vain."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -263,12 +263,12 @@ def take_news(journal: JournalReader, state: State) -> State | None:
     try:
         news = journal.read(state.header)
         return None if news is None else advance(state, header, news.changes, journal.read_some)
-    except (ModelFileError, RefusedError):  # begun anew by another process, or damaged
+    except (ModelFileError, RefusedError):  # restarted by another process, or damaged
         return None
 
 
 def attach(journal: Journal, state: State) -> Header:
-    """Return the header of the journal, begun anew where it does not belong to the model file."""
+    """Return the header of the journal; restart one that does not belong to the model file."""
     if state.header is not None and state.is_attached:
         return state.header
     return journal.restart(state.header, state.checksum)

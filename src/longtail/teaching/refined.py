@@ -1,4 +1,4 @@
-"""What a `refine` learned: a base of its own, in a file beside the model file.
+"""The result of a `refine`: a new base, in a file beside the model file.
 
 In: a model with its changes. Out: the file, and the entry that names it; or the model that the file
 and the changes since make. The model file stays as it is until the journal is folded into it, so a
@@ -29,7 +29,7 @@ from longtail.store.journal import Journal, refined_path
 from longtail.teaching.log import Ledger
 from longtail.training.changing import derive, merge_learned, name_again
 
-AUTOMATIC = "auto"  # by whom a refinement is that nobody asked for
+AUTOMATIC = "auto"  # author of a refinement that the teacher began by itself
 # Files of automatic refinements that stay, each as large as the model. Undoing more of them needs
 # undoing all: then the model is the model file with its changes.
 N_KEPT = 2
@@ -43,7 +43,7 @@ class Refined(NamedTuple):
 
 
 def write_refined(beside: Path, model: Any, live: Iterable[int], until: int) -> Refined:
-    """Refine a model, which is nobody else's, and write what it is then; `live` are its changes.
+    """Refine a model, which only the caller holds, and write it; `live` are its changes.
 
     `until` is the last change that there was.
     """
@@ -76,7 +76,7 @@ def open_refined(
     """Return the model after the changes of a journal of which a `refine` is live.
 
     And the number of the last change that its base has: it can be taken back by opening alone.
-    `base` is what the model file holds, nobody else's; `entries` are those of all changes.
+    `base`, which only the caller holds, is the model of the file; `entries` are all changes.
 
     Raises
     ------

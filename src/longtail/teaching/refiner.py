@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from longtail.teaching.opening import State
     from longtail.teaching.teacher import Teacher
 
-NICENESS = 10  # of the thread, where a thread can have one of its own (Linux)
+NICENESS = 10  # of the thread, where each thread has its own (Linux)
 
 _LOGGER = logging.getLogger("longtail")
 
@@ -48,7 +48,7 @@ class Refiner:
         """Begin to refine if that is due and nothing is under way; returns at once."""
         if self._is_busy() or not is_due(teacher._state):
             return
-        # The thread must not keep a teacher that nobody has any more.
+        # The thread must not keep a teacher alive.
         self.is_wanted = True
         thread = threading.Thread(
             target=_refine, args=(ref(teacher), self._path), name="longtail-refine", daemon=True
@@ -78,7 +78,7 @@ def _refine(teacher_ref: Any, path: Path) -> None:
         return
     try:
         change_number = teacher._refine_beside()
-    except Exception as error:  # a thread has nobody to tell
+    except Exception as error:  # nobody would catch it
         _LOGGER.warning("%s was not refined: %s", path, error)
         return
     if change_number:

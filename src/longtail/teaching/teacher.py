@@ -379,7 +379,7 @@ class Teacher:
         names = ", ".join(map(str, undone_numbers))
         found = find_concerned([*self._read(), undo], error)
         later = [c for c in found if c.number > min(undone_numbers) and c.action != "undo"]
-        # Documents that are added to a class that is there are in nobody's way.
+        # Documents added to an existing class block nothing.
         blocking = [c for c in later if c.action != "teach" or "classes" in c.facts] or later
         if not blocking:
             return f"change {names} cannot be undone: {error}"
@@ -491,7 +491,7 @@ def _fold(teacher: Teacher, attempt: Attempt | None) -> int:
 
 
 class _Done(NamedTuple):
-    """A change as numbers, what is shown of it, and the model that has it."""
+    """A change as numbers, what people see of it, and the changed model."""
 
     entry: Entry
     shown: dict[str, Any]

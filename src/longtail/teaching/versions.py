@@ -140,7 +140,7 @@ def _name_version(state: State) -> ModelVersion:
 
 
 def _read_news(path: Path, state: State) -> State:
-    """Return the state with what the journal holds beyond it; all is read anew where it must be."""
+    """Return the state with what is new in the journal; opens everything again where it must."""
     journal = journal_path(path)
     if read_checksum(path) != state.checksum:
         return open_state(path, verify=True)

@@ -285,7 +285,7 @@ class VocabularyBuilder:
             frequencies,
         )
         return _Block(
-            # Copies: the arrays have capacity for every token to be a term of its own.
+            # Copies: the arrays have capacity for as many terms as tokens.
             Terms(tokens.utf8, lefts[:n_terms].copy(), rights[:n_terms].copy()),
             frequencies[:n_terms].copy(),
             join_parts(term_ids, n_parts),

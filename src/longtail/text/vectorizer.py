@@ -131,7 +131,7 @@ class TextVectorizer(TransformerMixin, BaseEstimator):
         return self.fit_chunks([texts])
 
     def fit_chunks(self, chunks: Iterable[Any]) -> csr_array[Any]:
-        """Learn the vocabulary from chunks of texts; return the counts that all at once would give.
+        """Learn the vocabulary from chunks of texts; return the counts, as `fit_transform` would.
 
         Each chunk is let go before the next is asked for.
         """
