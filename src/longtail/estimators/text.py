@@ -652,7 +652,7 @@ class TextClassifier(TakesHierarchy):
         return counts
 
     def _counted(self, texts: Any) -> tuple[LongTailClassifier, CountMatrix]:
-        """Return the classifier of counts (usually of this kind) and counts of texts, of one state."""
+        """Return the classifier of counts (usually of this kind) and counts, of one state."""
         state = self._fitted()
         return state.classifier, state.count(texts, self.n_jobs)
 

@@ -206,7 +206,7 @@ class Overlay:
 
     @cached_property
     def outer_ids(self) -> Integers:
-        """Class id, among all labels, that holds the documents of each persistent id; -1 for none."""
+        """Class id among all labels that has the documents of each persistent id; -1 for none."""
         outer_ids = self.ranks.copy()
         for class_id, edits in self.edits.items():
             if edits.merges:
