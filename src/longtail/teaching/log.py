@@ -209,12 +209,14 @@ def read_entries(changes: Sequence[Change], bounds: Bounds) -> list[Entry]:
             continue
         if change.action in OF_FLAGSHIP and not bounds.learns:
             raise misfit(change, "models of this kind have nothing of it")
+        of_rows = change.facts_of_rows  # decoded once: a journal has thousands
         if change.action in ("teach", "forget"):
-            entry = _read_taught(change, *next(documents), n_ids)
+            entry = _read_taught(change, of_rows[0], *next(documents), n_ids)
         else:
-            entry = _read_edit(change, n_ids)
+            entry = _read_edit(change, of_rows[0], n_ids)
         if entry.counts.n_documents:
-            entry = _with_embeddings(change, entry, bounds.n_dimensions)
+            given = [facts.get("embeddings") for facts in of_rows]
+            entry = _with_embeddings(change, entry, given, bounds.n_dimensions)
         n_ids += len(entry.new_classes)
         if entry.new_terms is not None:
             if not bounds.takes_texts:
@@ -234,11 +236,10 @@ def misfit(change: Change, reason: object) -> Exception:
     return change.error(f"({change.action}) does not fit the model: {reason}")
 
 
-def _read_taught(change: Change, class_ids: Integers, counts: CountMatrix, n_ids: int) -> Entry:
+def _read_taught(
+    change: Change, facts: dict[str, Any], class_ids: Integers, counts: CountMatrix, n_ids: int
+) -> Entry:
     """Return an entry of documents, with the classes and terms that begin with it."""
-    if not change.rows[0].facts:
-        return Entry(change.number, change.action, class_ids, counts)
-    facts = change.facts
     new = {n_ids + i: label for i, label in enumerate(facts.get("classes", ()))}
     terms = _read_terms(change, facts.get("terms", ()))
     return Entry(
@@ -264,9 +265,10 @@ def _read_observed(change: Change, given: Sequence[list[float]]) -> Observed | N
     return seen
 
 
-def _with_embeddings(change: Change, entry: Entry, n_dimensions: int | None) -> Entry:
+def _with_embeddings(
+    change: Change, entry: Entry, given: Sequence[str | None], n_dimensions: int | None
+) -> Entry:
     """Return an entry with the embeddings of its documents or of its text."""
-    given = [facts.get("embeddings") for facts in change.facts_of_rows]
     if n_dimensions is None:
         if any(given):
             raise misfit(change, "it has embeddings, and the model has none")
@@ -284,18 +286,17 @@ def _with_embeddings(change: Change, entry: Entry, n_dimensions: int | None) -> 
     return replace(entry, counts=replace(entry.counts, embeddings=vectors))
 
 
-def _read_edit(change: Change, n_ids: int) -> Entry:
+def _read_edit(change: Change, facts: dict[str, Any], n_ids: int) -> Entry:
     """Return an entry without documents; its numbers are not checked yet."""
-    action, facts = change.action, change.facts if change.rows[0].facts else {}
-    classes = _array(change, "classes", "<i8")
+    action, classes = change.action, _array(change, "classes", "<i8")
     if action == "recalibrate":
         return Entry(change.number, action, learned=_read_outcomes(change, classes))
     if action == "refine":
         return Entry(change.number, action, classes, learned=facts)
-    if action in parents.ACTIONS and facts:
+    if action in parents.ACTIONS:
         given = _read_parents(change, facts, classes, n_ids)
         return Entry(change.number, action, given.ids[given.ids >= 0], learned=given)
-    if not facts or len(classes) != (2 if action == "merge" else 1):
+    if len(classes) != (2 if action == "merge" else 1):
         raise change.error(f"has the action {action}, but what it needs is missing")
     entry = Entry(change.number, action, classes[:1])
     if action == "rename":
