@@ -6,13 +6,13 @@ in which the parts are learned is in `training.pipeline`.
 
 from __future__ import annotations
 
-from dataclasses import InitVar, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from longtail._caching import Known, cached_property, keep_known
+from longtail._caching import WithKnown, cached_property
 from longtail._labels import LabelForm
 from longtail.model.corpus import Corpus
 from longtail.model.entry import Entry
@@ -47,7 +47,7 @@ MAX_UNINDEXED_DOCUMENTS = 16
 
 
 @dataclass(frozen=True, eq=False)
-class LongTailState(ScoredClasses):
+class LongTailState(WithKnown, ScoredClasses):
     """Everything that is fitted: learned parts first, then what follows from them."""
 
     classes: NDArray[Any]  # (n_classes,): labels, sorted
@@ -88,10 +88,6 @@ class LongTailState(ScoredClasses):
     in_use: InUse = field(default_factory=InUse)  # what was learned from documents taught
     # The live entries since that observed something, by number; `refine` learns from them.
     pending: dict[int, Entry] = field(default_factory=dict)
-    known: InitVar[Known] = field(default=None, kw_only=True)  # of cached properties
-
-    def __post_init__(self, known: Known) -> None:
-        keep_known(self, known)
 
     @property
     def name_weights(self) -> Floats:

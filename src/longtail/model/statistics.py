@@ -9,14 +9,14 @@ the corpus, the sums do not.
 
 from __future__ import annotations
 
-from dataclasses import InitVar, dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from longtail._caching import Known, cached_property, keep_known
+from longtail._caching import WithKnown, cached_property
 from longtail._constants import FRACTION_BITS
 from longtail._kernels import statistics as kernels
 from longtail._kernels.types import Block, ClassTerms, FixedPoint, Members, TermScratch
@@ -44,7 +44,7 @@ _LARGEST_SUM = 2.0**62  # half of what int64 holds: these sums are compared in f
 
 
 @dataclass(frozen=True, eq=False)
-class ClassStatistics(RowTable):
+class ClassStatistics(WithKnown, RowTable):
     """The sum of the documents of each class.
 
     A sparse classes x terms matrix in CSR form with two numbers at each entry.
@@ -94,10 +94,6 @@ class ClassStatistics(RowTable):
     count_bits: int = 0
     sublinear: bool = False
     embedding_sums: NDArray[np.int32] | None = None
-    known: InitVar[Known] = field(default=None, kw_only=True)  # of cached properties
-
-    def __post_init__(self, known: Known) -> None:
-        keep_known(self, known)
 
     @classmethod
     def from_counts(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import InitVar, dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from longtail._caching import Known, cached_property, keep_known
+from longtail._caching import WithKnown, cached_property
 from longtail._kernels import weighting as kernels
 from longtail._kernels.types import Block, ClassProfile, Documents, Vectors
 from longtail._parallel import parallel_for
@@ -80,16 +81,12 @@ class WeightedDocuments:
 
 
 @dataclass(frozen=True)
-class Profile:
+class Profile(WithKnown):
     """Classes and corpus as the score needs them, all derived from additive sums."""
 
     statistics: ClassStatistics
     corpus: Corpus
     collection_model: Floats
-    known: InitVar[Known] = field(default=None, kw_only=True)  # of cached properties
-
-    def __post_init__(self, known: Known) -> None:
-        keep_known(self, known)
 
     @classmethod
     def of(
@@ -97,7 +94,7 @@ class Profile:
         statistics: ClassStatistics,
         corpus: Corpus,
         collection_model: Floats,
-        known: Known = None,
+        known: Mapping[str, Any] | None = None,
     ) -> Profile:
         """Return the profile; terms that the collection model lacks get its smallest share."""
         given = collection_model[collection_model > 0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import InitVar, dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeVar
 
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from longtail._caching import Known, cached_property, keep_known
+from longtail._caching import WithKnown, cached_property
 from longtail._kernels import vocabulary as kernels
 from longtail._kernels.interning import HashTables, TermIds, Terms
 from longtail._kernels.text import CHAR_NGRAM, SPACE, Tokens
@@ -31,7 +31,7 @@ Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, eq=False)
-class Vocabulary(Mapping[str, int]):
+class Vocabulary(WithKnown, Mapping[str, int]):
     """The terms that count: a mapping from each to its id, the column of a count matrix.
 
     Attributes
@@ -51,10 +51,6 @@ class Vocabulary(Mapping[str, int]):
     offsets: Integers
     document_frequencies: Integers
     options: TokenizerOptions
-    known: InitVar[Known] = field(default=None, kw_only=True)  # of cached properties
-
-    def __post_init__(self, known: Known) -> None:
-        keep_known(self, known)
 
     def __getitem__(self, term: str) -> int:
         """Return the id of a term."""
