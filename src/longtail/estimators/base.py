@@ -131,7 +131,8 @@ class Classifier(ClassifierMixin, BaseEstimator):
     @property
     def multilabel_(self) -> bool:
         """Whether a document may have several labels: `predict` then gives label sets."""
-        return self.classifier_.multilabel_
+        form = getattr(self._arrays, "label_form", None)
+        return form is not None and form.is_multilabel
 
     @property
     def _lock(self) -> Any:
@@ -327,12 +328,6 @@ class CountClassifier(Classifier):
 
     def _classifier_of_counts(self) -> Self:
         return self
-
-    @property
-    def multilabel_(self) -> bool:
-        """Whether a document may have several labels; here it has one."""
-        self._fitted()
-        return False
 
     def _adopt(self, state: Any) -> None:
         with self._lock:

@@ -209,12 +209,6 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
         return weights
 
     @property
-    def multilabel_(self) -> bool:
-        """Whether a document may have several labels: `predict` then gives label sets."""
-        form: LabelForm = self._fitted().label_form
-        return form.is_multilabel
-
-    @property
     def n_documents_(self) -> int:
         """Documents; of a model of label sets those of the last fit.
 
