@@ -52,10 +52,7 @@ class LongTailState(WithKnown, ScoredClasses):
 
     classes: NDArray[Any]  # (n_classes,): labels, sorted
     statistics: ClassStatistics  # the sums of the documents of each class
-    # The global quantities of the last fit; the same with the terms that it lacked, as if one
-    # document had each.
-    corpus: Corpus
-    current_corpus: Corpus
+    corpus: Corpus  # the global quantities of the last fit
     collection_model: Floats  # (n_terms,): P_t, each term's share of the sums of all classes
     term_weights: Floats  # (n_terms,): learned factor of each term
     # (6,): learned weight of each feature; hard negatives are mined by them.
@@ -168,6 +165,11 @@ class LongTailState(WithKnown, ScoredClasses):
         """Number of classes that have each term."""
         overlay = self.overlay
         return self.statistics.class_frequencies if overlay is None else overlay.class_frequencies
+
+    @cached_property
+    def current_corpus(self) -> Corpus:
+        """The corpus of the last fit, with later terms as if one document had each."""
+        return self.corpus.with_entered_terms(self.statistics.n_terms)
 
     @cached_property
     def shares(self) -> Floats:
@@ -322,7 +324,6 @@ def build_state(
         classes=classes,
         statistics=profile.statistics,
         corpus=profile.corpus,
-        current_corpus=profile.corpus.with_entered_terms(profile.statistics.n_terms),
         collection_model=shared.collection_model,
         term_weights=shared.term_weights,
         feature_weights=shared.feature_weights,

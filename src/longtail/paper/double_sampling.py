@@ -43,20 +43,24 @@ MAX_DRAWS = 1000  # with one document and π = 0.01, the chance that all draws a
 class DoubleSamplingState:
     """The fitted parts of the paper's method.
 
-    `corpus` holds the global quantities of the last fit, `current_corpus` those with the terms seen
-    since; `centroids`, `index` and `term_scores` follow from the rest.
+    `corpus` holds the global quantities of the last fit; `centroids`, `index` and `term_scores`
+    follow from the rest.
     """
 
     classes: NDArray[Any]
     statistics: ClassStatistics
     corpus: Corpus
-    current_corpus: Corpus
     pairwise: PairwiseScorer
-    sample: PairSample | None
     centroids: LinearScorer
     index: InvertedIndex
     term_scores: LinearScorer
+    sample: PairSample | None = None  # known to the process that fitted the model
     overlay: Overlay | None = None
+
+    @cached_property
+    def current_corpus(self) -> Corpus:
+        """The corpus of the last fit with the terms seen since."""
+        return self.corpus.with_terms_of(self.statistics.corpus)
 
     @property
     def base(self) -> Base:
@@ -163,7 +167,6 @@ def derive_state(
         classes=classes,
         statistics=statistics,
         corpus=corpus,
-        current_corpus=current,
         pairwise=pairwise,
         sample=sample,
         centroids=centroids,

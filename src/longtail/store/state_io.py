@@ -9,7 +9,7 @@ the state's fields.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, get_args, get_type_hints
@@ -222,7 +222,9 @@ def _build(contents: Contents, sizes: Sizes, classes: NDArray[Any]) -> SavedMode
     texts = None
     if f"{CLASS_TEXTS.name}.utf8" in contents.arrays:
         texts = _texts(CLASS_TEXTS.name, contents.arrays)
-    state = _COMPLETE[contents.counts_kind](fields)
+    if "names" in fields:
+        _index_names(fields)
+    state = _STATES[contents.counts_kind](**fields)
     return SavedModel(contents.kind, parameters, state, grouped, names, texts)
 
 
@@ -327,24 +329,8 @@ def _texts(name: str, arrays: Mapping[str, Array]) -> list[str]:
 # ---- what follows from the rest
 
 
-def _complete_long_tail(fields: dict[str, Any]) -> LongTailState:
-    """Add the corpus of today and, where classes have texts, the index."""
-    statistics = fields["statistics"]
-    fields["current_corpus"] = fields["corpus"].with_entered_terms(statistics.n_terms)
-    if "names" in fields:
-        weights = fields["check"].name_weights
-        scorer = add_names(fields["scorer"], fields["names"], statistics.class_sizes, weights)
-        fields["index"] = build_index(scorer, statistics.n_terms)
-    return LongTailState(**fields)
-
-
-def _complete_double_sampling(fields: dict[str, Any]) -> DoubleSamplingState:
-    """Add the corpus of today."""
-    fields["current_corpus"] = fields["corpus"].with_terms_of(fields["statistics"].corpus)
-    return DoubleSamplingState(**fields, sample=None)
-
-
-_COMPLETE: dict[str, Callable[[dict[str, Any]], Any]] = {
-    "LongTailClassifier": _complete_long_tail,
-    "DoubleSamplingClassifier": _complete_double_sampling,
-}
+def _index_names(fields: dict[str, Any]) -> None:
+    """Build the index of a model whose classes have texts: its file has none."""
+    statistics, weights = fields["statistics"], fields["check"].name_weights
+    scorer = add_names(fields["scorer"], fields["names"], statistics.class_sizes, weights)
+    fields["index"] = build_index(scorer, statistics.n_terms)

@@ -6,8 +6,9 @@ is saved, and when `refine` brings up to date what all classes share.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +26,7 @@ from longtail.model.statistics import ClassStatistics, differ
 from longtail.model.weighting import Profile, estimate_collection_model
 from longtail.retrieval.index import build_index
 from longtail.retrieval.pruning import QueryPruning
-from longtail.sparse import Floats, Integers, append_constant, splice_rows, stack_rows
+from longtail.sparse import Integers, append_constant, splice_rows, stack_rows
 from longtail.training.outcomes import Calibrations
 
 # What follows from the base alone, and stays whatever is changed.
@@ -33,6 +34,7 @@ _OF_BASE = (
     "ranking_scorer",
     "ranking_residuals",
     "name_scorer",
+    "current_corpus",
     "shares",
     "smallest_share",
     "meanings",
@@ -158,7 +160,6 @@ def grow_terms(state: LongTailState, n_terms: int) -> LongTailState:
     grown = replace(
         state,
         statistics=state.statistics.grow_terms(n_terms),
-        current_corpus=state.current_corpus.grow_terms(n_terms),
         collection_model=append_constant(state.collection_model, n_new),
         term_weights=append_constant(state.term_weights, n_new, 1.0),
         pruning=state.pruning.grow_terms(n_terms),
@@ -166,23 +167,27 @@ def grow_terms(state: LongTailState, n_terms: int) -> LongTailState:
     )
     if state.overlay is not None:
         grown = replace(grown, overlay=state.overlay.grow_terms(grown.base))
-    return _keep(state, grown, append_constant(state.shares, n_new, state.smallest_share))
+    known = {
+        "current_corpus": state.current_corpus.grow_terms(n_terms),
+        "shares": append_constant(state.shares, n_new, state.smallest_share),
+    }
+    return _keep(state, grown, known)
 
 
 def _keep(
     before: LongTailState,
     after: LongTailState,
-    shares: Floats | None = None,
+    grown: Mapping[str, Any] | None = None,
     *,
     same_parents: bool = True,
 ) -> LongTailState:
-    """Let a state of the same base use what was derived from it."""
+    """Let a state of the same base use what was derived from it; but for what has grown."""
     names = (*_OF_BASE, "current_hierarchy") if same_parents else _OF_BASE
     of_same = same_parents and after.calibrator is before.calibrator
     if of_same and after.all_classes is before.all_classes:
         names = (*names, "back_off")
     known = {name: vars(before)[name] for name in names if name in vars(before)}
-    return replace(after, known=known if shares is None else known | {"shares": shares})
+    return replace(after, known=known | dict(grown or {}))
 
 
 # ---- base and overlay as one
@@ -240,17 +245,17 @@ def merge(state: LongTailState, n_jobs: int | None = None) -> LongTailState:
     """Return the same model without an overlay."""
     if state.overlay is None:
         return merge_learned(state)
-    merged = merge_learned(state)
-    index = build_index(merged.ranking_scorer, merged.statistics.n_terms, n_jobs)
-    return replace(merged, index=index, known={"ranking_scorer": merged.ranking_scorer})
+    return _index(merge_learned(state), n_jobs)
 
 
 def derive(state: LongTailState, n_jobs: int | None = None) -> LongTailState:
     """Compute everything that follows from the sums and from what all classes share."""
-    current = state.corpus.with_entered_terms(state.statistics.n_terms)
-    profile = Profile.of(state.statistics, current, state.collection_model)
-    scorer = build_scorer(profile, state.ranking_weights, n_jobs)
-    state = replace(state, current_corpus=current, scorer=scorer)
+    state = replace(state, scorer=build_scorer(state.profile(), state.ranking_weights, n_jobs))
+    return _index(state, n_jobs)
+
+
+def _index(state: LongTailState, n_jobs: int | None) -> LongTailState:
+    """Return the state with an index of its scorer."""
     index = build_index(state.ranking_scorer, state.statistics.n_terms, n_jobs)
     return replace(state, index=index, known={"ranking_scorer": state.ranking_scorer})
 
