@@ -106,12 +106,12 @@ class Classifier(ClassifierMixin, BaseEstimator):
         """Swap in the model after changes, whose new terms a vocabulary may have already."""
 
     @abstractmethod
-    def _swap_arrays(self, change: Callable[[Any], Any]) -> Self:
+    def _change_arrays(self, change: Callable[[Any], Any]) -> Self:
         """Swap in the arrays that a function makes of the present ones."""
 
     def _over(self, row_ids: Integers, n_ids: int, hidden: dict[int, Any]) -> Self:
         """Let the classes of a model without an overlay have other persistent ids."""
-        return self._swap_arrays(
+        return self._change_arrays(
             lambda base: replace(base, overlay=Overlay.over(base.base, row_ids, n_ids, hidden))
         )
 
@@ -352,7 +352,7 @@ class CountClassifier(Classifier):
     def _apply(self, edit: Edit) -> Self:
         return self._swap(lambda state: edit.apply(self, state))
 
-    def _swap_arrays(self, change: Callable[[Any], Any]) -> Self:
+    def _change_arrays(self, change: Callable[[Any], Any]) -> Self:
         return self._swap(change)
 
     def _swap(self, change: Callable[[Any], Any]) -> Self:

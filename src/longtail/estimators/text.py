@@ -475,7 +475,7 @@ class TextClassifier(TakesHierarchy):
     def expect_unknown(self, share: float) -> Self:
         """Tell the model how many of the texts to come have a class that it does not have."""
         check_share("share", share)
-        return self._swap_arrays(lambda model: expect_unknown(model, share))
+        return self._change_arrays(lambda model: expect_unknown(model, share))
 
     @if_classifier_has("recalibrate")
     def recalibrate(self, texts: Any, y: Any) -> Self:
@@ -690,7 +690,7 @@ class TextClassifier(TakesHierarchy):
     def _take_changes(self, changes: Changes, vocabulary: Any = None) -> Self:
         return self._swap(lambda state: state.take_in(changes, vocabulary))
 
-    def _swap_arrays(self, change: Callable[[Any], Any]) -> Self:
+    def _change_arrays(self, change: Callable[[Any], Any]) -> Self:
         return self._swap(lambda state: replace(state, model=change(state.model)))
 
     def _apply(self, edit: Edit) -> Self:

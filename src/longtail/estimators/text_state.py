@@ -137,10 +137,11 @@ class TextState:
                 texts[labels[outer_id]] = text
         for class_id, edits in overlay.edits.items():
             outer_id = overlay.ranks[class_id]
-            if edits.text is None or outer_id < 0:
+            described = edits.last("describe")
+            if described is None or outer_id < 0:
                 continue
-            if edits.text.text:
-                texts[labels[outer_id]] = edits.text.text
+            if described.text:
+                texts[labels[outer_id]] = described.text
             else:
                 texts.pop(labels[outer_id], None)
         return texts

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,15 +35,12 @@ from longtail.model.statistics import (
 )
 from longtail.retrieval.search import Segment
 from longtail.sparse import (
-    CountMatrix,
     Integers,
     append_constant,
     are_integral,
     copy_with_capacity,
     count_terms,
 )
-
-Value = TypeVar("Value")
 
 # Rows of the small tier, of which every change makes a copy; more where the large tier is so large
 # that putting the two together costs more.
@@ -73,57 +70,37 @@ class Base(NamedTuple):
     named: Flags | None = None
 
 
-class ClassText(NamedTuple):
-    """Name or description of a class, and the counts of its terms."""
-
-    text: str
-    counts: CountMatrix
-
-
-def _without(edits: dict[int, Value], change_number: int) -> dict[int, Value]:
-    """Return edits without that of an entry."""
-    return {key: value for key, value in edits.items() if key != change_number}
-
-
 @dataclass(frozen=True)
 class ClassEdits:
     """The live edits of a class, by the number of their entry; the last of a kind counts."""
 
-    # What it is called; what it is a part of; the text by which it is known.
-    labels: dict[int, Any] = field(default_factory=dict)
-    merges: dict[int, int] = field(default_factory=dict)
-    texts: dict[int, ClassText] = field(default_factory=dict)
-    removals: frozenset[int] = frozenset()  # it is gone if there is one
+    entries: dict[int, Entry] = field(default_factory=dict)
 
     def with_entry(self, entry: Entry) -> ClassEdits:
         """Return the edits with one more."""
-        if entry.action == "rename":
-            return replace(self, labels={**self.labels, entry.number: entry.label})
-        if entry.action == "merge":
-            return replace(self, merges={**self.merges, entry.number: entry.into})
-        if entry.action == "describe":
-            given = ClassText(entry.text or "", entry.counts)
-            return replace(self, texts={**self.texts, entry.number: given})
-        return replace(self, removals=self.removals | {entry.number})
+        return ClassEdits({**self.entries, entry.number: entry})
 
     def without(self, change_number: int) -> ClassEdits:
         """Return the edits without that of an entry."""
-        return ClassEdits(
-            _without(self.labels, change_number),
-            _without(self.merges, change_number),
-            _without(self.texts, change_number),
-            self.removals - {change_number},
-        )
+        return ClassEdits({n: entry for n, entry in self.entries.items() if n != change_number})
+
+    def of_kind(self, action: str) -> list[Entry]:
+        """Return the edits of a kind, in the order of their numbers."""
+        found = [entry for entry in self.entries.values() if entry.action == action]
+        return sorted(found, key=lambda entry: entry.number)
+
+    def last(self, action: str) -> Entry | None:
+        """Return the edit of a kind that counts."""
+        found = self.of_kind(action)
+        return found[-1] if found else None
 
     @property
-    def is_empty(self) -> bool:
-        """Whether there is none."""
-        return not (self.labels or self.merges or self.texts or self.removals)
+    def is_part(self) -> bool:
+        """Whether the class was merged into another."""
+        return bool(self.of_kind("merge"))
 
-    @property
-    def text(self) -> ClassText | None:
-        """The text given last."""
-        return self.texts[max(self.texts)] if self.texts else None
+
+_NO_EDITS = ClassEdits()
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,7 +186,7 @@ class Overlay:
         """Class id among all labels that has the documents of each persistent id; -1 for none."""
         outer_ids = self.ranks.copy()
         for class_id, edits in self.edits.items():
-            if edits.merges:
+            if edits.is_part:
                 outer_ids[class_id] = self.ranks[_root(self, class_id)]
         return outer_ids
 
@@ -242,9 +219,9 @@ class Overlay:
 
     def label_of(self, class_id: int) -> Any:
         """Return what a class is called, whether it is there or not."""
-        edits = self.edits.get(class_id)
-        if edits is not None and edits.labels:
-            return edits.labels[max(edits.labels)]
+        renamed = self.edits.get(class_id, _NO_EDITS).last("rename")
+        if renamed is not None:
+            return renamed.label
         row = int(self.base_rows[class_id])
         if row < 0:
             return self.labels[class_id]
@@ -269,8 +246,16 @@ class Overlay:
         """Return whether a class was neither removed nor merged."""
         if self.is_closed(class_id):
             return False
-        edits = self.edits.get(class_id)
-        return edits is None or not (edits.removals or edits.merges)
+        edits = self.edits.get(class_id, _NO_EDITS)
+        return not (edits.of_kind("remove") or edits.is_part)
+
+    def texts(self, ids: Integers) -> list[tuple[int, Entry]]:
+        """Return the texts that some persistent ids were given last, each with its position."""
+        edited = [
+            (i, class_id) for i, class_id in enumerate(ids.tolist()) if class_id in self.edits
+        ]
+        found = [(i, self.edits[class_id].last("describe")) for i, class_id in edited]
+        return [(i, entry) for i, entry in found if entry is not None]
 
     def gather(self, ids: Integers) -> ClassStatistics:
         """Return the sums of some persistent ids, without document frequencies."""
@@ -472,7 +457,7 @@ def _edit(before: Overlay, changes: Changes) -> tuple[Overlay, set[int], set[int
             if entry.action not in ("rename", "merge", "remove", "describe"):
                 continue
             class_id = int(entry.class_ids[0])
-            edits = edits_of.get(class_id, ClassEdits())
+            edits = edits_of.get(class_id, _NO_EDITS)
             edits = edits.with_entry(entry) if is_live else edits.without(entry.number)
             edits_of[class_id] = edits
             edited.add(class_id)
@@ -484,11 +469,11 @@ def _edit(before: Overlay, changes: Changes) -> tuple[Overlay, set[int], set[int
         return before, edited, changed_ids
     for class_id in edited:
         edits = edits_of[class_id]
-        if len(edits.merges) > 1:
+        if len(edits.of_kind("merge")) > 1:
             raise RefusedError("a class would be a part of two others.", [class_id])
-        if edits.merges and edits.removals:
+        if edits.is_part and edits.of_kind("remove"):
             raise RefusedError("a class would be removed and a part of another.", [class_id])
-        if edits.is_empty:
+        if not edits.entries:
             del edits_of[class_id]
     return replace(before, edits=edits_of), edited, changed_ids
 
@@ -496,8 +481,8 @@ def _edit(before: Overlay, changes: Changes) -> tuple[Overlay, set[int], set[int
 def _root(overlay: Overlay, class_id: int) -> int:
     """Return the class into which a class was merged in the end; usually itself."""
     seen = {class_id}
-    while (edits := overlay.edits.get(class_id)) is not None and edits.merges:
-        class_id = edits.merges[max(edits.merges)]
+    while (merged := overlay.edits.get(class_id, _NO_EDITS).last("merge")) is not None:
+        class_id = merged.into
         if class_id in seen:
             raise RefusedError("a class would be a part of itself", seen)
         seen.add(class_id)
@@ -512,7 +497,7 @@ def _members(overlay: Overlay, roots: set[int]) -> dict[int, list[int]]:
     """Return what each of some classes consists of: itself, and those merged into it."""
     members = {root: [root] for root in roots}
     for class_id, edits in overlay.edits.items():
-        if edits.merges and (root := _root(overlay, class_id)) in members:
+        if edits.is_part and (root := _root(overlay, class_id)) in members:
             members[root].append(class_id)
     return members
 
@@ -678,7 +663,7 @@ def _insert(overlay: Overlay, ids: Integers) -> Overlay:
 
 def _rank_all(overlay: Overlay) -> Overlay:
     """Return the overlay with the places of all classes."""
-    renamed = [i for i, edits in overlay.edits.items() if edits.labels]
+    renamed = [i for i, edits in overlay.edits.items() if edits.last("rename") is not None]
     is_own = overlay.visible & (overlay.base_rows >= 0)
     is_own[renamed] = False
     rows = np.sort(overlay.base_rows[is_own])

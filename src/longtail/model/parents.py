@@ -110,7 +110,7 @@ def find_hierarchy(
     CycleError
         If a node would be an ancestor of itself, or there are too many levels.
     """
-    if not edits and not any(of_class.labels for of_class in overlay.edits.values()):
+    if not edits and not any(of_class.of_kind("rename") for of_class in overlay.edits.values()):
         return first
     last = max((n for n, edit in edits.items() if edit.is_whole), default=0)
     start = edits.get(last)

@@ -167,12 +167,7 @@ def _adopt(model: Any, refined: Any, entry: Entry) -> None:
     """
     overlay = overlay_of(model._arrays)
     ids, hidden = overlay.ids, overlay.hidden_labels()
-    edited = [(row, overlay.edits.get(class_id)) for row, class_id in enumerate(ids.tolist())]
-    texts = [
-        (row, edits.text)
-        for row, edits in edited
-        if edits is not None and edits.text is not None and max(edits.texts) > entry.number
-    ]
+    texts = [(row, text) for row, text in overlay.texts(ids) if text.number > entry.number]
     rows = np.full(overlay.n_ids, -1)
     rows[entry.class_ids] = np.arange(len(entry.class_ids))
     learned = refined._arrays

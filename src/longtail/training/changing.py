@@ -18,7 +18,7 @@ from longtail.model import parents
 from longtail.model.corpus import Corpus
 from longtail.model.entry import Changes, Entry
 from longtail.model.names import ClassNames
-from longtail.model.overlay import ClassText, Overlay
+from longtail.model.overlay import Overlay
 from longtail.model.rows import Rows
 from longtail.model.scorer import LinearScorer, build_scorer
 from longtail.model.state import LongTailState
@@ -100,14 +100,10 @@ def _name_classes(state: LongTailState, overlay: Overlay, ids: Integers) -> Clas
     """Return the names of classes by the texts that they were given last."""
     rows = overlay.base_rows[ids]
     names = ClassNames.none(len(ids)) if state.names is None else state.names.gather(rows)
-    edited = [(i, overlay.edits.get(class_id)) for i, class_id in enumerate(ids.tolist())]
-    given = [(i, edits.text) for i, edits in edited if edits is not None and edits.text is not None]
-    return name_again(names, given, state.current_corpus)
+    return name_again(names, overlay.texts(ids), state.current_corpus)
 
 
-def name_again(
-    names: ClassNames, texts: Iterable[tuple[int, ClassText]], corpus: Corpus
-) -> ClassNames:
+def name_again(names: ClassNames, texts: Iterable[tuple[int, Entry]], corpus: Corpus) -> ClassNames:
     """Return names with some rows made anew from texts, by the idf of a corpus."""
     n_classes = len(names.named)
     for i, text in texts:
