@@ -262,9 +262,29 @@ class Overlay:
         tables = [self.base.statistics, *(tier.statistics for tier in self.tiers)]
         return splice_sums(tables, *self.locate(ids))
 
+    def pick(self, ids: Integers, *arrays: NDArray[Any]) -> NDArray[Any]:
+        """Return the values of some persistent ids; 0 where one has none.
+
+        The arrays hold those of the base and of each tier.
+        """
+        found = zip(arrays, self.locate(ids), strict=True)
+        return np.asarray(sum(np.append(array, 0)[rows] for array, rows in found))
+
+    def sizes_of(self, ids: Integers) -> Integers:
+        """Return the number of documents of some persistent ids."""
+        tables = [self.base.statistics, *(tier.statistics for tier in self.tiers)]
+        return self.pick(ids, *(table.class_sizes for table in tables))
+
+    def have_text(self, ids: Integers) -> Flags:
+        """Return which persistent ids have a text."""
+        of_base = self.base.named
+        if of_base is None:
+            of_base = np.zeros(len(self.base.classes), np.bool_)
+        return self.pick(ids, of_base, *(tier.named for tier in self.tiers)) > 0
+
     def class_sizes(self) -> Integers:
         """Return the number of documents of each class that is there, in the order of labels."""
-        return _sizes_of(self, self.ids)
+        return self.sizes_of(self.ids)
 
     def statistics(self) -> ClassStatistics:
         """Return the sums of all classes that are there, in the order of labels."""
@@ -596,10 +616,9 @@ def _put(tiers: tuple[Rows, ...], rows: Rows) -> tuple[Rows, ...]:
 
 def _show(before: Overlay, after: Overlay, ids: Integers) -> Overlay:
     """Return the overlay in which those classes are visible that are there, each in its place."""
-    sizes, named = _sizes_of(after, ids), _named_of(after, ids)
     is_root = np.array([after.is_root(class_id) for class_id in ids.tolist()], np.bool_)
     visible = after.visible.copy()
-    visible[ids] = is_root & ((sizes > 0) | named)
+    visible[ids] = is_root & ((after.sizes_of(ids) > 0) | after.have_text(ids))
     after = replace(after, visible=visible)
     was = np.append(before.visible, np.zeros(after.n_ids - before.n_ids, np.bool_))
     frequencies = copy_with_capacity(after.class_frequencies)
@@ -625,26 +644,6 @@ def _is_renamed(before: Overlay, after: Overlay, class_id: int) -> bool:
     if class_id >= before.n_ids or edits is others:
         return False
     return bool(before.label_of(class_id) != after.label_of(class_id))
-
-
-def _sizes_of(overlay: Overlay, ids: Integers) -> Integers:
-    """Return the number of documents of each persistent id."""
-    in_base, *in_tiers = overlay.locate(ids)
-    sizes: Integers = np.append(overlay.base.statistics.class_sizes, 0)[in_base]
-    for tier, rows in zip(overlay.tiers, in_tiers, strict=True):
-        sizes = sizes + np.append(tier.statistics.class_sizes, 0)[rows]
-    return sizes
-
-
-def _named_of(overlay: Overlay, ids: Integers) -> Flags:
-    """Return which persistent ids have a text."""
-    in_base, *in_tiers = overlay.locate(ids)
-    named = np.zeros(len(ids), np.bool_)
-    if overlay.base.named is not None:
-        named |= np.append(overlay.base.named, False)[in_base]
-    for tier, rows in zip(overlay.tiers, in_tiers, strict=True):
-        named |= np.append(tier.named, False)[rows]
-    return named
 
 
 def _insert(overlay: Overlay, ids: Integers) -> Overlay:
