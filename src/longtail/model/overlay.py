@@ -11,7 +11,7 @@ the base. Nothing of the base is ever written to; only saving and `refine` put t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Self
 
@@ -40,6 +40,7 @@ from longtail.sparse import (
     are_integral,
     copy_with_capacity,
     count_terms,
+    gather_rows,
 )
 
 # Rows of the small tier, of which every change makes a copy; more where the large tier is so large
@@ -246,8 +247,8 @@ class Overlay:
         """Return whether a class was neither removed nor merged."""
         if self.is_closed(class_id):
             return False
-        edits = self.edits.get(class_id, _NO_EDITS)
-        return not (edits.of_kind("remove") or edits.is_part)
+        edits = self.edits.get(class_id)
+        return edits is None or not (edits.of_kind("remove") or edits.is_part)
 
     def texts(self, ids: Integers) -> list[tuple[int, Entry]]:
         """Return the texts that some persistent ids were given last, each with its position."""
@@ -261,6 +262,12 @@ class Overlay:
         """Return the sums of some persistent ids, without document frequencies."""
         tables = [self.base.statistics, *(tier.statistics for tier in self.tiers)]
         return splice_sums(tables, *self.locate(ids))
+
+    def terms_of(self, ids: Integers) -> Iterator[NDArray[Any]]:
+        """Yield the terms of some persistent ids, table by table, repeated as they are."""
+        tables = [self.base.statistics, *(tier.statistics for tier in self.tiers)]
+        for table, rows in zip(tables, self.locate(ids), strict=True):
+            yield table.indices[gather_rows(table.indptr, rows[rows >= 0])[1]]
 
     def pick(self, ids: Integers, *arrays: NDArray[Any]) -> NDArray[Any]:
         """Return the values of some persistent ids; 0 where one has none.
@@ -405,8 +412,9 @@ def change(before: Overlay, changes: Changes, finish: Finish) -> Overlay:
         )
     after = _show(before, after, ids)
     subtracted = [sums.terms for sums in taught if sums.direction < 0]
-    _check_frequencies(after, np.concatenate([total.indices, *subtracted]), ids, bits)
-    may_be_empty = edited or any(sums.direction < 0 for sums in taught)
+    if subtracted:
+        _check_frequencies(after, np.concatenate([total.indices, *subtracted]), ids, bits)
+    may_be_empty = edited or subtracted
     if may_be_empty and not after.class_sizes().any():
         raise RefusedError(
             "cannot forget the last document of a model; fit a new one instead.", ids.tolist()
@@ -501,7 +509,10 @@ def _edit(before: Overlay, changes: Changes) -> tuple[Overlay, set[int], set[int
 def _root(overlay: Overlay, class_id: int) -> int:
     """Return the class into which a class was merged in the end; usually itself."""
     seen = {class_id}
-    while (merged := overlay.edits.get(class_id, _NO_EDITS).last("merge")) is not None:
+    while class_id in overlay.edits:
+        merged = overlay.edits[class_id].last("merge")
+        if merged is None:
+            break
         class_id = merged.into
         if class_id in seen:
             raise RefusedError("a class would be a part of itself", seen)
@@ -623,12 +634,12 @@ def _show(before: Overlay, after: Overlay, ids: Integers) -> Overlay:
     was = np.append(before.visible, np.zeros(after.n_ids - before.n_ids, np.bool_))
     frequencies = copy_with_capacity(after.class_frequencies)
     for overlay, shown, sign in ((before, was, -1), (after, visible, 1)):
-        gathered = overlay.gather(ids[shown[ids]])
-        if len(gathered.indices) > len(frequencies):
-            frequencies += sign * count_terms(gathered.indices, len(frequencies))
-        else:
-            terms, counts = np.unique(gathered.indices, return_counts=True)
-            frequencies[terms] += sign * counts
+        for listed in overlay.terms_of(ids[shown[ids]]):
+            if len(listed) > len(frequencies):
+                frequencies += sign * count_terms(listed, len(frequencies))
+            else:
+                terms, counts = np.unique(listed, return_counts=True)
+                frequencies[terms] += sign * counts
     after = replace(after, class_frequencies=frequencies)
     if any(_is_renamed(before, after, class_id) for class_id in ids[visible[ids]].tolist()):
         return _rank_all(after)

@@ -194,6 +194,7 @@ def _is_text(value: object) -> bool:
 
 
 _are_labels, _are_texts = _list_of(is_label), _list_of(_is_text)
+_are_rows_of_numbers = _list_of(_list_of(lambda number: type(number) in (int, float)))
 
 
 def _are_before(number: int) -> Callable[[Any], bool]:
@@ -210,7 +211,7 @@ def _holds(content: dict[str, Any], **accepts: Callable[[Any], bool]) -> bool:
 
 def _are_observed(value: object) -> bool:
     """Return whether these are sums, then documents, each as many numbers as it has."""
-    if not _list_of(_list_of(lambda number: type(number) in (int, float)))(value):
+    if not _are_rows_of_numbers(value):
         return False
     sizes = list(map(len, value))  # type: ignore[call-overload]
     return not sizes or sizes == [N_SUMS] + [N_OBSERVED] * (len(sizes) - 1)

@@ -225,10 +225,25 @@ def read_entries(changes: Sequence[Change], bounds: Bounds) -> list[Entry]:
         entries.append(entry)
         limits.append((n_ids, n_terms))
     known = {change.number: change for change in changes}
+    wrong = _find_unsound(entries)
+    if wrong is not None:
+        raise misfit(known[wrong.number], "what it observed is out of bounds")
     fault = _find_fault(entries, np.array(limits, np.int64).reshape(-1, 2))
     if fault is not None:
         raise misfit(known[entries[fault[0]].number], fault[1])
     return entries
+
+
+def _find_unsound(entries: Sequence[Entry]) -> Entry | None:
+    """Return the first entry that observed what cannot be; all are looked at together first."""
+    found = [entry for entry in entries if isinstance(entry.learned, Observed)]
+    if not found:
+        return None
+    seen = [entry.learned for entry in found]
+    documents, sums = [one.documents for one in seen], [one.sums for one in seen]
+    if Observed(np.concatenate(documents), np.stack(sums)).is_sound():
+        return None
+    return next(entry for entry in found if not entry.learned.is_sound())
 
 
 def misfit(change: Change, reason: object) -> Exception:
@@ -249,20 +264,17 @@ def _read_taught(
         counts,
         new_classes=new,
         new_terms=terms,
-        learned=_read_observed(change, facts.get("observed", ())),
+        learned=_read_observed(facts.get("observed", ())),
     )
 
 
-def _read_observed(change: Change, given: Sequence[list[float]]) -> Observed | None:
+def _read_observed(given: Sequence[list[float]]) -> Observed | None:
     """Return what was observed of documents before they were taught."""
     if not given:
         return None
     sums, *rows = given
     documents = np.array(rows, np.float64).reshape(len(rows), N_OBSERVED)
-    seen = Observed(documents, np.array(sums, np.float64))
-    if not seen.is_sound():
-        raise misfit(change, "what it observed is out of bounds")
-    return seen
+    return Observed(documents, np.array(sums, np.float64))
 
 
 def _with_embeddings(
