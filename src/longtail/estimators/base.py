@@ -38,9 +38,9 @@ from longtail._progress import StageReporter
 from longtail._validation import (
     check_among,
     check_enough_classes,
+    check_integer,
     check_k,
     check_not_texts,
-    check_top_terms,
     find_labels,
     read_class_weights,
     read_weights,
@@ -547,7 +547,7 @@ class CountClassifier(Classifier):
         list of Explanation
             Terms are named by column id, or by column name where `fit` was given names.
         """
-        check_top_terms(top_terms)
+        check_integer("top_terms", top_terms, 0)
         state, counts = self._fitted(), self.count(X, embeddings)
         labels = state.all_classes
         ranked, scores = self._rank(state, counts, 2)

@@ -292,18 +292,38 @@ class TextClassifier(TakesHierarchy):
         hierarchy: Any = None,
     ) -> Self:
         """Fit new estimators, and only then swap them in."""
-        state = fit_texts(
-            self._new("vectorizer"),
-            self._new("classifier"),
-            chunks,
-            weights=None if weights is None else PairWeights(weights),
-            remember_documents=bool(self.remember_documents),
-            class_texts=class_texts,
-            embedder=None if self.embedder is None else Embedder.of(self.embedder),
+        vectorizer, classifier = self._new("vectorizer"), self._new("classifier")
+        embedder = None if self.embedder is None else Embedder.of(self.embedder)
+        named = check_class_texts(class_texts)
+        on_stage = StageReporter(classifier.verbose)
+        on_stage("reading texts")
+        labels: list[Labels] = []
+        embeddings: list[Embeddings] = []
+        multilabel: Multilabel = getattr(classifier, "multilabel", "auto")
+        fields = read_fields(vectorizer.fields)
+        read = _check_chunks(chunks, labels, multilabel, fields, on_stage)
+        if embedder is not None:
+            read = _embed_chunks(read, embedder, fields, embeddings)
+        X = vectorizer.fit_chunks(read)
+        y, more = join_sets(labels), dict[str, Any]()
+        if embedder is not None:
+            more["embeddings"] = FixedEmbeddings(np.concatenate(embeddings))
+        if named:
+            on_stage("class texts", 0, 0)
+            texts = list(named.values())
+            rows: Any = count_names(vectorizer.vocabulary_, texts, classifier.n_jobs)
+            if embedder is not None:
+                rows = GivenDocuments(rows, embedder.embed(texts)).to_counts()
+            more["class_texts"] = (list(named), rows)
+        classifier.fit(X, y, PairWeights(weights), hierarchy=hierarchy, **more)
+        added = AddedDocuments.empty(complete=bool(self.remember_documents))
+        if added.complete:  # else only documents with late terms, of which a fit has none
+            X, flat, _ = weigh_rows(*replicate(X, y), weights)
+            class_ids = np.searchsorted(classifier.classes_, flat)
+            added = added.add(X, class_ids, vectorizer.vocabulary_.n_terms)
+        state = TextState.of(
+            vectorizer.vocabulary_, classifier, added, base_texts=named, embedder=embedder
         )
-        if hierarchy is not None:
-            nodes = state.classifier._read_hierarchy(hierarchy, state.model.all_classes)
-            state = replace(state, model=replace(state.model, hierarchy=nodes))
         with self._lock:
             self._state = state
         return self
@@ -722,50 +742,6 @@ _NAMES = {
     "classifier": "a LongTailClassifier, a DoubleSamplingClassifier",
     "vectorizer": "a TextVectorizer",
 }
-
-
-def fit_texts(
-    vectorizer: TextVectorizer,
-    classifier: Any,
-    chunks: Iterable[tuple[Any, Any]],
-    *,
-    weights: PairWeights | None = None,
-    remember_documents: bool = False,
-    class_texts: Mapping[Any, str | None] | None = None,
-    embedder: Embedder | None = None,
-) -> TextState:
-    """Fit a vectorizer and a classifier of counts on chunks of (texts, labels)."""
-    named = check_class_texts(class_texts)
-    labels: list[Labels] = []
-    multilabel: Multilabel = getattr(classifier, "multilabel", "auto")
-    on_stage = StageReporter(classifier.verbose)
-    on_stage("reading texts")
-    fields = read_fields(vectorizer.fields)
-    embeddings: list[Embeddings] = []
-    read = _check_chunks(chunks, labels, multilabel, fields, on_stage)
-    if embedder is not None:
-        read = _embed_chunks(read, embedder, fields, embeddings)
-    X = vectorizer.fit_chunks(read)
-    y = join_sets(labels)
-    more: dict[str, Any] = {}
-    if embedder is not None:
-        more["embeddings"] = FixedEmbeddings(np.concatenate(embeddings))
-    if named:
-        on_stage("class texts", 0, 0)
-        texts = list(named.values())
-        rows: Any = count_names(vectorizer.vocabulary_, texts, classifier.n_jobs)
-        if embedder is not None:
-            rows = GivenDocuments(rows, embedder.embed(texts)).to_counts()
-        more["class_texts"] = (list(named), rows)
-    classifier.fit(X, y, weights, **more)
-    n_terms = vectorizer.vocabulary_.n_terms
-    added = AddedDocuments.empty(complete=remember_documents)
-    if remember_documents:  # else only documents with late terms, of which a fit has none
-        X, flat, _ = weigh_rows(*replicate(X, y), None if weights is None else weights.values)
-        added = added.add(X, np.searchsorted(classifier.classes_, flat), n_terms)
-    return TextState.of(
-        vectorizer.vocabulary_, classifier, added, base_texts=named, embedder=embedder
-    )
 
 
 def _embed_chunks(

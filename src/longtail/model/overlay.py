@@ -147,7 +147,7 @@ class Overlay:
 
         Those of `hidden` have a label still, and come back with documents; the others are gone.
         """
-        n_classes, statistics = len(base.classes), base.statistics
+        n_classes, statistics, nothing = len(base.classes), base.statistics, np.zeros(0, np.int64)
         row_ids = np.arange(n_classes) if row_ids is None else row_ids
         n_ids = max(n_ids, n_classes)
         base_rows, ranks = np.full(n_ids, -1), np.full(n_ids, -1)
@@ -159,7 +159,7 @@ class Overlay:
             labels=hidden or {},
             edits={},
             tiers=(),
-            apart=Rows(np.zeros(0, np.int64), _no_sums(statistics)),
+            apart=Rows(nothing, statistics.without_frequencies().gather(nothing)),
             visible=base_rows >= 0,
             ranks=ranks,
             all_classes=base.classes,
@@ -238,14 +238,10 @@ class Overlay:
         hidden = np.flatnonzero(~self.visible).tolist()
         return {i: self.label_of(i) for i in hidden if self.is_root(i)}
 
-    def is_closed(self, class_id: int) -> bool:
-        """Return whether a class was gone for good when the base was built."""
-        is_old = class_id < self.n_closed and self.base_rows[class_id] < 0
-        return bool(is_old and class_id not in self.labels)
-
     def is_root(self, class_id: int) -> bool:
         """Return whether a class was neither removed nor merged."""
-        if self.is_closed(class_id):
+        is_old = class_id < self.n_closed and self.base_rows[class_id] < 0
+        if is_old and class_id not in self.labels:  # gone for good when the base was built
             return False
         edits = self.edits.get(class_id)
         return edits is None or not (edits.of_kind("remove") or edits.is_part)
@@ -718,8 +714,3 @@ def _label_array(labels: list[Any], classes: NDArray[Any]) -> NDArray[Any]:
         cast = given.astype(classes.dtype)
         return cast if np.array_equal(cast, given) else given
     return align_labels(given, classes)
-
-
-def _no_sums(statistics: ClassStatistics) -> ClassStatistics:
-    """Return the sums of no class."""
-    return statistics.without_frequencies().gather(np.zeros(0, np.int64))

@@ -15,7 +15,7 @@ from longtail.store.checks import (
     check_contents,
     check_rules,
     check_structure,
-    check_texts,
+    check_utf8,
     check_value,
 )
 from longtail.store.container import ModelFile, open_model
@@ -134,7 +134,8 @@ def check_all(contents: Contents) -> Sizes:
         if spec.name in arrays:
             check_contents(spec, arrays, sizes)
     for text in texts:
-        check_texts(text, arrays)
+        utf8, offsets = arrays[f"{text.name}.utf8"], arrays[f"{text.name}.offsets"]
+        check_utf8(text.name, utf8, offsets, "surrogatepass")
     check_rules(arrays, contents.values)
     return sizes
 
