@@ -26,12 +26,15 @@ else:
             return value
 
 
+Known = Mapping[str, Any] | None  # values of cached properties by name
+
+
 @dataclass(frozen=True, eq=False)
 class WithKnown:
-    """A frozen dataclass that may be made with values of its cached properties, by name."""
+    """A frozen dataclass that may be made with values of its cached properties."""
 
-    known: InitVar[Mapping[str, Any] | None] = field(default=None, kw_only=True)
+    known: InitVar[Known] = field(default=None, kw_only=True)
 
-    def __post_init__(self, known: Mapping[str, Any] | None) -> None:
+    def __post_init__(self, known: Known) -> None:
         for name, value in (known or {}).items():
             object.__setattr__(self, name, value)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from longtail._caching import WithKnown, cached_property
+from longtail._caching import Known, WithKnown, cached_property
 from longtail._kernels import weighting as kernels
 from longtail._kernels.types import Block, ClassProfile, Documents, Vectors
 from longtail._parallel import parallel_for
@@ -94,7 +93,7 @@ class Profile(WithKnown):
         statistics: ClassStatistics,
         corpus: Corpus,
         collection_model: Floats,
-        known: Mapping[str, Any] | None = None,
+        known: Known = None,
     ) -> Profile:
         """Return the profile; terms that the collection model lacks get its smallest share."""
         given = collection_model[collection_model > 0]
