@@ -221,7 +221,7 @@ def _as_labels(model: Any, labels: list[str | int | float]) -> NDArray[Any]:
         raise ValueError("labels must be all strings or all numbers")
     kind = model.classes_.dtype
     if labels and isinstance(labels[0], str) and kind.kind == "U":
-        return align_labels(as_labels(labels, most_padding=_MAX_PADDING), model.classes_)
+        return align_labels(as_labels(labels, max_padding=_MAX_PADDING), model.classes_)
     given = np.array(labels, dtype=object if kind.kind == "O" else None)
     if given.dtype.kind in "iufb" and kind.kind in "iufb":
         cast = given.astype(kind)
