@@ -27,11 +27,11 @@ from longtail.model.entry import Changes, Documents, Entry
 from longtail.model.meaning import Meanings, Table
 from longtail.model.rows import Flags, Rows, splice_sums
 from longtail.model.statistics import (
+    NEVER_ADDED,
     ClassStatistics,
     check_total,
     combine,
-    empty_classes_have_no_terms,
-    have_sums,
+    find_impossible,
 )
 from longtail.retrieval.search import Segment
 from longtail.sparse import (
@@ -47,12 +47,6 @@ from longtail.sparse import (
 # that putting the two together costs more.
 SMALL_TIER = 256
 SMALL_SHARE = 1 / 32
-
-
-NEVER_ADDED = (
-    "cannot subtract documents that were never added to their class. "
-    "Give the same documents with the same labels as when they were added."
-)
 
 
 class RefusedError(ValueError):
@@ -587,11 +581,7 @@ def _change_frequencies(before: Overlay, taught: list[_Taught]) -> tuple[Integer
 
 def _check_sums(ids: Integers, sums: ClassStatistics, frequencies: Integers) -> None:
     """Refuse sums of documents that were never added."""
-    wrong = sums.class_sizes < 0
-    owners = np.repeat(np.arange(len(ids)), np.diff(sums.indptr))
-    wrong[owners[(sums.counts < 0) | (sums.centroid_sums < 0)]] = True
-    if not empty_classes_have_no_terms(sums):
-        wrong |= (sums.class_sizes == 0) & have_sums(sums)
+    wrong = find_impossible(sums)
     if wrong.any() or np.any(frequencies < 0):
         concerned = ids[wrong].tolist() if wrong.any() else ids.tolist()
         raise RefusedError(NEVER_ADDED, concerned)
