@@ -23,9 +23,9 @@ from longtail._columns import align_labels, as_labels, as_plain, show_label
 from longtail._constants import WEIGHT_BITS
 from longtail._labels import LabelSets
 from longtail._validation import check_same_kind, look_up
+from longtail.model.class_tables import Flags, Rows, splice_sums
 from longtail.model.entry import Changes, Documents, Entry
 from longtail.model.meaning import Meanings, Table
-from longtail.model.rows import Flags, Rows, splice_sums
 from longtail.model.statistics import (
     NEVER_ADDED,
     ClassStatistics,
