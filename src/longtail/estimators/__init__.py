@@ -9,8 +9,8 @@
 `embedder`        the encoder of texts
 `class_texts`     checks of class texts
 `hierarchies`     methods of classifiers whose classes may have parents
-`subsets`         `within` and `exclude` of the predicting methods
-`candidates`      candidates of documents, with evidence
+`within`          `within` and `exclude` of the predicting methods
+`evidence`        candidates of documents, with evidence
 `loading`         `load`, from a file back to an estimator
 `fit_elsewhere`   what a fit over partitions asks of an estimator
 ================= =================================================================

@@ -46,7 +46,7 @@ from longtail._validation import (
     read_weights,
     weigh_rows,
 )
-from longtail.estimators.subsets import read_subsets
+from longtail.estimators.within import read_subsets
 from longtail.exceptions import NoKnownTermWarning, level_outside
 from longtail.model.edits import Edit, Forget, Merge, Remove, Rename, Teach
 from longtail.model.embeddings import GivenDocuments, read_embeddings

@@ -32,7 +32,6 @@ from longtail._validation import (
 )
 from longtail.candidates import Candidates
 from longtail.estimators.base import CountClassifier, label_topk, no_label, scatter_rows
-from longtail.estimators.candidates import make_candidates
 from longtail.estimators.class_texts import (
     ClassTexts,
     check_column,
@@ -40,8 +39,9 @@ from longtail.estimators.class_texts import (
     read_class_text,
     read_class_texts,
 )
+from longtail.estimators.evidence import make_candidates
 from longtail.estimators.hierarchies import TakesHierarchy
-from longtail.estimators.subsets import read_subsets
+from longtail.estimators.within import read_subsets
 from longtail.exceptions import UncalibratedWarning, level_outside
 from longtail.model.edits import Describe, Recalibrate, Refine
 from longtail.model.entry import Changes

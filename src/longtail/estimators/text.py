@@ -26,9 +26,9 @@ from longtail._validation import PairWeights, check_among, check_share, read_wei
 from longtail.candidates import Candidates
 from longtail.estimators.added_documents import AddedDocuments
 from longtail.estimators.base import CountClassifier
-from longtail.estimators.candidates import make_candidates
 from longtail.estimators.class_texts import check_class_texts
 from longtail.estimators.embedder import Embedder
+from longtail.estimators.evidence import make_candidates
 from longtail.estimators.hierarchies import TakesHierarchy
 from longtail.estimators.long_tail import LongTailClassifier, expect_unknown
 from longtail.estimators.text_state import (

@@ -8,7 +8,9 @@ What it is:
 `features`     the six features of a (document, class) pair
 `scorer`       statistics and feature weights collapsed into one weight for each (class, term)
 `names`        what a class is known by beside its documents
-`rows`         what base and overlay hold of each class, and what ranks it
+`embeddings`   vectors of documents, and their exact sums by class
+`meaning`      the part of a score that comes from them
+`class_tables` what base and overlay hold of each class, and what ranks it
 `state`        everything that is fitted, in one frozen object
 `explanation`  a score, term by term
 

@@ -23,15 +23,15 @@ from longtail._columns import align_labels, as_labels, as_plain, show_label
 from longtail._constants import WEIGHT_BITS
 from longtail._labels import LabelSets
 from longtail._validation import check_same_kind, look_up
+from longtail.model.class_tables import Flags, Rows, splice_sums
 from longtail.model.entry import Changes, Documents, Entry
 from longtail.model.meaning import Meanings, Table
-from longtail.model.rows import Flags, Rows, splice_sums
 from longtail.model.statistics import (
+    NEVER_ADDED,
     ClassStatistics,
     check_total,
     combine,
-    empty_classes_have_no_terms,
-    have_sums,
+    find_impossible,
 )
 from longtail.retrieval.search import Segment
 from longtail.sparse import (
@@ -47,12 +47,6 @@ from longtail.sparse import (
 # that putting the two together costs more.
 SMALL_TIER = 256
 SMALL_SHARE = 1 / 32
-
-
-NEVER_ADDED = (
-    "cannot subtract documents that were never added to their class. "
-    "Give the same documents with the same labels as when they were added."
-)
 
 
 class RefusedError(ValueError):
@@ -174,6 +168,11 @@ class Overlay:
         """How many persistent ids were ever used."""
         return len(self.base_rows)
 
+    @property
+    def sums(self) -> list[ClassStatistics]:
+        """The sums of the base and of each tier."""
+        return [self.base.statistics, *(tier.statistics for tier in self.tiers)]
+
     @cached_property
     def ids(self) -> Integers:
         """Persistent id of each class, in the order of the labels."""
@@ -256,13 +255,11 @@ class Overlay:
 
     def gather(self, ids: Integers) -> ClassStatistics:
         """Return the sums of some persistent ids, without document frequencies."""
-        tables = [self.base.statistics, *(tier.statistics for tier in self.tiers)]
-        return splice_sums(tables, *self.locate(ids))
+        return splice_sums(self.sums, *self.locate(ids))
 
     def terms_of(self, ids: Integers) -> Iterator[NDArray[Any]]:
         """Yield the terms of some persistent ids, table by table, repeated as they are."""
-        tables = [self.base.statistics, *(tier.statistics for tier in self.tiers)]
-        for table, rows in zip(tables, self.locate(ids), strict=True):
+        for table, rows in zip(self.sums, self.locate(ids), strict=True):
             yield table.indices[gather_rows(table.indptr, rows[rows >= 0])[1]]
 
     def pick(self, ids: Integers, *arrays: NDArray[Any]) -> NDArray[Any]:
@@ -275,8 +272,7 @@ class Overlay:
 
     def sizes_of(self, ids: Integers) -> Integers:
         """Return the number of documents of some persistent ids."""
-        tables = [self.base.statistics, *(tier.statistics for tier in self.tiers)]
-        return self.pick(ids, *(table.class_sizes for table in tables))
+        return self.pick(ids, *(table.class_sizes for table in self.sums))
 
     def have_text(self, ids: Integers) -> Flags:
         """Return which persistent ids have a text."""
@@ -373,8 +369,8 @@ def change(before: Overlay, changes: Changes, finish: Finish) -> Overlay:
         If a class would have fewer documents than none, or two classes the same label.
     """
     of_base = before.base.statistics
-    after = _declare(before, changes)
-    after, edited, changed_ids = _edit(after, changes)
+    before = _declare(before, changes)
+    after, edited, changed_ids = _edit(before, changes)
     taught = [
         _sum_documents(documents, of_base.sublinear)
         for documents in changes.documents(len(before.class_frequencies))
@@ -517,7 +513,7 @@ def _root(overlay: Overlay, class_id: int) -> int:
 
 
 def _roots(overlay: Overlay, ids: Iterable[int]) -> set[int]:
-    return {_root(overlay, class_id) for class_id in ids if class_id < overlay.n_ids}
+    return {_root(overlay, class_id) for class_id in ids}
 
 
 def _members(overlay: Overlay, roots: set[int]) -> dict[int, list[int]]:
@@ -531,15 +527,9 @@ def _members(overlay: Overlay, roots: set[int]) -> dict[int, list[int]]:
 
 def _gather_own(overlay: Overlay, ids: Integers) -> ClassStatistics:
     """Return the sums of the documents of classes without those that are merged into them."""
-    known = ids < overlay.n_ids
-    rows = [np.full(len(ids), -1) for _ in range(1 + len(overlay.tiers))]
-    for target, found in zip(rows, overlay.locate(ids[known]), strict=True):
-        target[known] = found
     apart = overlay.apart.find(ids)
-    for target in rows:
-        target[apart >= 0] = -1
-    tables = [overlay.base.statistics, *(tier.statistics for tier in overlay.tiers)]
-    return splice_sums([*tables, overlay.apart.statistics], *rows, apart)
+    rows = [np.where(apart >= 0, -1, found) for found in overlay.locate(ids)]
+    return splice_sums([*overlay.sums, overlay.apart.statistics], *rows, apart)
 
 
 def _sum_groups(
@@ -587,11 +577,7 @@ def _change_frequencies(before: Overlay, taught: list[_Taught]) -> tuple[Integer
 
 def _check_sums(ids: Integers, sums: ClassStatistics, frequencies: Integers) -> None:
     """Refuse sums of documents that were never added."""
-    wrong = sums.class_sizes < 0
-    owners = np.repeat(np.arange(len(ids)), np.diff(sums.indptr))
-    wrong[owners[(sums.counts < 0) | (sums.centroid_sums < 0)]] = True
-    if not empty_classes_have_no_terms(sums):
-        wrong |= (sums.class_sizes == 0) & have_sums(sums)
+    wrong = find_impossible(sums)
     if wrong.any() or np.any(frequencies < 0):
         concerned = ids[wrong].tolist() if wrong.any() else ids.tolist()
         raise RefusedError(NEVER_ADDED, concerned)
@@ -627,7 +613,7 @@ def _show(before: Overlay, after: Overlay, ids: Integers) -> Overlay:
     visible = after.visible.copy()
     visible[ids] = is_root & ((after.sizes_of(ids) > 0) | after.have_text(ids))
     after = replace(after, visible=visible)
-    was = np.append(before.visible, np.zeros(after.n_ids - before.n_ids, np.bool_))
+    was = before.visible
     frequencies = copy_with_capacity(after.class_frequencies)
     for overlay, shown, sign in ((before, was, -1), (after, visible, 1)):
         for listed in overlay.terms_of(ids[shown[ids]]):
@@ -648,9 +634,7 @@ def _show(before: Overlay, after: Overlay, ids: Integers) -> Overlay:
 def _is_renamed(before: Overlay, after: Overlay, class_id: int) -> bool:
     """Return whether a class that is there has another label than before."""
     edits, others = before.edits.get(class_id), after.edits.get(class_id)
-    if class_id >= before.n_ids or edits is others:
-        return False
-    return bool(before.label_of(class_id) != after.label_of(class_id))
+    return edits is not others and before.label_of(class_id) != after.label_of(class_id)
 
 
 def _insert(overlay: Overlay, ids: Integers) -> Overlay:

@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 
 from longtail._caching import WithKnown, cached_property
 from longtail._labels import LabelForm
+from longtail.model.class_tables import ScoredClasses
 from longtail.model.corpus import Corpus
 from longtail.model.entry import Entry
 from longtail.model.meaning import Table
 from longtail.model.names import ClassNames, add_names
 from longtail.model.overlay import SMALL_TIER, Base, Overlay
 from longtail.model.parents import Parents, find_hierarchy
-from longtail.model.rows import ScoredClasses
 from longtail.model.scorer import ClassResiduals, LinearScorer, build_scorer
 from longtail.model.statistics import ClassStatistics
 from longtail.model.weighting import (

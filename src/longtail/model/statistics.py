@@ -40,6 +40,10 @@ from longtail.sparse import (
 # A length-normalised document has entries of at most 1: int64 holds the sum of 2^25 of them.
 CENTROID_BITS = 38
 MAX_DOCUMENTS = 1 << 24  # that weights may add up to in a class, or of a term
+NEVER_ADDED = (
+    "cannot subtract documents that were never added to their class. "
+    "Give the same documents with the same labels as when they were added."
+)
 _LARGEST_SUM = 2.0**62  # half of what int64 holds: these sums are compared in float64
 
 
@@ -266,17 +270,8 @@ class ClassStatistics(WithKnown, RowTable):
             If `other` has documents that were never added.
         """
         difference = combine(self, other, -1)
-        if (
-            np.any(difference.class_sizes < 0)
-            or np.any(difference.document_frequencies < 0)
-            or np.any(difference.counts < 0)
-            or np.any(difference.centroid_sums < 0)
-            or not empty_classes_have_no_terms(difference)
-        ):
-            raise ValueError(
-                "cannot subtract documents that were never added to their class. "
-                "Give the same documents with the same labels as when they were added."
-            )
+        if np.any(difference.document_frequencies < 0) or find_impossible(difference).any():
+            raise ValueError(NEVER_ADDED)
         return difference
 
     def __eq__(self, other: object) -> bool:
@@ -520,14 +515,16 @@ def check_sum(a: ClassStatistics, b: ClassStatistics, count_bits: int) -> None:
         )
 
 
-def empty_classes_have_no_terms(statistics: ClassStatistics) -> bool:
-    """Tell whether a class without documents has no entries, and no embedding."""
-    return not np.any((statistics.class_sizes == 0) & have_sums(statistics))
+def find_impossible(statistics: ClassStatistics) -> NDArray[np.bool_]:
+    """Return which classes have sums that no documents have.
 
-
-def have_sums(statistics: ClassStatistics) -> NDArray[np.bool_]:
-    """Return which classes have an entry, or the sum of an embedding."""
-    found: NDArray[np.bool_] = np.diff(statistics.indptr) > 0
+    Below zero, or of a class without documents any sum at all.
+    """
+    with_sums: NDArray[np.bool_] = np.diff(statistics.indptr) > 0
     if statistics.embedding_sums is not None:
-        found |= statistics.embedding_sums.any(axis=1)
-    return found
+        with_sums |= statistics.embedding_sums.any(axis=1)
+    sizes = statistics.class_sizes
+    wrong: NDArray[np.bool_] = (sizes < 0) | (sizes == 0) & with_sums
+    negative = np.flatnonzero((statistics.counts < 0) | (statistics.centroid_sums < 0))
+    wrong[np.searchsorted(statistics.indptr, negative, side="right") - 1] = True
+    return wrong

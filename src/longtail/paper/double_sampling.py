@@ -17,10 +17,10 @@ from longtail._caching import cached_property
 from longtail._labels import LabelSets
 from longtail._progress import OnStage
 from longtail.model import overlay as overlays
+from longtail.model.class_tables import Rows
 from longtail.model.corpus import Corpus
 from longtail.model.entry import Changes
 from longtail.model.overlay import Base, Overlay
-from longtail.model.rows import Rows
 from longtail.model.scorer import LinearScorer, score_pairs
 from longtail.model.statistics import ClassStatistics
 from longtail.paper.features import (

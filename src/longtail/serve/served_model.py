@@ -27,7 +27,7 @@ from longtail.answers import (
     rank,
     text_columns,
 )
-from longtail.class_names import ClassNames
+from longtail.class_search import ClassSearch
 from longtail.estimators.text import TextClassifier
 from longtail.exceptions import ModelFileError
 from longtail.model.state import LongTailState
@@ -80,9 +80,9 @@ class Snapshot:
         return dict(class_texts(self.model))
 
     @cached_property
-    def names(self) -> ClassNames:
+    def names(self) -> ClassSearch:
         """The names of the classes, searchable."""
-        return ClassNames.index(self.classes, self.texts, self._before)
+        return ClassSearch.index(self.classes, self.texts, self._before)
 
     @cached_property
     def roots(self) -> NDArray[Any]:

@@ -16,7 +16,7 @@ from sklearn.utils.validation import validate_data
 
 from longtail._columns import align_labels, as_labels, as_plain, show_label
 from longtail._constants import MAX_LABEL
-from longtail._labels import LabelSets, as_sets, replicate
+from longtail._labels import LabelSets, are_label_sets, as_sets, replicate
 from longtail._records import write_documents
 from longtail._words import count
 from longtail.estimators import text_state
@@ -60,7 +60,7 @@ def read_documents(model: Any, documents: Any, labels: Any) -> Given:
     ValueError, TypeError
         If they are not what the model takes, or there is not one label for each document.
     """
-    if _are_sets(labels):
+    if are_label_sets(labels):
         return _read_sets(model, documents, as_sets(labels))
     # A list of strings and numbers would become an array of strings, as wide as the longest.
     named = labels if isinstance(labels, list | tuple) else np.asarray(labels).tolist()
@@ -163,13 +163,6 @@ def plain_label(label: Any) -> str | int | float:
             f"{len(value):,}."
         )
     return value
-
-
-def _are_sets(labels: Any) -> bool:
-    """Return whether labels are lists or an indicator matrix."""
-    if isinstance(labels, list | tuple):
-        return any(isinstance(label, list | tuple | set | frozenset) for label in labels)
-    return len(getattr(labels, "shape", (0,))) == 2
 
 
 def _read_sets(model: Any, documents: Any, labels: LabelSets) -> Given:

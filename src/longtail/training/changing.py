@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from longtail.model import overlay as overlays
 from longtail.model import parents
+from longtail.model.class_tables import Rows
 from longtail.model.corpus import Corpus
 from longtail.model.entry import Changes, Entry
 from longtail.model.names import ClassNames
 from longtail.model.overlay import Overlay
-from longtail.model.rows import Rows
 from longtail.model.scorer import LinearScorer, build_scorer
 from longtail.model.state import LongTailState
 from longtail.model.statistics import ClassStatistics, differ

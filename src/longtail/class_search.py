@@ -91,7 +91,7 @@ class _Segment:
 
 
 @dataclass(frozen=True, eq=False)
-class ClassNames:
+class ClassSearch:
     """The classes of one moment: an index of most of them, and the few that changed since."""
 
     classes: NDArray[Any]  # labels, sorted
@@ -105,8 +105,8 @@ class ClassNames:
         cls,
         classes: NDArray[Any],
         texts: Mapping[Any, str] | None = None,
-        before: ClassNames | None = None,
-    ) -> ClassNames:
+        before: ClassSearch | None = None,
+    ) -> ClassSearch:
         """Index the names of classes; what an earlier index has is used again."""
         texts = texts or {}
         if before is not None:
