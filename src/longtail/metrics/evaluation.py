@@ -1,4 +1,4 @@
-"""A fitted classifier on labelled documents -> an Evaluation: all that there is to say about it.
+"""A fitted classifier on labelled documents -> an Evaluation: all of its measures.
 
 One label is a set of one, and no candidate is the label None: both kinds of documents go the same
 way, and `Evaluation.multilabel` says which measures are of interest. Documents come in chunks and
@@ -186,7 +186,7 @@ def evaluate(
     n_mistakes: int = 0,
     on_predicted: OnPredicted | None = None,
 ) -> Evaluation:
-    """Predict labelled documents and say how well that went.
+    """Predict labelled documents and measure the predictions.
 
     Parameters
     ----------
@@ -494,7 +494,7 @@ def _judge(
     wanted: tuple[float, float],
     n_unknown: int,
 ) -> Certainty:
-    """Say what the probabilities are worth; `wanted` is a precision and a share of unknowns."""
+    """Measure the probabilities; `wanted` is a precision and a share of unknowns."""
     precision, unknown = wanted
     depth = outcome.scores.shape[1]
     values = np.where(outcome.ranking[:, :depth] == NO_CLASS, 0.0, outcome.scores)
