@@ -10,7 +10,6 @@ import pytest
 from numpy.typing import NDArray
 
 from longtail import LongTailClassifier, Teacher, TextClassifier, load
-from longtail.estimators.fit_elsewhere import refuse_parameters
 from longtail.exceptions import ModelFileError
 from longtail.store.journal import journal_path
 
@@ -129,8 +128,6 @@ def test_encoders_that_give_no_vectors_are_refused(tmp_path: Path) -> None:
     plain.save(tmp_path / "plain.longtail")
     with pytest.raises(ValueError, match="fitted without an encoder"):
         load(tmp_path / "plain.longtail", embedder=encode)
-    with pytest.raises(ValueError, match="embedder is for fit in memory"):
-        refuse_parameters(TextClassifier(embedder=encode))
 
 
 def test_text_fields_of_records_are_embedded(tmp_path: Path) -> None:

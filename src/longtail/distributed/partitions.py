@@ -99,6 +99,11 @@ class Chunk:
             return sum(map(len, self.content))
         return int(self.content.nnz)
 
+    @property
+    def n_documents(self) -> int:
+        """How many documents it has."""
+        return len(self.lines)
+
 
 def list_partitions(partitions: Any) -> list[Partition]:
     """Return the partitions that were asked for, in order.
@@ -293,12 +298,16 @@ def join_chunks(chunks: Sequence[Chunk]) -> Chunk:
     return Chunk(content, labels, lines)
 
 
-def group_chunks(chunks: Iterator[Chunk], largest: int) -> Iterator[Chunk]:
-    """Join chunks into blocks that end as soon as they have reached a size."""
+def group_chunks(chunks: Iterator[Chunk], largest: int, of_document: int = 0) -> Iterator[Chunk]:
+    """Join chunks into blocks that end as soon as they have reached a size.
+
+    Each document counts `of_document` beside its entries or characters.
+    """
     pending: list[Chunk] = []
     for chunk in chunks:
         pending.append(chunk)
-        if sum(entry.size for entry in pending) >= largest:
+        n_documents = sum(entry.n_documents for entry in pending)
+        if sum(entry.size for entry in pending) + of_document * n_documents >= largest:
             yield join_chunks(pending)
             pending = []
     if pending:
