@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from longtail import LongTailClassifier, Teacher, TextClassifier, load
 from longtail.exceptions import ModelFileError
 from longtail.store.journal import journal_path
+from longtail.training import held_out
+from longtail.training.self_check import BONUSES, BONUSES_BY_MEANING, choose_bonus
 
 N_CLASSES, N_CONCEPTS, N_DIMENSIONS = 60, 40, 32
 _rng = np.random.default_rng(0)
@@ -77,6 +79,35 @@ def test_classes_known_by_name_alone_are_found_across_languages(fitted: TextClas
 
     assert recall(plain) < 0.3
     assert recall(fitted) > 0.7
+
+
+def test_the_bonus_of_names_is_chosen_again_where_meaning_counts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rng = np.random.default_rng(5)
+    own = rng.integers(0, N_CONCEPTS, (700, 2))
+    y = np.repeat(np.arange(700), rng.integers(1, 7, 700))
+    texts = [" ".join(f"c{w}" for w in (*own[c], rng.integers(N_CONCEPTS))) for c in y]
+    names = {c: f"k{a} k{b}" for c, (a, b) in enumerate(own.tolist())}
+    chosen: list[tuple[list[float], Any, float]] = []
+
+    def note(figures: list[float], bonuses: Any = BONUSES, **given: bool) -> float:
+        bonus = choose_bonus(figures, bonuses, **given)
+        chosen.append((figures, bonuses, bonus))
+        return bonus
+
+    monkeypatch.setattr(held_out, "choose_bonus", note)
+    model = TextClassifier(random_state=0, embedder=encode).fit(texts, y, class_texts=names)
+    assert model.state_.needs_embeddings
+    (_, _, first), (figures, bonuses, second) = chosen
+    assert bonuses == BONUSES_BY_MEANING
+    kept = [b for b, f in zip(bonuses, figures, strict=True) if f >= 0.99 * max(figures)]
+    assert second == kept[-1] > 0
+    chosen.clear()
+    plain = TextClassifier(random_state=0).fit(texts, y, class_texts=names)
+    assert [bonus for *_, bonus in chosen] == [first]
+    more = model.self_check_.name_weights[2] - plain.self_check_.name_weights[2]
+    assert more == pytest.approx(second)
 
 
 def test_a_text_given_later_counts_by_its_meaning(fitted: TextClassifier) -> None:
