@@ -87,7 +87,7 @@ def keep_texts(
         ordered[_EMBEDDINGS] = embedder.embed(texts)[order]
     return TextFiles(
         stages.keep(STAGE, TaskResult().add_labels(labels[order])),
-        stages.run_one(
+        stages.one(
             STAGE,
             count_class_texts,
             texts=stages.keep(STAGE, TaskResult({}, ordered)),
