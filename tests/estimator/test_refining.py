@@ -6,12 +6,12 @@ import shutil
 import numpy as np
 import pytest
 
-from longtail import ModelFileError, Teacher, TextClassifier, load
+from longtail import LongTailClassifier, ModelFileError, Teacher, TextClassifier, load
 from longtail.store.changes import Row, encode
 from longtail.store.container import read_checksum
 from longtail.store.journal import Journal, refined_path
 from longtail.teaching.versions import Follower
-from tests.conftest import assert_same_predictions
+from tests.conftest import assert_same_predictions, make_problem
 
 TEXTS = ["a brown bear", "bears eat honey", "the red fox", "a fox runs", "the grey wolf", "a wolf"]
 LABELS = ["bear", "bear", "fox", "fox", "wolf", "wolf"]
@@ -179,3 +179,23 @@ def test_a_record_that_does_not_fit_its_file(path, ids):
     refine_record(path, ids=ids)
     with pytest.raises(ModelFileError, match=r"other classes or terms|out of bounds"):
         load(path)
+
+
+def test_a_class_that_was_empty_when_a_model_was_opened_has_its_residual_when_it_comes_again(
+    tmp_path,
+):
+    problem = make_problem()
+    X, y = problem.X, problem.y.astype(str)
+    LongTailClassifier(random_state=0).fit(X, y).save(tmp_path / "model")
+    teacher = Teacher(tmp_path / "model", refine="never")
+    teacher.teach(X[:1], ["new"])
+    teacher.refine()
+    teacher.undo(numbers=[1])  # what was learned is laid over other sums
+    rows = np.flatnonzero(y == "0")
+    teacher.forget(X[rows], y[rows])
+    other = Teacher(tmp_path / "model", refine="never")
+    other.teach(X[rows], y[rows])
+    teacher.refresh()
+    for model in (teacher.model, load(tmp_path / "model")):
+        assert_same_predictions(other.model, model, X)
+        assert other.model.explain(X[:2])[0].score == model.explain(X[:2])[0].score

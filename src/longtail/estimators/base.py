@@ -52,7 +52,6 @@ from longtail.model.edits import Edit, Forget, Merge, Remove, Rename, Teach
 from longtail.model.embeddings import GivenDocuments, read_embeddings
 from longtail.model.entry import Changes
 from longtail.model.explanation import ScoreParts, name_parts
-from longtail.model.overlay import Overlay
 from longtail.model.statistics import ClassStatistics
 from longtail.model.statistics_editing import with_frequencies
 from longtail.results import Explanation, TopK
@@ -100,8 +99,8 @@ class Classifier(ClassifierMixin, BaseEstimator):
         """Swap in the model after changes, whose new terms a vocabulary may have already."""
 
     @abstractmethod
-    def _over(self, row_ids: Integers, n_ids: int, hidden: dict[int, Any]) -> Self:
-        """Let the classes of a model without an overlay have other persistent ids."""
+    def _change_arrays(self, change: Callable[[Any], Any]) -> Self:
+        """Swap in the arrays that a function makes of the present ones."""
 
     @property
     def _needs_encoder(self) -> bool:
@@ -330,10 +329,8 @@ class CountClassifier(Classifier):
     def _take_changes(self, changes: Changes, vocabulary: Any = None) -> Self:
         return self._swap(lambda state: self._take_in(state, changes))
 
-    def _over(self, row_ids: Integers, n_ids: int, hidden: dict[int, Any]) -> Self:
-        return self._swap(
-            lambda state: replace(state, overlay=Overlay.over(state.base, row_ids, n_ids, hidden))
-        )
+    def _change_arrays(self, change: Callable[[Any], Any]) -> Self:
+        return self._swap(change)
 
     def _without_names(self) -> Self:
         """Return a copy without the names of columns, with which counts were compared before."""

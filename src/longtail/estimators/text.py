@@ -43,7 +43,6 @@ from longtail.estimators.text_state import (
 from longtail.model.edits import Edit, Recalibrate, Refine
 from longtail.model.embeddings import Embeddings, FixedEmbeddings, GivenDocuments
 from longtail.model.entry import Changes
-from longtail.model.overlay import Overlay
 from longtail.results import Explanation, Health, NodeAnswers, Predicted, Threshold, TopK
 from longtail.sparse import CountMatrix, Floats
 from longtail.store.journal import saving
@@ -873,12 +872,8 @@ class TextClassifier(TakesHierarchy):
     def _take_changes(self, changes: Changes, vocabulary: Any = None) -> Self:
         return self._swap(lambda state: state.take_in(changes, vocabulary))
 
-    def _over(self, row_ids: Any, n_ids: int, hidden: dict[int, Any]) -> Self:
-        def moved(state: TextState) -> TextState:
-            overlay = Overlay.over(state.model.base, row_ids, n_ids, hidden)
-            return replace(state, model=replace(state.model, overlay=overlay))
-
-        return self._swap(moved)
+    def _change_arrays(self, change: Callable[[Any], Any]) -> Self:
+        return self._swap(lambda state: replace(state, model=change(state.model)))
 
     def _apply(self, edit: Edit) -> Self:
         return self._swap(lambda state: state.apply(edit))

@@ -20,13 +20,14 @@ from longtail.estimators.loading import load as load_file
 from longtail.exceptions import ModelFileError
 from longtail.model.edits import Refine, overlay_of
 from longtail.model.entry import Changes, Entry
-from longtail.sparse import append_constant
+from longtail.model.overlay import Overlay
+from longtail.sparse import Integers, append_constant
 from longtail.store.changes import Change, Row, encode
 from longtail.store.container import read_checksum
 from longtail.store.files import sync_folder
 from longtail.store.journal import Journal, refined_path
 from longtail.teaching.log import Ledger
-from longtail.training.changing import derive, merge_learned, name_again
+from longtail.training.changing import derive, keep_hidden, merge_learned, name_again
 
 AUTOMATIC = "auto"  # by whom a refinement is that nobody asked for
 # Files of automatic refinements that stay, each as large as the model. Undoing more of them needs
@@ -127,7 +128,7 @@ def open_refined(
         gone = set(missing) - hidden.keys()
         if gone.isdisjoint(i for e in later for i in [*e.class_ids.tolist(), e.into]):
             plus = [e for e in live if e.number > until]
-            refined._over(entry.class_ids, n_ids, hidden)
+            _assign_ids(refined, entry.class_ids, n_ids, hidden)
             return refined._take_changes(Changes(later, plus)), until
     calibrated = [e for e in live if e.action == "recalibrate" and e.number > until]
     others = [e for e in live if e.action != "recalibrate"]
@@ -188,6 +189,13 @@ def _check_fit(
         )
 
 
+def _assign_ids(model: Any, row_ids: Integers, n_ids: int, hidden: dict[int, Any]) -> None:
+    """Let the classes of a model without changes have these persistent ids."""
+    model._change_arrays(
+        lambda state: replace(state, overlay=Overlay.over(state.base, row_ids, n_ids, hidden))
+    )
+
+
 def _adopt(model: Any, refined: Any, entry: Entry) -> None:
     """Let a model with other sums have what was learned.
 
@@ -234,4 +242,9 @@ def _adopt(model: Any, refined: Any, entry: Entry) -> None:
         model._swap(lambda state: state.over(adopt(state.model)))
     else:
         model._swap(adopt)
-    model._over(ids, overlay.n_ids, hidden)
+    _assign_ids(model, ids, overlay.n_ids, hidden)
+    # Those that have no documents now may be taught again.
+    kept = np.array([class_id for class_id in hidden if rows[class_id] >= 0], np.int64)
+    if len(kept):
+        residuals = learned.residuals.gather(rows[kept])
+        model._change_arrays(lambda state: keep_hidden(state, kept, residuals))
