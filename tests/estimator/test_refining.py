@@ -199,3 +199,23 @@ def test_a_class_that_was_empty_when_a_model_was_opened_has_its_residual_when_it
     for model in (teacher.model, load(tmp_path / "model")):
         assert_same_predictions(other.model, model, X)
         assert other.model.explain(X[:2])[0].score == model.explain(X[:2])[0].score
+
+
+def test_what_held_out_documents_showed_is_of_the_same_classes_after_an_undo(tmp_path):
+    problem = make_problem(n_documents=400)
+    X, y = problem.X, np.array([f"class {k}" for k in problem.y])
+    LongTailClassifier(random_state=0).fit(X, y).save(tmp_path / "model")
+    teacher = Teacher(tmp_path / "model", refine="never")
+    teacher.teach(X[:2], ["a first", "a second"])
+    teacher.refine()
+
+    def ranked():
+        state = teacher.model.state_
+        return state.all_classes[state.find_today()[state.calibrator.ranked_truth]].tolist()
+
+    before = ranked()
+    assert len(before) >= 50
+    teacher.undo(numbers=[1])
+    assert ranked() == before
+    teacher.compact()  # a file that names classes it does not have would be refused
+    assert ranked() == before

@@ -225,7 +225,7 @@ def _adopt(model: Any, refined: Any, entry: Entry) -> None:
             term_weights=append_constant(learned.term_weights, n_new, 1.0),
             feature_weights=learned.feature_weights,
             residuals=learned.residuals.gather(found),
-            calibrator=learned.calibrator,
+            calibrator=learned.calibrator.move_classes(overlay.outer_ids[entry.class_ids]),
             pruning=learned.pruning.grow_terms(merged.statistics.n_terms),
             check=learned.check,
             stale=merged.stale | (found < 0),
