@@ -10,7 +10,6 @@ from __future__ import annotations
 import copy
 import numbers as number_types
 import os
-import threading
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -27,6 +26,7 @@ from longtail.model.entry import Changes, Entry
 from longtail.model.overlay import RefusedError
 from longtail.store.changes import Change, Row, encode
 from longtail.store.container import read_checksum
+from longtail.store.forking import Turn
 from longtail.store.journal import Journal
 from longtail.store.journal_rows import Header
 from longtail.store.overview import waiting_changes
@@ -114,7 +114,7 @@ class Teacher:
         self._path = Path(path)
         self._refiner = Refiner(self._path) if refine == "auto" else None
         self._embedder = embedder
-        self._turns: tuple[int, threading.RLock] = (os.getpid(), threading.RLock())
+        self._turn = Turn()
         self._journal = Journal(path)
         weakref.finalize(self, self._journal.close)
         self._state = open_state(path, verify)
@@ -128,14 +128,6 @@ class Teacher:
     @_state.setter
     def _state(self, state: State) -> None:
         self._current = with_encoder(state, self._embedder)
-
-    @property
-    def _turn(self) -> threading.RLock:
-        """The lock among threads; a forked process has one of its own."""
-        pid, lock = self._turns
-        if pid != os.getpid():
-            self._turns = (os.getpid(), lock := threading.RLock())
-        return lock
 
     @property
     def model(self) -> Classifier:
@@ -445,8 +437,7 @@ class Teacher:
         """Close the journal, as the end of the process does; another call opens it again."""
         if self._refiner is not None:
             self._refiner.is_wanted = False
-        with self._turn:
-            self._journal.close()
+        self._turn.run(self._journal.close)
 
     def _record(self, attempt: Attempt, by: str | None) -> int:
         """Apply a change to a copy of the model, record it, then let the copy be the model."""
@@ -476,7 +467,8 @@ class Teacher:
         No context manager of Python's: Ctrl-C between its beginning and the block, or within its
         end, would leave a transaction open. Here it is released wherever one interrupt comes.
         """
-        with self._turn:
+
+        def hold() -> Result:
             try:
                 try:
                     self._journal.begin()
@@ -487,6 +479,8 @@ class Teacher:
             except BaseException:
                 self._journal.release()
                 raise
+
+        return self._turn.run(hold)
 
 
 def _fold(teacher: Teacher, attempt: Attempt | None) -> int:
@@ -509,7 +503,7 @@ def _fold(teacher: Teacher, attempt: Attempt | None) -> int:
             teacher._state = State(model, header.model, header)
         return header is not None
 
-    with teacher._turn:
+    def fold_and_erase() -> int:
         while not teacher._hold(fold):
             pass  # another process made a change meanwhile
         header = teacher._state.header
@@ -519,6 +513,8 @@ def _fold(teacher: Teacher, attempt: Attempt | None) -> int:
                 "another process is reading; call compact() when it has ended."
             )
         return 0 if header is None else header.next_number - 1
+
+    return teacher._turn.run(fold_and_erase)
 
 
 class _Done(NamedTuple):
