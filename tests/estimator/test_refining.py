@@ -1,5 +1,6 @@
 """A `refine` of a taught model: a change like any other, in a file of its own until folded."""
 
+import errno
 import os
 import shutil
 
@@ -9,7 +10,8 @@ import pytest
 from longtail import LongTailClassifier, ModelFileError, Teacher, TextClassifier, load
 from longtail.store.changes import Row, encode
 from longtail.store.container import read_checksum
-from longtail.store.journal import Journal, refined_path
+from longtail.store.journal import Journal, find_refined, refined_path
+from longtail.teaching import opening
 from longtail.teaching.versions import Follower
 from tests.conftest import assert_same_predictions, make_problem
 
@@ -127,6 +129,45 @@ def test_folding_removes_the_files(path):
         fold()
         teacher.close()
         assert sorted(os.listdir(path.parent)) == ["model", "model.journal"]
+
+
+@pytest.mark.parametrize("what", ["folded", "superseded"])
+def test_a_model_that_another_changes_while_it_is_opened(path, monkeypatch, what):
+    """What the journal named as it was read is gone."""
+    teacher, real = Teacher(path, refine="never"), opening.open_refined
+    teacher.teach(["an owl hoots"], ["owl"])
+    teacher.refine()
+
+    def open_too_late(*arguments, **options):
+        monkeypatch.undo()
+        if what == "folded":
+            teacher.compact()
+        else:
+            teacher.refine()
+            refined_path(path, 2).unlink()
+        return real(*arguments, **options)
+
+    monkeypatch.setattr(opening, "open_refined", open_too_late)
+    assert_same_model(load(path), teacher.model)
+
+
+def test_no_file_stays_that_no_change_names(path, monkeypatch):
+    teacher = Teacher(path, refine="never")
+    teacher.teach(["an owl hoots"], ["owl"])
+
+    def append(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Journal, "append", append)
+        with pytest.raises(OSError, match="No space left"):
+            teacher.refine()
+    assert find_refined(path) == []
+    shutil.copy(path, refined_path(path, 2))  # of a killed process
+    teacher.teach(["a newt swims"], ["newt"])
+    teacher.refine()
+    assert find_refined(path) == [refined_path(path, 3)]
+    assert_same_model(load(path), teacher.model)
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o640])

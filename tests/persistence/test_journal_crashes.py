@@ -19,6 +19,7 @@ import traceback
 import warnings
 from collections import Counter
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -317,6 +318,33 @@ def test_a_kill_while_refining(path, moment):
     teacher.compact()
     teacher.close()
     assert sorted(os.listdir(path.parent)) == ["model", "model.journal"]
+
+
+def fold_refined_until(say, path, moment, erase):
+    teacher = teach_two(path)
+    teacher.refine()
+    stop(*MOMENTS[moment], say)
+    if erase:
+        teacher.forget(NEW[:1], ["a"], erase=True)
+    else:
+        teacher.compact()
+
+
+@pytest.mark.parametrize("erase", [False, True])
+@pytest.mark.parametrize("moment", list(MOMENTS)[:-2])
+def test_a_kill_while_a_refinement_is_folded(path, moment, erase):
+    """What was learned is in a file of its own until the model file has it."""
+    expected = load(path).partial_fit(NEW[:2], ["a", "b"]).partial_fit(NEW[2:4], ["a", "b"])
+    expected.refine()
+    if erase and moment in REPLACED:
+        expected.forget(NEW[:1], ["a"])
+    kill_at(moment, path, partial(fold_refined_until, erase=erase))
+    assert_same_model(load(path), expected)
+    teacher = Teacher(path)
+    teacher.teach(NEW[4:5], ["c"])
+    if moment in REPLACED:  # no copy of what was forgotten stays
+        teacher.close()
+        assert sorted(os.listdir(path.parent)) == ["model", "model.journal"]
 
 
 # A process that never stops changing the model, killed at any moment

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,7 +26,7 @@ from longtail.sparse import Integers, append_constant
 from longtail.store.changes import Change, Row, encode
 from longtail.store.container import read_checksum
 from longtail.store.files import sync_folder
-from longtail.store.journal import Journal, refined_path
+from longtail.store.journal import Journal, find_refined, refined_path
 from longtail.teaching.log import Ledger
 from longtail.training.changing import derive, keep_hidden, merge_learned, name_again
 
@@ -71,20 +72,27 @@ def write_refined(beside: Path, model: Any, live: Iterable[int], until: int) -> 
     return Refined(beside, Row(classes=row_ids.astype("<i8").tobytes(), facts=encode(facts)))
 
 
-def put_in_place(journal: Journal, refined: Refined, change_number: int) -> None:
-    """Give the file of a refined model the name that its change has."""
+def put_in_place(journal: Journal, refined: Refined, change_number: int) -> Path:
+    """Give the file of a refined model the name that its change has, and return that."""
     target = refined_path(journal.model, change_number)
     os.replace(refined.path, target)
     sync_folder(target.parent)
+    return target
 
 
 def drop_superseded(path: Path, changes: Sequence[Change], ledger: Ledger) -> None:
-    """Remove the files of automatic refinements but the last ones; see `N_KEPT`."""
-    automatic = [c.number for c in changes if c.action == "refine" and c.by == AUTOMATIC]
-    live = sorted(n for n in ledger.live if ledger.actions[n] == "refine")
-    for change_number in automatic:
-        if change_number not in live[-N_KEPT:]:
-            refined_path(path, change_number).unlink(missing_ok=True)
+    """Remove files of refinements that are not needed; the journal is held.
+
+    Those of automatic ones but the last, see `N_KEPT`; and those that no change names, because
+    whoever made them was stopped before the journal had it.
+    """
+    made = {c.number: c.by for c in changes if c.action == "refine"}
+    live = sorted(n for n in ledger.live if n in made)
+    kept = {n for n, by in made.items() if by != AUTOMATIC} | {*live[-N_KEPT:]}
+    for file in find_refined(path):
+        if file not in {refined_path(path, change_number) for change_number in kept}:
+            with suppress(OSError):  # the change is recorded; the next one will try again
+                file.unlink()
 
 
 def open_refined(

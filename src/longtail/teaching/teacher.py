@@ -310,11 +310,14 @@ class Teacher:
 
     def _take_refined(self, header: Header, refined: Refined, by: str | None) -> None:
         """Record a refined model, and let it be the model; the journal is held."""
-        put_in_place(self._journal, refined, header.next_number)
-        self._journal.append(header, "refine", [refined.row], by)
+        file = put_in_place(self._journal, refined, header.next_number)
+        try:
+            self._journal.append(header, "refine", [refined.row], by)
+        except OSError:  # it is not recorded, and the disk may be full
+            file.unlink(missing_ok=True)
+            raise
         self._state = open_state(self._path, verify=False, journal=self._journal)
-        if by == AUTOMATIC:
-            drop_superseded(self._path, self._read(), self._state.ledger)
+        drop_superseded(self._journal.model, self._read(), self._state.ledger)
 
     def _refine_beside(self) -> int:
         """Refine what the model is now while others predict and teach; return the change.
