@@ -27,7 +27,7 @@ from longtail.model.overlay import RefusedError
 from longtail.store.changes import Change, Row, encode
 from longtail.store.container import read_checksum
 from longtail.store.forking import Turn
-from longtail.store.journal import Journal
+from longtail.store.journal import Journal, refined_path
 from longtail.store.journal_rows import Header
 from longtail.store.overview import waiting_changes
 from longtail.teaching.documents import UNFIT, find_refused, plain_label, prepare, read_documents
@@ -375,6 +375,7 @@ class Teacher:
             header = attach(self._journal, state)
             row = Row(facts=encode({"changes": undone_numbers}))
             change = Change(header.next_number, "", by, "undo", (row,), path=self._journal.path)
+            self._check_kept(state.ledger, state.ledger.extend([change]), undone_numbers)
             try:
                 after = advance(state, header, [change], self._journal.read_some)
                 if after is None:
@@ -386,6 +387,16 @@ class Teacher:
             return header.next_number - 1
 
         return self._hold(undo)
+
+    def _check_kept(self, before: Ledger, after: Ledger, undone_numbers: list[int]) -> None:
+        """Refuse to go back to an automatic refinement whose file was removed."""
+        refined = after.refined
+        if refined not in (0, before.refined) and not refined_path(self._path, refined).exists():
+            names = ", ".join(map(str, undone_numbers))
+            raise ValueError(
+                f"change {names} cannot be undone alone: what change {refined} (refine) learned is "
+                f"not kept any more. Undo {refined} as well, and all refinements before it."
+            )
 
     def _open_with(self, state: State, change: Change) -> State:
         """Return the state after one more change than the journal has, from the files."""
