@@ -119,12 +119,11 @@ class Source:
             for name in ("header", "delimiter", "quotes", "encoding")
             if (value := getattr(layout, name)) is not None
         }
-        format = self.find_format(self.paths[0]) if reading or layout.format else None
         return TableFormat(
             tuple(self.text or ()),
             tuple(self.label or ()),
             layout.label_separator,
-            format,
+            self.find_format(self.paths[0]),
             **reading,
         )
 

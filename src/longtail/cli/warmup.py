@@ -23,7 +23,7 @@ def warmup(as_json: AsJson = False, quiet: Quiet = False) -> None:
     """Compile all kernels and keep them on the disk, so that the first fit does not wait for it."""
     with clear_errors():
         start = time.perf_counter()
-        with progress(quiet) as update:
+        with progress(quiet, compiles=False) as update:
             compile_kernels(update)
         seconds = time.perf_counter() - start
         folders, n_compiled = find_compiled()
