@@ -90,8 +90,8 @@ def keep_hidden(state: LongTailState, ids: Integers, residuals: ClassResiduals) 
     """
     overlay = state.overlay
     assert overlay is not None
-    sums, names = overlay.gather(state.base, ids), ClassNames.none(len(ids))
-    rows = Rows(ids, sums, residuals, score_changed(state, sums), names, state.check.name_weights)
+    rows = _make_rows(state, overlay, ids, overlay.gather(state.base, ids), None)
+    rows = replace(rows, residuals=residuals)
     return replace(state, overlay=replace(overlay, tiers=(rows,)))
 
 
