@@ -3,6 +3,7 @@
 import errno
 import os
 import shutil
+import threading
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from longtail.store.changes import Row, encode
 from longtail.store.container import read_checksum
 from longtail.store.journal import Journal, find_refined, refined_path
 from longtail.teaching import opening
+from longtail.teaching import teacher as teaching
 from longtail.teaching.versions import Follower
 from tests.conftest import assert_same_predictions, make_problem
 
@@ -167,6 +169,36 @@ def test_no_file_stays_that_no_change_names(path, monkeypatch):
     teacher.teach(["a newt swims"], ["newt"])
     teacher.refine()
     assert find_refined(path) == [refined_path(path, 3)]
+    assert_same_model(load(path), teacher.model)
+
+
+def test_two_processes_that_refine_leave_each_other_their_files(path, monkeypatch):
+    """The second has its file in place and is about to record it as the first looks around."""
+    teacher, other = Teacher(path, refine="never"), Teacher(path, refine="never")
+    teacher.teach(["an owl hoots"], ["owl"])
+    real_open, real_append = teaching.open_state, Journal.append
+    in_place, done = threading.Event(), threading.Event()
+    thread = threading.Thread(target=other.refine)
+
+    def open_late(*arguments, **options):
+        if not in_place.is_set():
+            thread.start()
+            in_place.wait()
+        return real_open(*arguments, **options)
+
+    def append_late(journal, *arguments):
+        if journal is other._journal:
+            in_place.set()
+            done.wait(0.5)
+        return real_append(journal, *arguments)
+
+    monkeypatch.setattr(teaching, "open_state", open_late)
+    monkeypatch.setattr(Journal, "append", append_late)
+    teacher.refine()
+    done.set()
+    thread.join()
+    teacher.refresh()
+    assert [change.action for change in teacher.changes()] == ["teach", "refine", "refine"]
     assert_same_model(load(path), teacher.model)
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -72,27 +71,30 @@ def write_refined(beside: Path, model: Any, live: Iterable[int], until: int) -> 
     return Refined(beside, Row(classes=row_ids.astype("<i8").tobytes(), facts=encode(facts)))
 
 
-def put_in_place(journal: Journal, refined: Refined, change_number: int) -> Path:
-    """Give the file of a refined model the name that its change has, and return that."""
+def put_in_place(journal: Journal, refined: Refined, change_number: int) -> None:
+    """Give the file of a refined model the name that its change has."""
     target = refined_path(journal.model, change_number)
     os.replace(refined.path, target)
     sync_folder(target.parent)
-    return target
 
 
-def drop_superseded(path: Path, changes: Sequence[Change], ledger: Ledger) -> None:
+def drop_superseded(path: Path, changes: Sequence[Change]) -> None:
     """Remove files of refinements that are not needed; the journal is held.
 
     Those of automatic ones but the last, see `N_KEPT`; and those that no change names, because
     whoever made them was stopped before the journal had it.
+
+    Raises
+    ------
+    OSError
+        If one cannot be removed.
     """
     made = {c.number: c.by for c in changes if c.action == "refine"}
-    live = sorted(n for n in ledger.live if n in made)
+    live = sorted(n for n in Ledger.of(changes).live if n in made)
     kept = {n for n, by in made.items() if by != AUTOMATIC} | {*live[-N_KEPT:]}
     for file in find_refined(path):
         if file not in {refined_path(path, change_number) for change_number in kept}:
-            with suppress(OSError):  # the change is recorded; the next one will try again
-                file.unlink()
+            file.unlink(missing_ok=True)
 
 
 def open_refined(

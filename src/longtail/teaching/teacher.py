@@ -12,6 +12,7 @@ import numbers as number_types
 import os
 import weakref
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar
@@ -310,14 +311,25 @@ class Teacher:
 
     def _take_refined(self, header: Header, refined: Refined, by: str | None) -> None:
         """Record a refined model, and let it be the model; the journal is held."""
-        file = put_in_place(self._journal, refined, header.next_number)
+        put_in_place(self._journal, refined, header.next_number)
         try:
             self._journal.append(header, "refine", [refined.row], by)
-        except OSError:  # it is not recorded, and the disk may be full
-            file.unlink(missing_ok=True)
+        except OSError:  # the disk may be full: the file must not stay
+            self._drop_superseded()
             raise
         self._state = open_state(self._path, verify=False, journal=self._journal)
-        drop_superseded(self._journal.model, self._read(), self._state.ledger)
+        self._drop_superseded()
+
+    def _drop_superseded(self) -> None:
+        """Remove files of refinements that are not needed; what fails is left to the next one.
+
+        A change that was recorded, or refused, has let go of the journal: another process may have
+        a file in place already that it is about to record.
+        """
+        self._journal.release()
+        with suppress(OSError):
+            self._journal.begin()
+            drop_superseded(self._journal.model, self._read())
 
     def _refine_beside(self) -> int:
         """Refine what the model is now while others predict and teach; return the change.
