@@ -405,9 +405,12 @@ class Teacher:
         refined = after.refined
         if refined not in (0, before.refined) and not refined_path(self._path, refined).exists():
             names = ", ".join(map(str, undone_numbers))
+            instead = "refine anew instead"
+            if refined in before.live:
+                instead = f"undo {refined} as well, and all refinements before it"
             raise ValueError(
-                f"change {names} cannot be undone alone: what change {refined} (refine) learned is "
-                f"not kept any more. Undo {refined} as well, and all refinements before it."
+                f"change {names} cannot be undone: what change {refined} (refine) learned is not "
+                f"kept any more; {instead}."
             )
 
     def _open_with(self, state: State, change: Change) -> State:
