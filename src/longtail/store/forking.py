@@ -86,5 +86,9 @@ def _before() -> None:
         time.sleep(0.001)
 
 
+def _after() -> None:
+    GATE.lock.release()
+
+
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before, after_in_parent=GATE.lock.release)
+    os.register_at_fork(before=_before, after_in_parent=_after)
