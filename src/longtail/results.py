@@ -242,31 +242,6 @@ class NodeAnswers:
 
 
 @dataclass(frozen=True)
-class NodeThreshold:
-    """The share of the candidates from which on the deepest nodes reach a precision.
-
-    Attributes
-    ----------
-    threshold : float
-        The share; NaN where the precision cannot be reached.
-    expected_precision : float
-        What held-out documents reached; NaN likewise.
-    coverage : float
-        The share of held-out documents that are answered, if not by a class then by a node.
-    mean_depth : float
-        How far the answers are from the top, on average over all held-out documents; 0 for none.
-    n_documents : int
-        How many held-out documents are answered; 0 where none were held out.
-    """
-
-    threshold: float
-    expected_precision: float
-    coverage: float
-    mean_depth: float
-    n_documents: int
-
-
-@dataclass(frozen=True)
 class Health:
     """How far a model has moved from what it was when it was fitted; prints as a table.
 

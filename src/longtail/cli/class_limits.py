@@ -54,7 +54,7 @@ class Limits:
 
         A model that answers by nodes is told the share of documents of unknown classes.
         """
-        from longtail.estimators.subsets import read_subsets
+        from longtail.estimators.within import read_subsets
 
         if self.branch is not None or self.level is not None:
             _check_has_hierarchy(model)

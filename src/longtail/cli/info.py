@@ -86,8 +86,8 @@ def info(
 def _facts(path: Path) -> tuple[dict[str, Any], list[Any]]:
     """Return what there is to say about a model, and what it was taught since it was saved."""
     from longtail.store.container import read_checksum
-    from longtail.store.journal import journal_path
-    from longtail.store.overview import open_checked, waiting_changes
+    from longtail.store.contents import open_checked
+    from longtail.store.journal import journal_path, waiting_changes
 
     checked, changes = open_checked(path), waiting_changes(path)
     file, contents = checked.file, checked.contents

@@ -502,11 +502,11 @@ def as_model_labels(model: Any, labels: Any) -> Any:
 
 def known_label(model: Any, text: str) -> Any:
     """Return a class of the model, or name those that are spelled alike."""
-    from longtail.class_names import ClassNames
+    from longtail.class_search import ClassSearch
 
     label, classes = as_label(model, text), model.classes_
     if str(label) in map(str, classes.tolist()):
         return label
-    close = [repr(str(name)) for name, _ in ClassNames.index(classes).search(text, 5)]
+    close = [repr(str(name)) for name, _ in ClassSearch.index(classes).search(text, 5)]
     hint = f" Similar: {', '.join(close)}." if close else ""
     raise ValueError(f"the model has no class {text!r} among its {len(classes):,} classes.{hint}")

@@ -38,22 +38,22 @@ from longtail._progress import StageReporter
 from longtail._validation import (
     check_among,
     check_enough_classes,
+    check_integer,
     check_k,
     check_not_texts,
-    check_top_terms,
     find_labels,
     read_class_weights,
     read_weights,
     weigh_rows,
 )
-from longtail.estimators.subsets import read_subsets
+from longtail.estimators.within import read_subsets
 from longtail.exceptions import NoKnownTermWarning, level_outside
 from longtail.model.edits import Edit, Forget, Merge, Remove, Rename, Teach
 from longtail.model.embeddings import GivenDocuments, read_embeddings
 from longtail.model.entry import Changes
 from longtail.model.explanation import ScoreParts, name_parts
+from longtail.model.overlay import Overlay
 from longtail.model.statistics import ClassStatistics
-from longtail.model.statistics_editing import with_frequencies
 from longtail.results import Explanation, TopK
 from longtail.retrieval.subsets import ClassSubsets
 from longtail.sparse import CountMatrix, Floats, Integers, check_sparse
@@ -65,7 +65,7 @@ _PLAIN = (sp.csr_array, sp.csr_matrix, np.ndarray)  # counts of these kinds need
 
 
 class Classifier(ClassifierMixin, BaseEstimator):
-    """An estimator whose fitted parts are one frozen state, swapped under a lock of its own."""
+    """An estimator whose fitted parts are one frozen state, swapped under a lock."""
 
     takes_texts: ClassVar[bool]  # otherwise counts
     n_jobs: int | None
@@ -85,9 +85,16 @@ class Classifier(ClassifierMixin, BaseEstimator):
     def _classifier_of_counts(self) -> CountClassifier:
         """Return the classifier of counts, fitted or not, whose kind decides what there is."""
 
-    @abstractmethod
     def set_threads(self, n_jobs: int | None) -> Self:
-        """Set the number of threads that predicting and changing the fitted model take."""
+        """Set the number of threads that predicting and changing the fitted model take.
+
+        Parameters
+        ----------
+        n_jobs : int or None
+            None is one, -1 is every core.
+        """
+        self.n_jobs = n_jobs
+        return self
 
     @property
     @abstractmethod
@@ -101,6 +108,12 @@ class Classifier(ClassifierMixin, BaseEstimator):
     @abstractmethod
     def _change_arrays(self, change: Callable[[Any], Any]) -> Self:
         """Swap in the arrays that a function makes of the present ones."""
+
+    def _over(self, row_ids: Integers, n_ids: int, hidden: dict[int, Any]) -> Self:
+        """Let the classes of a model without an overlay have other persistent ids."""
+        return self._change_arrays(
+            lambda base: replace(base, overlay=Overlay.over(base.base, row_ids, n_ids, hidden))
+        )
 
     @property
     def _needs_encoder(self) -> bool:
@@ -118,11 +131,12 @@ class Classifier(ClassifierMixin, BaseEstimator):
     @property
     def multilabel_(self) -> bool:
         """Whether a document may have several labels: `predict` then gives label sets."""
-        return self.classifier_.multilabel_
+        form = getattr(self._arrays, "label_form", None)
+        return form is not None and form.is_multilabel
 
     @property
     def _lock(self) -> Any:
-        """The lock around edits; a copy, a pickle or a forked process has one of its own."""
+        """The lock around edits; a copy, a pickle or a forked process gets a new one."""
         pid, lock = self.__dict__.setdefault("_lock_of_process", (os.getpid(), threading.RLock()))
         if pid != os.getpid():
             self.__dict__["_lock_of_process"] = (os.getpid(), lock := threading.RLock())
@@ -160,6 +174,13 @@ class Classifier(ClassifierMixin, BaseEstimator):
         with self._lock:
             self._state = state
 
+    def _swap(self, change: Callable[[Any], Any]) -> Self:
+        """Swap in the state that a function makes of the present one."""
+        self._fitted()
+        with self._lock:
+            self._state = change(self._fitted())
+        return self
+
     def rename_class(self, old: Any, new: Any) -> Self:
         """Give a class another label; everything it knows stays.
 
@@ -195,6 +216,25 @@ class Classifier(ClassifierMixin, BaseEstimator):
         """
         return self._apply(Remove(label))
 
+    def save(self, path: str | os.PathLike[str], *, discard_changes: bool = False) -> None:
+        """Write the fitted model to one file for `longtail.load`; nothing in it can run code.
+
+        Parameters
+        ----------
+        path : path-like
+            The file. It is replaced at once or not at all.
+        discard_changes : bool, default=False
+            A model whose journal holds changes that `Teacher` made is not replaced, unless this
+            says that they may be dropped.
+        """
+        saved = self._saved()
+        with saving(path, discard_changes=discard_changes) as target:
+            save_state(target, saved)
+
+    @abstractmethod
+    def _saved(self) -> SavedModel:
+        """Return the model without an overlay, as a file holds it."""
+
     @contextmanager
     def _unchanged_on_failure(self) -> Iterator[None]:
         """Put every attribute back where a fit fails or is interrupted."""
@@ -225,7 +265,6 @@ class CountClassifier(Classifier):
     """Validation, prediction, explanation and files of a classifier of counts."""
 
     takes_texts = False
-    _takes_mixed_edits: ClassVar[bool] = False  # documents may be added and forgotten in one pass
     _takes_label_sets = False
     _takes_embeddings = False
     _sublinear = False
@@ -247,10 +286,6 @@ class CountClassifier(Classifier):
         """
 
     @abstractmethod
-    def _merged_statistics(self, state: Any) -> ClassStatistics:
-        """Return the sums of all classes."""
-
-    @abstractmethod
     def _merged(self, state: Any) -> Any:
         """Return a state without an overlay."""
 
@@ -270,10 +305,6 @@ class CountClassifier(Classifier):
         self, state: Any, labels: NDArray[Any], weights: Floats | None, *, is_text: bool = False
     ) -> None:
         """Refuse labels and weights that a model of this kind cannot have."""
-
-    @abstractmethod
-    def _class_sizes(self, state: Any) -> Integers:
-        """Return the number of documents of each class."""
 
     @abstractmethod
     def _split_scores(
@@ -298,23 +329,6 @@ class CountClassifier(Classifier):
     def _classifier_of_counts(self) -> Self:
         return self
 
-    @property
-    def multilabel_(self) -> bool:
-        """Whether a document may have several labels; here it has one."""
-        self._fitted()
-        return False
-
-    def set_threads(self, n_jobs: int | None) -> Self:
-        """Set the number of threads that predicting and changing the fitted model take.
-
-        Parameters
-        ----------
-        n_jobs : int or None
-            None is one, -1 is every core.
-        """
-        self.n_jobs = n_jobs
-        return self
-
     def _adopt(self, state: Any) -> None:
         with self._lock:
             if hasattr(self, "feature_names_in_"):
@@ -329,9 +343,6 @@ class CountClassifier(Classifier):
     def _take_changes(self, changes: Changes, vocabulary: Any = None) -> Self:
         return self._swap(lambda state: self._take_in(state, changes))
 
-    def _change_arrays(self, change: Callable[[Any], Any]) -> Self:
-        return self._swap(change)
-
     def _without_names(self) -> Self:
         """Return a copy without the names of columns, with which counts were compared before."""
         copied = copy.copy(self)
@@ -341,12 +352,13 @@ class CountClassifier(Classifier):
     def _apply(self, edit: Edit) -> Self:
         return self._swap(lambda state: edit.apply(self, state))
 
+    def _change_arrays(self, change: Callable[[Any], Any]) -> Self:
+        return self._swap(change)
+
     def _swap(self, change: Callable[[Any], Any]) -> Self:
-        """Swap in the state that a function makes of the present one."""
-        self._fitted()
         with self._lock:
-            self._state = change(self._fitted())
-            self.n_features_in_ = self._state.statistics.n_terms
+            super()._swap(change)
+            self.n_features_in_ = self._fitted().statistics.n_terms
         return self
 
     @property
@@ -358,10 +370,10 @@ class CountClassifier(Classifier):
     @property
     def statistics_(self) -> ClassStatistics:
         """The sums of the documents of each class."""
-        statistics = self._merged_statistics(self._fitted())
+        statistics: ClassStatistics = self._fitted().all_statistics
         limited = statistics.limited_frequencies
         is_same = limited is statistics.document_frequencies
-        return statistics if is_same else with_frequencies(statistics, limited)
+        return statistics if is_same else replace(statistics, document_frequencies=limited)
 
     @property
     def n_documents_(self) -> int:
@@ -466,20 +478,9 @@ class CountClassifier(Classifier):
     ) -> NDArray[Any]:
         """Return the best class of each document.
 
-        Parameters
-        ----------
-        X : sparse or dense matrix of shape (n_documents, n_terms)
-            Counts.
-        within, exclude : labels, mask, or a list of them for each document, optional
-            The classes to choose from, and those to leave out; see `predict_topk`.
-        embeddings : array-like of shape (n_documents, n_dimensions), optional
-            Those of the documents, for a model that was fitted with embeddings.
-
-        Returns
-        -------
-        ndarray of shape (n_documents,)
-            Labels. A document without a known term has the largest class that it may have, with a
-            `NoKnownTermWarning`; `predict_topk` has no class there.
+        A document without a known term has the largest class that it may have, with a
+        `NoKnownTermWarning`; `predict_topk` has no class there. Parameters are those of
+        `LongTailClassifier.predict_topk`.
         """
         state, counts = self._fitted(), self.count(X, embeddings)
         subsets = read_subsets(within, exclude, state.all_classes, counts.n_documents)
@@ -496,7 +497,7 @@ class CountClassifier(Classifier):
 
     def _largest_classes(self, state: Any, n: int) -> tuple[Integers, Floats]:
         """Return the n largest classes and their shares of the documents; ties in class order."""
-        sizes = self._class_sizes(state)
+        sizes = state.class_sizes
         largest = np.argsort(-sizes, kind="stable")[:n]
         return largest, sizes[largest] / sizes.sum()
 
@@ -533,22 +534,20 @@ class CountClassifier(Classifier):
 
         Parameters
         ----------
-        X : sparse or dense matrix of shape (n_documents, n_terms)
-            Counts.
+        X, embeddings
+            As in `LongTailClassifier.predict_topk`.
         classes : array-like of shape (n_documents,), optional
             The label to explain for each document; the predicted one when left out.
         top_terms : int, default=10
             How many terms to name, those first whose contribution differs most from that to the
             runner-up; the others are summed up in `rest`.
-        embeddings : array-like of shape (n_documents, n_dimensions), optional
-            Those of the documents, for a model that was fitted with embeddings.
 
         Returns
         -------
         list of Explanation
             Terms are named by column id, or by column name where `fit` was given names.
         """
-        check_top_terms(top_terms)
+        check_integer("top_terms", top_terms, 0)
         state, counts = self._fitted(), self.count(X, embeddings)
         labels = state.all_classes
         ranked, scores = self._rank(state, counts, 2)
@@ -591,16 +590,10 @@ class CountClassifier(Classifier):
 
         Parameters
         ----------
-        X : sparse or dense matrix of shape (n_documents, n_terms)
-            Counts, not negative.
-        y : array-like of shape (n_documents,), or label sets
-            Labels; sets as `fit` takes them.
+        X, y, sample_weight, embeddings
+            As in `fit`.
         classes : array-like, optional
             Where given, every label must be among them. Classes without documents are not kept.
-        sample_weight : array-like of shape (n_documents,), or in the form of label sets, optional
-            As how many documents each counts; see `fit`.
-        embeddings : array-like of shape (n_documents, n_dimensions), optional
-            Those of the documents, for a model that was fitted with embeddings.
         """
         if classes is not None:
             check_among(flat_labels(read_label_sets(y)), classes)
@@ -621,16 +614,14 @@ class CountClassifier(Classifier):
 
         Parameters
         ----------
-        X : sparse or dense matrix of shape (n_documents, n_terms)
-            The same counts as when they were added.
+        X, embeddings
+            The same as when they were added.
         y : array-like of shape (n_documents,), or label sets
             The same labels as when they were added; of a label set, those to forget: the document
             stays in its other classes.
         sample_weight : array-like of shape (n_documents,), or in the form of label sets, optional
             As how many documents they counted when they were added. Of a document of weight 2 one
             may be forgotten, too; a fraction is forgotten as it was added.
-        embeddings : array-like of shape (n_documents, n_dimensions), optional
-            Those of the documents, for a model that was fitted with embeddings.
 
         Raises
         ------
@@ -645,25 +636,11 @@ class CountClassifier(Classifier):
             return self
         return self._apply(Forget(X.to_counts(), labels, weights))
 
-    def save(self, path: str | os.PathLike[str], *, discard_changes: bool = False) -> None:
-        """Write the fitted model to one file for `longtail.load`; nothing in it can run code.
-
-        Parameters
-        ----------
-        path : path-like
-            The file. It is replaced at once or not at all.
-        discard_changes : bool, default=False
-            A model whose journal holds changes that `Teacher` made is not replaced, unless this
-            says that they may be dropped.
-        """
-        names = getattr(self, "feature_names_in_", None)
-        with saving(path, discard_changes=discard_changes) as target:
-            save_state(target, SavedModel(*self._saved(), {}, names))
-
-    def _saved(self) -> tuple[str, dict[str, dict[str, Any]], Any]:
-        """Return name, parameters and state as a file holds them."""
+    def _saved(self) -> SavedModel:
         kind = type(self).__name__
-        return kind, {kind: self.get_params(deep=False)}, self._merged(self._fitted())
+        names = getattr(self, "feature_names_in_", None)
+        state = self._merged(self._fitted())
+        return SavedModel(kind, {kind: self.get_params(deep=False)}, state, {}, names)
 
     def _read(
         self, X: Any, y: Any, sample_weight: Any, embeddings: Any = None, *, reset: bool = False

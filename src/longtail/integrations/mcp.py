@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from longtail.answers import as_label, find_path, read_limits
-from longtail.class_names import ClassNames, add_scored
+from longtail.class_search import ClassSearch, add_scored
 from longtail.estimators.loading import load
 
 MAX_TEXTS = 100  # of one call
@@ -53,7 +53,7 @@ class ModelTools:
         else:
             self._model = load(path)
         self._turn = threading.Lock()
-        self._names: ClassNames | None = None
+        self._names: ClassSearch | None = None
         if not self.model.takes_texts:
             raise ValueError(
                 f"{os.fspath(path)} holds a {type(self.model).__name__}, which takes counts; the "
@@ -99,7 +99,7 @@ class ModelTools:
         _check_texts([query])
         _check_range("limit", limit, MAX_CLASSES)
         model = self.model
-        self._names = ClassNames.index(model.classes_, model.class_texts_, self._names)
+        self._names = ClassSearch.index(model.classes_, model.class_texts_, self._names)
         scored = [label for label, _ in model.predict_topk([query], limit)[0]]
         found = add_scored(self._names.search(query, limit), scored, limit)
         return {"classes": [self._describe(model, label) for label, _ in found]}

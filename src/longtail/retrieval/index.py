@@ -119,7 +119,7 @@ def build_index(
     """Turn a linear scorer into an inverted index.
 
     Where the classes are some of `n_of_all` that are searched as well, ids have the type of those:
-    the search is compiled for each type by itself. With a `dense_share` of 1 no term is a dense
+    the search is compiled for each type. With a `dense_share` of 1 no term is a dense
     row, so that each tells which classes have it.
     """
     n_classes = len(scorer.biases)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from longtail._caching import cached_property
 from longtail._records import Fields
 from longtail.answers import class_texts, count_candidates, knows_probabilities, rank
-from longtail.class_names import ClassNames
+from longtail.class_search import ClassSearch
 from longtail.estimators.text import TextClassifier
 from longtail.exceptions import ModelFileError
 from longtail.model.state import LongTailState
@@ -29,9 +29,9 @@ from longtail.results import Health, Threshold
 from longtail.serve.problems import Problem, busy
 from longtail.sparse import Integers
 from longtail.store.changes import Change
+from longtail.store.journal import waiting_changes
 from longtail.taxonomy.hierarchy import Hierarchy
-from longtail.teaching.versions import Follower, VersionedTeacher, fingerprint, read_history
-from longtail.training.changing import gather_statistics, merged_class_sizes
+from longtail.teaching.versions import Follower, VersionedTeacher, fingerprint
 from longtail.training.health import PRECISION, OutcomeFigures, measure_outcomes
 
 _LOGGER = logging.getLogger("longtail.serve")
@@ -76,9 +76,9 @@ class Snapshot:
         return dict(class_texts(self.model))
 
     @cached_property
-    def names(self) -> ClassNames:
+    def names(self) -> ClassSearch:
         """The names of the classes, searchable."""
-        return ClassNames.index(self.classes, self.texts, self._before)
+        return ClassSearch.index(self.classes, self.texts, self._before)
 
     @cached_property
     def roots(self) -> NDArray[Any]:
@@ -92,10 +92,7 @@ class Snapshot:
     @cached_property
     def class_sizes(self) -> Integers:
         """The number of documents of each class."""
-        state = self.model.classifier_.state_
-        if isinstance(state, LongTailState):
-            return merged_class_sizes(state)
-        sizes: Integers = state.statistics.class_sizes
+        sizes: Integers = self.model.classifier_.state_.class_sizes
         return sizes
 
     def count_documents(self, row: int) -> int | float:
@@ -137,10 +134,7 @@ class Snapshot:
     def sum_class(self, row: int) -> ClassStatistics:
         """Return the sums of one class, without those of all others."""
         state = self.model.classifier_.state_
-        rows = np.array([row])
-        if isinstance(state, LongTailState):
-            return gather_statistics(state, rows)
-        sums: ClassStatistics = state.statistics.gather(rows)
+        sums: ClassStatistics = state.gather_statistics(np.array([row]))
         return sums
 
 
@@ -206,7 +200,7 @@ class ServedModel:
 
     def read_changes(self) -> list[Change]:
         """Return the journal, oldest first."""
-        return read_history(self.path)
+        return waiting_changes(self.path)
 
     async def refresh(self) -> bool:
         """Take in another model file, or what others taught; return whether anything was new.

@@ -126,7 +126,7 @@ def _remove_unlocked(path: Path) -> None:
 def _write_durably(
     path: Path, blocks: Iterable[bytes | memoryview], mode: int | None, target: Path
 ) -> None:
-    """Write a new file, wait until the disk has it, and rename it while its lock is held."""
+    """Write a new file durably, and rename it while its lock is held."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     with open(os.open(path, flags, 0o666 if mode is None else mode), "wb") as file:
         if fcntl is not None:

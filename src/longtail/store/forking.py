@@ -1,7 +1,7 @@
 """Turns among threads; and forks that wait until no other thread holds a journal.
 
 SQLite keeps the locks of a process in its memory. A child that is forked while a thread holds a
-journal inherits them without the thread that would release them, and would wait for ever.
+journal inherits them without the thread that would release them, and would wait forever.
 """
 
 from __future__ import annotations

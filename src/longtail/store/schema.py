@@ -19,6 +19,7 @@ from longtail._constants import (
     FIGURES,
     FRACTION_BITS,
     LABEL_FORMS,
+    LARGEST_NGRAM,
     LARGEST_OBSERVED,
     LARGEST_SLOPE,
     MAX_COLUMNS,
@@ -331,7 +332,6 @@ TEXT_VALUES = (
     ValueSpec("columns/encoding", "string", "encoding of the files", optional=True),
 )
 
-LARGEST_NGRAM = 16  # words; each size takes as much memory as the words
 _RANDOM_STATE = ValueSpec("random_state", "integer", "seed", 0, 2**32 - 1, nullable=True)
 _FIELDS = ValueSpec(
     "fields", "fields", "fields of records, with their kinds", nullable=True, optional=True

@@ -21,15 +21,20 @@ from longtail.estimators.loading import Classifier
 from longtail.estimators.loading import load as load_file
 from longtail.exceptions import ModelFileError
 from longtail.model import parents
-from longtail.model.edits import overlay_of
 from longtail.model.entry import Changes, Entry
-from longtail.model.overlay import RefusedError
+from longtail.model.overlay import RefusedError, overlay_of
 from longtail.model.parents import CycleError
 from longtail.store.changes import Change
 from longtail.store.container import read_checksum
-from longtail.store.journal import Journal, JournalContents, journal_path, read_journal
+from longtail.store.journal import (
+    Journal,
+    JournalContents,
+    JournalReader,
+    check_same_model,
+    journal_path,
+    read_journal,
+)
 from longtail.store.journal_rows import Header
-from longtail.store.overview import check_same_model
 from longtail.teaching.documents import UNFIT
 from longtail.teaching.log import Bounds, Ledger, misfit, read_again, read_entries
 from longtail.teaching.refined import open_refined
@@ -43,6 +48,7 @@ __all__ = [
     "load",
     "open_state",
     "take_all",
+    "take_news",
 ]
 
 
@@ -98,7 +104,7 @@ class State:
 
     @property
     def is_attached(self) -> bool:
-        """Whether the journal goes on; otherwise it is begun anew with the next change."""
+        """Whether the journal continues; otherwise the next change begins a new one."""
         return self.header is not None and self.header.model == self.checksum
 
 
@@ -178,7 +184,7 @@ def bounds_of(model: Any) -> Bounds:
 
 @contextmanager
 def _without_collector() -> Iterator[None]:
-    """Keep the collector of garbage from looking at thousands of entries, none of which is any."""
+    """Pause garbage collection, which would scan thousands of live entries in vain."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -255,25 +261,27 @@ def advance(
 
 def catch_up(path: Path, journal: Journal, state: State) -> State:
     """Return the state with what other processes have done since; the journal is locked."""
-    header = journal.header()
     if read_checksum(path) != state.checksum:
         return open_state(path, verify=True, journal=journal)
+    return take_news(journal, state) or open_state(path, verify=False, journal=journal)
+
+
+def take_news(journal: JournalReader, state: State) -> State | None:
+    """Return the state with what is new in its journal; None where all must be opened again."""
+    header = journal.header()
     if header == state.header:
         return state
     if header is None or not state.is_attached or header.model != state.checksum:
-        return open_state(path, verify=False, journal=journal)
+        return None
     try:
         news = journal.read(state.header)
-        found = None
-        if news is not None:
-            found = advance(state, news.header, news.changes, journal.read_some)
-    except (ModelFileError, RefusedError):  # begun anew by another process, or damaged
-        return open_state(path, verify=False, journal=journal)
-    return found or open_state(path, verify=False, journal=journal)
+        return None if news is None else advance(state, header, news.changes, journal.read_some)
+    except (ModelFileError, RefusedError):  # restarted by another process, or damaged
+        return None
 
 
 def attach(journal: Journal, state: State) -> Header:
-    """Return the header of the journal, begun anew where it does not belong to the model file."""
+    """Return the header of the journal; restart one that does not belong to the model file."""
     if state.header is not None and state.is_attached:
         return state.header
     return journal.restart(state.header, state.checksum)

@@ -1,4 +1,4 @@
-"""What a `refine` learned: a base of its own, in a file beside the model file.
+"""The result of a `refine`: a new base, in a file beside the model file.
 
 In: a model with its changes. Out: the file, and the entry that names it; or the model that the file
 and the changes since make. The model file stays as it is until the journal is folded into it, so a
@@ -18,10 +18,10 @@ import numpy as np
 
 from longtail.estimators.loading import load as load_file
 from longtail.exceptions import ModelFileError
-from longtail.model.edits import Refine, overlay_of
+from longtail.model.edits import Refine
 from longtail.model.entry import Changes, Entry
-from longtail.model.overlay import Overlay
-from longtail.sparse import Integers, append_constant
+from longtail.model.overlay import overlay_of
+from longtail.sparse import append_constant
 from longtail.store.changes import Change, Row, encode
 from longtail.store.container import read_checksum
 from longtail.store.files import sync_folder
@@ -29,40 +29,23 @@ from longtail.store.journal import Journal, find_refined, refined_path
 from longtail.teaching.log import Ledger
 from longtail.training.changing import derive, keep_hidden, merge_learned, name_again
 
-AUTOMATIC = "auto"  # by whom a refinement is that nobody asked for
+AUTOMATIC = "auto"  # author of a refinement that the teacher began by itself
 # Files of automatic refinements that stay, each as large as the model. Undoing more of them needs
 # undoing all: then the model is the model file with its changes.
 N_KEPT = 2
 
 
 class Refined(NamedTuple):
-    """A refined model in a file of its own.
+    """A refined model in a file of its own."""
 
-    Attributes
-    ----------
-    path : Path
-        The file, as long as it has no number.
-    row : Row
-        What the journal says of it.
-    """
-
-    path: Path
-    row: Row
+    path: Path  # the file, as long as it has no number
+    row: Row  # what the journal says of it
 
 
 def write_refined(beside: Path, model: Any, live: Iterable[int], until: int) -> Refined:
-    """Refine a copy of a model and write what it is then.
+    """Refine a model, which only the caller holds, and write it; `live` are its changes.
 
-    Parameters
-    ----------
-    beside : Path
-        Where to.
-    model : estimator
-        Nobody else's.
-    live : iterable of int
-        The changes that it has.
-    until : int
-        The last change that there was.
+    `until` is the last change that there was.
     """
     row_ids = overlay_of(model._arrays).ids
     model._apply(Refine())
@@ -103,24 +86,12 @@ def open_refined(
     """Return the model after the changes of a journal of which a `refine` is live.
 
     And the number of the last change that its base has: it can be taken back by opening alone.
-
-    Parameters
-    ----------
-    path : Path
-        The model file.
-    base : estimator
-        What it holds; nobody else's.
-    entries : sequence of Entry
-        Of all changes.
-    ledger : Ledger
-        Says which are live.
-    verify : bool
-        Compare the arrays with their checksums.
+    `base`, which only the caller holds, is the model of the file; `entries` are all changes.
 
     Raises
     ------
     ModelFileError
-        If the file is missing, or not the one that the journal names.
+        If the file of the `refine` is missing, or not the one that the journal names.
     """
     change_number = ledger.refined
     [entry] = [entry for entry in entries if entry.number == change_number]
@@ -138,7 +109,7 @@ def open_refined(
         gone = set(missing) - hidden.keys()
         if gone.isdisjoint(i for e in later for i in [*e.class_ids.tolist(), e.into]):
             plus = [e for e in live if e.number > until]
-            _assign_ids(refined, entry.class_ids, n_ids, hidden)
+            refined._over(entry.class_ids, n_ids, hidden)
             return refined._take_changes(Changes(later, plus)), until
     calibrated = [e for e in live if e.action == "recalibrate" and e.number > until]
     others = [e for e in live if e.action != "recalibrate"]
@@ -156,9 +127,9 @@ def _find_hidden(
     renamed = {int(e.class_ids[0]): e.label for e in live if e.action == "rename"}
     gone = {int(e.class_ids[0]) for e in live if e.action in ("merge", "remove")}
     labels = {i: label for entry in entries for i, label in entry.new_classes.items()} | renamed
-    overlay, first = overlay_of(base._arrays), base._arrays.base
+    overlay = overlay_of(base._arrays)
     there = [i for i in missing if i not in gone]
-    return {i: labels[i] if i in labels else overlay.label_of(first, i) for i in there}
+    return {i: labels[i] if i in labels else overlay.label_of(i) for i in there}
 
 
 def _load(path: Path, entry: Entry, base: Any, *, verify: bool) -> Any:
@@ -199,26 +170,14 @@ def _check_fit(
         )
 
 
-def _assign_ids(model: Any, row_ids: Integers, n_ids: int, hidden: dict[int, Any]) -> None:
-    """Let the classes of a model without changes have these persistent ids."""
-    model._change_arrays(
-        lambda state: replace(state, overlay=Overlay.over(state.base, row_ids, n_ids, hidden))
-    )
-
-
 def _adopt(model: Any, refined: Any, entry: Entry) -> None:
     """Let a model with other sums have what was learned.
 
     Texts that classes were given later are weighted by it, as they are where nothing was undone.
     """
     overlay = overlay_of(model._arrays)
-    ids, hidden = overlay.ids, overlay.hidden_labels(model._arrays.base)
-    edited = [(row, overlay.edits.get(class_id)) for row, class_id in enumerate(ids.tolist())]
-    texts = [
-        (row, edits.text)
-        for row, edits in edited
-        if edits is not None and edits.text is not None and max(edits.texts) > entry.number
-    ]
+    ids, hidden = overlay.ids, overlay.hidden_labels()
+    texts = [(row, text) for row, text in overlay.texts(ids) if text.number > entry.number]
     rows = np.full(overlay.n_ids, -1)
     rows[entry.class_ids] = np.arange(len(entry.class_ids))
     learned = refined._arrays
@@ -252,7 +211,7 @@ def _adopt(model: Any, refined: Any, entry: Entry) -> None:
         model._swap(lambda state: state.over(adopt(state.model)))
     else:
         model._swap(adopt)
-    _assign_ids(model, ids, overlay.n_ids, hidden)
+    model._over(ids, overlay.n_ids, hidden)
     # Those that have no documents now may be taught again.
     kept = np.array([class_id for class_id in hidden if rows[class_id] >= 0], np.int64)
     if len(kept):

@@ -21,17 +21,16 @@ from longtail._words import count
 from longtail.estimators.loading import Classifier
 from longtail.estimators.loading import load as load_file
 from longtail.estimators.text_state import describe
-from longtail.exceptions import DocumentError, ModelFileError
+from longtail.exceptions import ModelFileError
 from longtail.model.edits import Edit, Merge, Move, Remove, Rename, SetHierarchy, as_list
 from longtail.model.entry import Changes, Entry
 from longtail.model.overlay import RefusedError
 from longtail.store.changes import Change, Row, encode
 from longtail.store.container import read_checksum
 from longtail.store.forking import Turn
-from longtail.store.journal import Journal, refined_path
+from longtail.store.journal import Journal, refined_path, waiting_changes
 from longtail.store.journal_rows import Header
-from longtail.store.overview import waiting_changes
-from longtail.teaching.documents import UNFIT, find_refused, plain_label, prepare, read_documents
+from longtail.teaching.documents import change_documents, plain_label, read_documents
 from longtail.teaching.log import Ledger, as_rows
 from longtail.teaching.opening import (
     State,
@@ -61,8 +60,10 @@ class Teacher:
     """Change a saved model, durably: every change is on the disk before it has an effect.
 
     Several processes may teach the same model; each sees the others' changes before it makes its
-    own. Threads may share a teacher. Every method that changes something returns when the change is
-    durable, and raises an error with model and journal as they were otherwise.
+    own. Threads may share a teacher. A method that makes a change returns its number once it is
+    durable, and raises an error with model and journal as they were otherwise. It does to the
+    model what the model's own method of that name does, `teach` what `partial_fit` does. `by` says
+    who makes the change; the journal keeps it.
 
     Parameters
     ----------
@@ -144,7 +145,7 @@ class Teacher:
         return f"Teacher({str(self._path)!r}): {kind} of {count(n_classes, 'class')}"
 
     def teach(self, documents: Any, labels: Any, by: str | None = None) -> int:
-        """Add documents of known or new classes, as `partial_fit` does; all of them or none.
+        """Add documents of known or new classes; all of them or none.
 
         Parameters
         ----------
@@ -153,12 +154,7 @@ class Teacher:
         labels : array-like of shape (n_documents,), or label sets
             Their labels; lists of labels, or an indicator matrix, for a model with label sets.
         by : str, optional
-            Who teaches; kept in the journal.
-
-        Returns
-        -------
-        int
-            The number of the change.
+            Who teaches.
         """
         return self._record(_with_documents("teach", documents, labels), by)
 
@@ -169,21 +165,14 @@ class Teacher:
 
         Parameters
         ----------
-        documents : list of str, or matrix of shape (n_documents, n_terms)
-            The same as when they were added.
-        labels : array-like of shape (n_documents,), or label sets
-            The same as when they were added; of a label set, those to forget.
+        documents, labels
+            The same as when they were added; of a label set, the labels to forget.
         by : str, optional
-            Who says so; kept in the journal.
+            Who says so.
         erase : bool, default=False
             Leave no copy of the documents behind: the journal keeps them otherwise, so that this
             can be undone. All changes are folded into the model file, as by `compact`, and cannot
             be undone afterwards.
-
-        Returns
-        -------
-        int
-            The number of the change.
 
         Raises
         ------
@@ -194,24 +183,22 @@ class Teacher:
         return _fold(self, attempt) if erase else self._record(attempt, by)
 
     def rename_class(self, old: Any, new: Any, by: str | None = None) -> int:
-        """Give a class another label, which no class has; return the number of the change."""
+        """Give a class another label, which no class has."""
         shown = {"old": plain_label(old), "new": plain_label(new)}
         return self._record(_with_edit(Rename(**shown), shown), by)
 
     def merge_classes(self, source: Any, into: Any, by: str | None = None) -> int:
-        """Move all documents of one class into another; return the number of the change."""
+        """Move all documents of one class into another."""
         shown = {"source": plain_label(source), "into": plain_label(into)}
         return self._record(_with_edit(Merge(**shown), shown), by)
 
     def remove_class(self, label: Any, by: str | None = None) -> int:
-        """Forget a class with all its documents; return the number of the change."""
+        """Forget a class with all its documents."""
         shown = {"label": plain_label(label)}
         return self._record(_with_edit(Remove(**shown), shown), by)
 
     def set_class_text(self, label: Any, text: str | None, by: str | None = None) -> int:
         """Give a class of a model of texts another name or description, or with None take it away.
-
-        As the model's own `set_class_text`; return the number of the change.
 
         Raises
         ------
@@ -222,18 +209,20 @@ class Teacher:
             raise ValueError(f"{type(self.model).__name__} keeps no texts of classes.")
         if text is not None and not isinstance(text, str):
             raise ValueError(f"text must be a string or None; got {text!r}.")
-        return self._record(_with_text(plain_label(label), text or ""), by)
+        named, given = plain_label(label), text or ""
+
+        def edit(model: Any) -> Edit:
+            return describe(model._fitted(), named, given, model.n_jobs)
+
+        return self._record(_with_edit(edit, {"label": named, "text": given}), by)
 
     def set_hierarchy(self, hierarchy: Any, by: str | None = None) -> int:
-        """Give the classes parents, as the model's own method; return the number of the change."""
+        """Give the classes parents."""
         self._check_takes_parents()
         return self._record(_with_edit(SetHierarchy(hierarchy), {}), by)
 
     def move_class(self, label: Any, parents: Any, by: str | None = None) -> int:
-        """Give a class or an inner node other parents, as the model's own method.
-
-        Return the number of the change.
-        """
+        """Give a class or an inner node other parents."""
         self._check_takes_parents()
         edit = Move(plain_label(label), [plain_label(parent) for parent in as_list(parents)])
         shown = {"label": edit.label, "parents": edit.parents}
@@ -246,22 +235,7 @@ class Teacher:
     def recalibrate(self, documents: Any, labels: Any, by: str | None = None) -> int:
         """Correct the probabilities by documents before they are taught.
 
-        As the model's own `recalibrate`. The journal keeps the documents, as it does when they are
-        taught.
-
-        Parameters
-        ----------
-        documents : list of str, or matrix of shape (n_documents, n_terms)
-            As for `teach`.
-        labels : array-like of shape (n_documents,)
-            Their labels; the model need not have them.
-        by : str, optional
-            Who says so; kept in the journal.
-
-        Returns
-        -------
-        int
-            The number of the change.
+        The journal keeps the documents, as it does when they are taught.
 
         Raises
         ------
@@ -282,7 +256,7 @@ class Teacher:
         return self._refiner is None or self._refiner.wait(timeout)
 
     def refine(self, by: str | None = None) -> int:
-        """Bring what all classes share up to date; return the number of the change.
+        """Bring what all classes share up to date.
 
         As the model's own `refine` without documents: document frequencies and collection model
         follow from the sums. It takes as long as rebuilding the index, and writes a file as large
@@ -364,14 +338,9 @@ class Teacher:
         n : int, default=1
             How many: the last ones in effect. Calling twice goes back twice.
         by : str, optional
-            Who says so; kept in the journal.
+            Who says so.
         numbers : sequence of int, optional
             Which ones, instead of the last `n`. The number of an undo brings back what it took.
-
-        Returns
-        -------
-        int
-            The number of this undo.
 
         Raises
         ------
@@ -431,7 +400,7 @@ class Teacher:
         names = ", ".join(map(str, undone_numbers))
         found = find_concerned([*self._read(), undo], error)
         later = [c for c in found if c.number > min(undone_numbers) and c.action != "undo"]
-        # Documents that are added to a class that is there are in nobody's way.
+        # Documents added to an existing class block nothing.
         blocking = [c for c in later if c.action != "teach" or "classes" in c.facts] or later
         if not blocking:
             return f"change {names} cannot be undone: {error}"
@@ -547,7 +516,7 @@ def _fold(teacher: Teacher, attempt: Attempt | None) -> int:
 
 
 class _Done(NamedTuple):
-    """A change as numbers, what is shown of it, and the model that has it."""
+    """A change as numbers, what people see of it, and the changed model."""
 
     entry: Entry
     shown: dict[str, Any]
@@ -562,36 +531,18 @@ def _with_documents(action: str, documents: Any, labels: Any) -> Attempt:
 
     def attempt(model: Any, change_number: int) -> _Done:
         given = read_documents(model, documents, labels)
-        entry, vocabulary = prepare(model, action, given, change_number)
-        changed = copy.copy(model)
-        try:
-            changed._take_changes(Changes.of(entry), vocabulary)
-        except UNFIT as error:
-            if action != "forget" or len(given.labels) < 2:
-                raise
-            raise DocumentError(*find_refused(model, given, change_number, error)) from None
+        entry, changed = change_documents(model, action, given, change_number)
         return _Done(entry, given.shown, changed)
 
     return attempt
 
 
-def _with_edit(edit: Edit, shown: dict[str, Any]) -> Attempt:
-    """Return a function that edits a class of a copy of a model."""
+def _with_edit(edit: Edit | Callable[[Any], Edit], shown: dict[str, Any]) -> Attempt:
+    """Return a function that edits a class of a copy of a model; the edit may depend on it."""
 
     def attempt(model: Any, change_number: int) -> _Done:
-        entry = edit.entry(model._classifier_of_counts(), model._arrays, change_number)
-        return _Done(entry, shown, copy.copy(model)._take_changes(Changes.of(entry)))
-
-    return attempt
-
-
-def _with_text(label: Any, text: str) -> Attempt:
-    """Return a function that gives a class of a copy of a model another text."""
-
-    def attempt(model: Any, change_number: int) -> _Done:
-        edit = describe(model._fitted(), label, text, model.n_jobs)
-        entry = edit.entry(model._classifier_of_counts(), model._arrays, change_number)
-        shown = {"label": label, "text": text, "is_new": bool(entry.new_classes)}
+        made = edit if isinstance(edit, Edit) else edit(model)
+        entry = made.entry(model._classifier_of_counts(), model._arrays, change_number)
         return _Done(entry, shown, copy.copy(model)._take_changes(Changes.of(entry)))
 
     return attempt

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import InitVar, dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeVar
 
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from longtail._caching import Known, cached_property, keep_known
+from longtail._caching import WithKnown, cached_property
 from longtail._kernels import vocabulary as kernels
 from longtail._kernels.interning import HashTables, TermIds, Terms
 from longtail._kernels.text import CHAR_NGRAM, SPACE, Tokens
@@ -31,7 +31,7 @@ Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, eq=False)
-class Vocabulary(Mapping[str, int]):
+class Vocabulary(WithKnown, Mapping[str, int]):
     """The terms that count: a mapping from each to its id, the column of a count matrix.
 
     Attributes
@@ -51,10 +51,6 @@ class Vocabulary(Mapping[str, int]):
     offsets: Integers
     document_frequencies: Integers
     options: TokenizerOptions
-    known: InitVar[Known] = field(default=None, kw_only=True)  # of cached properties
-
-    def __post_init__(self, known: Known) -> None:
-        keep_known(self, known)
 
     def __getitem__(self, term: str) -> int:
         """Return the id of a term."""
@@ -123,12 +119,7 @@ class Vocabulary(Mapping[str, int]):
     def extend(self, utf8: Bytes, lengths: Integers, frequencies: Integers) -> Vocabulary:
         """Return a vocabulary with more terms at its end; costs what they cost.
 
-        Parameters
-        ----------
-        utf8, lengths : ndarrays
-            The bytes of the new terms, and how many each has.
-        frequencies : ndarray of int64
-            How many documents have each.
+        `lengths` are those of the terms in bytes, `frequencies` how many documents have each.
         """
         terms = Vocabulary(
             append(self.utf8, utf8),
@@ -150,13 +141,6 @@ class Vocabulary(Mapping[str, int]):
 
     def count(self, texts: Any, n_jobs: int | None = None) -> csr_array[Any]:
         """Count the terms of texts; what is not in the vocabulary is left out.
-
-        Parameters
-        ----------
-        texts : sequence of str
-            Documents.
-        n_jobs : int or None, default=None
-            Number of threads; None is one, -1 is every core.
 
         Returns
         -------
@@ -203,15 +187,10 @@ class SharedTables:
 
     A term that a later vocabulary has interned is passed over by the earlier ones, whose ids end
     before it, so that growing copies nothing.
-
-    Attributes
-    ----------
-    tables : HashTables
-        All terms interned so far.
     """
 
     def __init__(self, tables: HashTables, n_terms: int) -> None:
-        self.tables = tables
+        self.tables = tables  # all terms interned so far
         self._n_terms = n_terms
         self._lock = threading.Lock()
 

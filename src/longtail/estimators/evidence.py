@@ -29,20 +29,9 @@ def make_candidates(
     split: Split,
     term: Callable[[int], Hashable],
 ) -> list[Candidates]:
-    """Return the candidates of each document.
+    """Return the candidates of each document, whose ranking has probabilities.
 
-    Parameters
-    ----------
-    state : LongTailState
-        The model.
-    counts : CountMatrix
-        The documents.
-    top : TopK
-        Their ranking, with probabilities.
-    split : callable
-        Splits the score of each document for one class.
-    term : callable
-        Names a term by its id.
+    `split` splits the score of each document for one class; `term` names a term by its id.
     """
     documents, columns = np.nonzero(top.valid)
     class_ids = np.searchsorted(state.all_classes, top.classes[documents, columns])
