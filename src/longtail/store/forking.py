@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Protocol, TypeVar
 from weakref import WeakSet
 
@@ -29,6 +29,16 @@ class Turn:
         """The lock of this process."""
         pid = os.getpid()
         return self._locks.get(pid) or self._locks.setdefault(pid, threading.RLock())
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Hold the lock for a block; not for the main thread, which an interrupt may come to."""
+        with self.lock:
+            self._holder = os.getpid(), threading.get_ident()
+            try:
+                yield
+            finally:
+                self._holder = 0, 0
 
     def run(self, work: Callable[[], Result]) -> Result:
         """Call a function alone among threads; a call inside of it is a part of it.
