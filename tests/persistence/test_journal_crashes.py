@@ -19,6 +19,7 @@ import traceback
 import warnings
 from collections import Counter
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,6 +30,7 @@ import longtail
 from longtail import LongTailClassifier, ModelFileError, Teacher, TextClassifier, load
 from longtail.store import journal_database
 from longtail.store.container import read_checksum
+from longtail.store.forking import GATE
 from longtail.store.journal import Journal, journal_path
 from tests.conftest import assert_same_predictions, make_problem
 from tests.unit.test_embedder import LABELS, TEXTS, encode
@@ -319,6 +321,33 @@ def test_a_kill_while_refining(path, moment):
     teacher.compact()
     teacher.close()
     assert sorted(os.listdir(path.parent)) == ["model", "model.journal"]
+
+
+def fold_refined_until(say, path, moment, erase):
+    teacher = teach_two(path)
+    teacher.refine()
+    stop(*MOMENTS[moment], say)
+    if erase:
+        teacher.forget(NEW[:1], ["a"], erase=True)
+    else:
+        teacher.compact()
+
+
+@pytest.mark.parametrize("erase", [False, True])
+@pytest.mark.parametrize("moment", list(MOMENTS)[:-2])
+def test_a_kill_while_a_refinement_is_folded(path, moment, erase):
+    """What was learned is in a file of its own until the model file has it."""
+    expected = load(path).partial_fit(NEW[:2], ["a", "b"]).partial_fit(NEW[2:4], ["a", "b"])
+    expected.refine()
+    if erase and moment in REPLACED:
+        expected.forget(NEW[:1], ["a"])
+    kill_at(moment, path, partial(fold_refined_until, erase=erase))
+    assert_same_model(load(path), expected)
+    teacher = Teacher(path)
+    teacher.teach(NEW[4:5], ["c"])
+    if moment in REPLACED:  # no copy of what was forgotten stays
+        teacher.close()
+        assert sorted(os.listdir(path.parent)) == ["model", "model.journal"]
 
 
 # A process that never stops changing the model, killed at any moment
@@ -637,7 +666,7 @@ def test_a_log_that_grows_while_a_reader_opens_is_not_torn(fitted, tmp_path, mon
 class Interruption:
     """Raises KeyboardInterrupt before the n-th line that a call runs in what holds a journal."""
 
-    FILES = ("teacher.py", "journal.py", "journal_database.py", "contextlib.py")
+    FILES = ("teacher.py", "journal.py", "journal_database.py", "forking.py", "contextlib.py")
 
     def __init__(self, at):
         self.left = at
@@ -664,11 +693,26 @@ class Interruption:
         return None
 
 
+def others_can_take(lock):
+    """Return whether a lock is free for other threads."""
+    found = []
+
+    def attempt():
+        if lock.acquire(blocking=False):
+            lock.release()
+            found.append(lock)
+
+    thread = threading.Thread(target=attempt)
+    thread.start()
+    thread.join()
+    return bool(found)
+
+
 @pytest.mark.parametrize(
     "action", ["teach", "undo", "refresh", pytest.param("compact", marks=pytest.mark.slow)]
 )
-def test_an_interrupt_anywhere_leaves_no_transaction_open(path, action):
-    teacher = Teacher(path)
+def test_an_interrupt_anywhere_leaves_nothing_held(path, action):
+    teacher = Teacher(path, refine="never")  # or its thread may hold it, rightly
     teacher.teach(NEW[:1], ["first"])
     actions = {
         "teach": lambda: teacher.teach(NEW[1:2], ["again"]),
@@ -689,6 +733,8 @@ def test_an_interrupt_anywhere_leaves_no_transaction_open(path, action):
             other.execute("BEGIN IMMEDIATE")
             other.execute("ROLLBACK")
         del interrupt
+        assert others_can_take(teacher._turn.lock)
+        assert others_can_take(GATE.lock)
     assert interrupted > 20
     teacher.teach(NEW[2:3], ["last"])
     assert_same_model(load(path), teacher.model)

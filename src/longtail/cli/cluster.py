@@ -49,7 +49,7 @@ class Cluster:
 
     @contextmanager
     def open(self) -> Iterator[Any]:
-        """Give a client: of Dask, a pool of processes, or None."""
+        """Yield a client: of Dask, a pool of processes, or None."""
         if self.dask is not None and self.workers is not None:
             raise ValueError("--dask and --workers: give one of them.")
         with ExitStack() as stack:
@@ -69,7 +69,7 @@ class Cluster:
 
     @contextmanager
     def open_scratch(self) -> Iterator[str]:
-        """Give the folder of results: the one that was named, or one that goes at the end."""
+        """Yield the folder of results: the given one, or a temporary one."""
         if self.scratch is not None:
             yield str(self.scratch)
             return

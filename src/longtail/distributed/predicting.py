@@ -145,7 +145,7 @@ def predict_partition(
 
 @lru_cache(maxsize=1)
 def _open(path: str, checksum: str) -> Any:
-    """Open a model; a process keeps the last one."""
+    """Open a model; each process caches the last one."""
     return load(path)
 
 
@@ -179,7 +179,7 @@ def _rank(model: Any, chunk: Chunk, k: int | None) -> Rows:
 
 @contextmanager
 def _replacing(path: Path) -> Iterator[Callable[[Rows], None]]:
-    """Give what writes rows to a file that takes its place when all are written."""
+    """Yield the function that writes rows to a file, which is moved into place at the end."""
     open_rows = _open_parquet if path.suffix == ".parquet" else _open_jsonl
     with replacing(path) as beside, open_rows(beside) as write:
         yield write
