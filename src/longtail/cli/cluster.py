@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from longtail.cli.inputs import Source
+from longtail.cli.inputs import Source, find_embedder
 from longtail.cli.show import Update
 
 _option = partial(typer.Option, rich_help_panel="Beyond memory and beyond one machine")
@@ -175,4 +175,5 @@ def predict_on(
             format=format,
             on_stage=totals.on_stage,
             on_task=totals.on_task,
+            embedder=find_embedder(),
         )

@@ -363,15 +363,14 @@ def find_embedder() -> Any:
     module, colon, name = given.partition(":")
     if not (module and colon and name):
         raise ValueError(f"--embedder must be MODULE:NAME, such as encoders:encode; got {given!r}.")
-    sys.path.insert(0, "")
+    if "" not in sys.path:  # for good: processes that are started are told the path as well
+        sys.path.append("")
     try:
         found: Any = importlib.import_module(module)
         for attribute in name.split("."):
             found = getattr(found, attribute)
     except (ImportError, AttributeError) as error:
         raise ValueError(f"--embedder {given}: {error}.") from None
-    finally:
-        sys.path.remove("")
     return found
 
 
