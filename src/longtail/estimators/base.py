@@ -54,7 +54,7 @@ from longtail.model.entry import Changes
 from longtail.model.explanation import ScoreParts, name_parts
 from longtail.model.overlay import Overlay
 from longtail.model.statistics import ClassStatistics
-from longtail.results import Explanation, TopK
+from longtail.results import Explanation, TopK, html_table
 from longtail.retrieval.subsets import ClassSubsets
 from longtail.sparse import CountMatrix, Floats, Integers, check_sparse
 from longtail.store.journal import saving
@@ -251,10 +251,7 @@ class Classifier(ClassifierMixin, BaseEstimator):
         picture: str = super()._repr_html_inner()
         if not self.__sklearn_is_fitted__():
             return picture
-        rows = "".join(
-            f"<tr><td>{name}</td><td>{value}</td></tr>" for name, value in self._facts().items()
-        )
-        return f"{picture}<table>{rows}</table>"
+        return picture + html_table(self._facts().items())
 
     @abstractmethod
     def _facts(self) -> dict[str, str]:
