@@ -135,6 +135,30 @@ class Classifier(ClassifierMixin, BaseEstimator):
         return form is not None and form.is_multilabel
 
     @property
+    def classes_(self) -> NDArray[Any]:
+        """Labels of the classes, sorted."""
+        classes: NDArray[Any] = self._arrays.all_classes
+        return classes
+
+    @property
+    def statistics_(self) -> ClassStatistics:
+        """The sums of the documents of each class."""
+        statistics: ClassStatistics = self._arrays.all_statistics
+        limited = statistics.limited_frequencies
+        is_same = limited is statistics.document_frequencies
+        return statistics if is_same else replace(statistics, document_frequencies=limited)
+
+    @property
+    def n_documents_(self) -> int:
+        """Documents; of a model of label sets those of the last fit, each counted once.
+
+        Where documents have weights, what these add up to, rounded.
+        """
+        if self.multilabel_:  # the statistics count a document once for each of its labels
+            return int(self._arrays.n_fitted_documents)
+        return round(self.statistics_.n_documents)
+
+    @property
     def _lock(self) -> Any:
         """The lock around edits; a copy, a pickle or a forked process gets a new one."""
         pid, lock = self.__dict__.setdefault("_lock_of_process", (os.getpid(), threading.RLock()))
@@ -357,25 +381,6 @@ class CountClassifier(Classifier):
             super()._swap(change)
             self.n_features_in_ = self._fitted().statistics.n_terms
         return self
-
-    @property
-    def classes_(self) -> NDArray[Any]:
-        """Labels of the classes, sorted."""
-        classes: NDArray[Any] = self._fitted().all_classes
-        return classes
-
-    @property
-    def statistics_(self) -> ClassStatistics:
-        """The sums of the documents of each class."""
-        statistics: ClassStatistics = self._fitted().all_statistics
-        limited = statistics.limited_frequencies
-        is_same = limited is statistics.document_frequencies
-        return statistics if is_same else replace(statistics, document_frequencies=limited)
-
-    @property
-    def n_documents_(self) -> int:
-        """Documents of all classes; where they have weights, what these add up to, rounded."""
-        return round(self.statistics_.n_documents)
 
     def count(self, documents: Any, embeddings: Any = None) -> CountMatrix:
         """Return documents as counts of the model's terms, with their embeddings.

@@ -156,9 +156,6 @@ class TextClassifier(TakesHierarchy):
     takes_texts = True
     _state: TextState
 
-    classes_ = _FittedAttribute("classes_", "Labels of the classes, sorted.")
-    statistics_ = _FittedAttribute("statistics_", "The sums of the documents of each class.")
-    n_documents_ = _FittedAttribute("n_documents_", "Documents, each counted once.")
     weights_ = _FittedAttribute("weights_", "Weight of each feature.")
     term_weights_ = _FittedAttribute("term_weights_", "Weight of each term.")
     self_check_ = _FittedAttribute("self_check_", "How the model fared on held-out documents.")
