@@ -24,7 +24,7 @@ from longtail.serve.access import Caller
 from longtail.serve.application import create_app
 from longtail.serve.audit import MAX_REFUSALS, AuditTrail
 from longtail.serve.class_details import encode_id, top_terms
-from longtail.serve.metrics import Metrics
+from longtail.serve.counters import Metrics
 from longtail.serve.monitoring import Monitor
 from longtail.serve.predictions import predict
 from longtail.serve.served_model import Snapshot

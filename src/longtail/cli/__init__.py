@@ -31,7 +31,7 @@ def _open_closed_streams() -> None:
 
 
 class _ClosedStream(io.TextIOBase):
-    """A stream that nobody reads; results that are written to it are an error, notes are not."""
+    """A closed stream: writing results to it is an error, notes are dropped."""
 
     def __init__(self, is_refused: bool) -> None:
         self._is_refused = is_refused

@@ -12,7 +12,7 @@ from longtail.answers import as_label, read_limits
 
 
 @dataclass(frozen=True)
-class Limits:
+class ClassLimits:
     """Options that limit the classes to choose from."""
 
     within: Annotated[

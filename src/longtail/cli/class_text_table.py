@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from longtail.cli.inputs import Documents, read_labelled
+from longtail.cli.inputs import read_labelled
 
 
 @dataclass(frozen=True)
@@ -19,25 +19,9 @@ class ClassTexts:
     texts: dict[str, str]  # the text of each label
     doubtful: str | None = None  # the label of a first line that may be a header
 
-    def check(self, chunks: Iterator[Documents]) -> Iterator[Documents]:
-        """Pass documents on; ask at the end where the first line is probably a header."""
-        found = False
-        for chunk in chunks:
-            found = found or any(
-                self.doubtful in (labels if isinstance(labels, list) else [labels])
-                for labels in chunk.label_lists()
-            )
-            yield chunk
-        self.ask(found)
-
-    def check_model(self, model: Any) -> None:
-        """Ask where the first line is probably a header, once all documents are in a model."""
-        sizes = model.statistics_.class_sizes[model.classes_ == self.doubtful]
-        self.ask(bool(sizes.any()))
-
-    def ask(self, has_documents: bool) -> None:
+    def check(self, counts: Mapping[Any, float]) -> None:
         """Refuse a first line that names a class without documents and reads like a header."""
-        if self.doubtful is None or has_documents:
+        if self.doubtful is None or counts.get(self.doubtful):
             return
         label, text = self.doubtful, self.texts[self.doubtful]
         raise ValueError(
@@ -75,5 +59,5 @@ def read_class_texts(path: Path, label: str | None, text: list[str] | None) -> C
 
 
 def _may_be_names(row: list[str]) -> bool:
-    """Tell whether cells read like names of columns: one or two words without a digit."""
+    """Return whether cells read like names of columns: one or two words without a digit."""
     return all(re.fullmatch(r"[^\W\d]+([ .-][^\W\d]+)?", cell) for cell in row)

@@ -114,8 +114,6 @@ class Totals:
 
 def list_sources(source: Source, labelled: bool) -> list[Any]:
     """Return the files of a source as partitions."""
-    from longtail.distributed import CountFile
-
     layout = source.layout
     if layout.skip_bad_rows or layout.bad_rows:
         raise ValueError(
@@ -124,14 +122,9 @@ def list_sources(source: Source, labelled: bool) -> list[Any]:
         )
     if "-" in source.paths:
         raise ValueError("standard input cannot be divided among workers; give files.")
-    if source.holds_counts:
-        return [
-            CountFile(path, layout.zero_based, layout.limits(), layout.format, layout.replicate)
-            for path in source.paths
-        ]
-    if layout.replicate:
+    if layout.replicate and not source.holds_counts:
         raise ValueError("--replicate goes with files of counts only, where workers share files.")
-    return [source.table(path, labelled) for path in source.paths]
+    return [source.file(path, labelled) for path in source.paths]
 
 
 def fit_on(

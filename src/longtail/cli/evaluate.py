@@ -16,7 +16,6 @@ from longtail.answers import class_texts
 from longtail.cli.expect import compare_expected, expectations
 from longtail.cli.findings import Section, compare_rows, describe_difference, find
 from longtail.cli.inputs import (
-    Documents,
     Source,
     as_model_labels,
     load_model,
@@ -26,8 +25,8 @@ from longtail.cli.inputs import (
 )
 from longtail.cli.outputs import check_writable, replacing, save_figure
 from longtail.cli.prediction_rows import (
+    Columns,
     Prediction,
-    choose_columns,
     find_written,
     open_output,
     rank_rows,
@@ -57,6 +56,7 @@ from longtail.cli.show import (
 from longtail.exceptions import DataFormatError
 
 if TYPE_CHECKING:
+    from longtail.datasets.records import Chunk
     from longtail.metrics import PairedDifference
     from longtail.metrics.evaluation import Evaluation
     from longtail.results import TopK
@@ -154,7 +154,7 @@ def evaluate(
         with ExitStack() as stack:
             write = None
             if predictions is not None:
-                columns = choose_columns(classifier, source, None, True, written, truth=True)
+                columns = Columns.of(classifier, source, None, True, written, truth=True)
                 write = stack.enter_context(open_output(predictions, written, columns, inputs))
             result = _evaluate(classifier, source, asked, quiet, write)
         findings = find(result)
@@ -258,18 +258,18 @@ class _Reader:
         self,
         classifier: Any,
         source: Source,
-        chunks: Iterator[Documents],
+        chunks: Iterator[Chunk],
         write: Callable[[list[Prediction]], None] | None,
     ) -> None:
         self._classifier, self._source, self._chunks = classifier, source, chunks
         self._write, self._texts = write, class_texts(classifier)
-        self._read: list[Documents] = []  # and not yet written
+        self._read: list[Chunk] = []  # and not yet written
 
     def __iter__(self) -> Iterator[tuple[Any, Any, list[str]]]:
         """Yield documents with labels of the type that the model's classes have."""
         for chunk in self._chunks:
             labels = chunk.labels
-            if isinstance(labels, list) or chunk.label_counts is not None:
+            if not hasattr(labels, "dtype"):  # numbers are as they were fitted
                 labels = as_model_labels(self._classifier, chunk.label_lists())
             self._read.append(chunk)
             yield chunk.content, labels, [*self._references(chunk)]
@@ -279,14 +279,14 @@ class _Reader:
         chunk = self._read.pop(0)
         if self._write is None:
             return
-        kept = top.valid[:, 0].tolist()
         # A model of one label gives one class each, also where the documents have several.
-        given = sets if self._classifier.multilabel_ else None
-        rows = rank_rows(chunk, top, kept, given, None, self._texts)
+        best = [found[0][0] if (found := top[i]) else None for i in range(len(chunk))]
+        given = sets if self._classifier.multilabel_ else best
+        rows = rank_rows(chunk, top, given, None, self._texts)
         true = labels.tolist() if hasattr(labels, "tolist") else labels
         self._write([replace(row, truth=of_row) for row, of_row in zip(rows, true, strict=True)])
 
-    def _references(self, chunk: Documents) -> Iterator[str]:
+    def _references(self, chunk: Chunk) -> Iterator[str]:
         """Say where each document comes from: its line, and the columns that name it."""
         file = f"{Path(chunk.path).name}, " if len(self._source.paths) > 1 else ""
         for line, kept in zip(chunk.lines, chunk.kept, strict=True):

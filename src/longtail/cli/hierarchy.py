@@ -7,16 +7,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from longtail._words import count
 from longtail.answers import as_label
 from longtail.cli.edit import changes_model
-from longtail.cli.inputs import Documents, read_labelled
+from longtail.cli.inputs import read_labelled
 from longtail.cli.shared_options import By
 from longtail.cli.show import print_note
+
+if TYPE_CHECKING:
+    from longtail.datasets.records import Chunk
 
 _option = partial(typer.Option, rich_help_panel="Hierarchy of classes")
 
@@ -78,7 +81,7 @@ class HierarchyOptions:
                 f"--taxonomy-by must be notation, id, uri or name; got {self.taxonomy_by!r}."
             )
 
-    def collect(self, chunks: Iterator[Documents]) -> Iterator[Documents]:
+    def collect(self, chunks: Iterator[Chunk]) -> Iterator[Chunk]:
         """Pass documents on, and collect the parent of each class from their column."""
         if self.parent_column is None:
             yield from chunks

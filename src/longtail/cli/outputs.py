@@ -8,19 +8,20 @@ from __future__ import annotations
 import csv
 import os
 import re
-import secrets
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
+
+from longtail.store import files
 
 if TYPE_CHECKING:
     from longtail.datasets.records import BadRow
 
 STANDARD_OUTPUT = Path("-")
 
-# What a spreadsheet takes for a formula, with apostrophes before it or not; a plain number is none.
+# Cells that a spreadsheet evaluates, with or without leading apostrophes; plain numbers are not.
 _FORMULA = re.compile(r"'*[=+\-@\t\r]")
 _PLAIN_NUMBER = re.compile(r"[-+]?[0-9][0-9.,]*(?:[eE][-+]?[0-9]+)?%?")
 
@@ -91,15 +92,8 @@ def replacing(path: Path | None, inputs: Iterable[str | Path] = ()) -> Iterator[
 def replaced_path(path: Path, inputs: Iterable[str | Path] = ()) -> Iterator[Path]:
     """Give a name beside `path` to write to, which is then renamed; a link is followed."""
     check_writable(path, inputs)
-    target = path.resolve()
-    beside = _beside(target)
-    try:
+    with files.replacing(path.resolve()) as beside:
         yield beside
-        os.replace(beside, target)
-    except BaseException:
-        with suppress(OSError):
-            beside.unlink()
-        raise
 
 
 def save_figure(figure: Any, path: Path, inputs: Iterable[str | Path] = ()) -> None:
@@ -119,7 +113,7 @@ class BadRows:
         check_writable(path, inputs)
         self.path = path
         self.n_rows = 0
-        self._beside = _beside(path)
+        self._beside = files.temporary_path(path)
         self._file: TextIO | None = None
 
     def __call__(self, row: BadRow) -> None:
@@ -135,8 +129,3 @@ class BadRows:
         if self._file is not None:
             self._file.close()
             os.replace(self._beside, self.path)  # also after an error: the report may explain it
-
-
-def _beside(path: Path) -> Path:
-    """Return a name in the same folder that nobody uses."""
-    return path.with_name(f".longtail-{os.getpid()}-{secrets.token_hex(4)}.tmp")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,11 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from longtail._words import count
-from longtail.answers import class_texts, find_path, knows_probabilities, rank
-from longtail.cli.class_limits import Limits
+from longtail.answers import (
+    class_texts,
+    count_candidates,
+    find_path,
+    knows_probabilities,
+    rank,
+)
+from longtail.cli.class_limits import ClassLimits
 from longtail.cli.cluster import Cluster, predict_on
 from longtail.cli.inputs import (
-    Documents,
     Source,
     load_model,
     match_source,
@@ -26,8 +32,8 @@ from longtail.cli.inputs import (
 from longtail.cli.outputs import STANDARD_OUTPUT, check_writable
 from longtail.cli.prediction_rows import (
     FORMATS,
+    Columns,
     Prediction,
-    choose_columns,
     find_written,
     open_output,
     rank_rows,
@@ -46,12 +52,13 @@ from longtail.cli.shared_options import (
 from longtail.cli.show import clear_errors, print_json, print_note, print_table, progress, say
 
 if TYPE_CHECKING:
+    from longtail.datasets.records import Chunk
     from longtail.results import Threshold
 
 _TOP_OF_A_TEXT = 5
 
 
-@takes(layout=Layout, limits=Limits, where=options_of(Cluster, "dask", "workers"))
+@takes(layout=Layout, limits=ClassLimits, where=options_of(Cluster, "dask", "workers"))
 def predict(
     model: ModelPath,
     documents: Annotated[
@@ -87,7 +94,7 @@ def predict(
         typer.Option("--max-labels", min=1, help="Label sets: the most labels of a document."),
     ] = None,
     *,
-    limits: Limits,
+    limits: ClassLimits,
     out: Annotated[
         Path, typer.Option("--out", "-o", metavar="FILE", help="Where to write; - is the terminal.")
     ] = STANDARD_OUTPUT,
@@ -121,20 +128,17 @@ def predict(
         if unknown and precision is None and limits.back_off is None:
             raise ValueError("--unknown goes with --precision or --back-off, which it changes.")
         if _is_text(source):
+            from longtail.datasets.records import Chunk
+
             classifier = load_model(model, threads)
-            threshold = _find_threshold(classifier, precision, unknown, each, limits.level)
-            _check_max_labels(classifier, max_labels)
-            among = limits.read(classifier, unknown)
+            run = _make_predictor(classifier, limits, precision, unknown, each, max_labels)
             document = one_document(classifier, documents[0], layout.zero_based)
-            chunk = Documents(document, [], [1], [[]], 0)
-            shown = top or _TOP_OF_A_TEXT
-            texts = class_texts(classifier)
-            [row] = _predict_rows(classifier, chunk, shown, threshold, max_labels, texts, among)
+            [row] = run(Chunk(document, [], [1], [[]]), top or _TOP_OF_A_TEXT)
             _print_text(classifier, row, as_json)
             return
         cluster = Cluster(**where)
         if cluster.is_asked:
-            is_limited = precision is not None or each or unknown or limits != Limits()
+            is_limited = precision is not None or each or unknown or limits != ClassLimits()
             _check_cluster(out, out_format, keep or is_limited)
             classifier = load_model(model, 1)
             source = match_source(source, classifier, quiet)
@@ -149,12 +153,9 @@ def predict(
             check_writable(out, inputs)
         classifier = load_model(model, threads)
         source = match_source(source, classifier, quiet)
-        threshold = _find_threshold(classifier, precision, unknown, each, limits.level)
-        _check_max_labels(classifier, max_labels)
-        among = limits.read(classifier, unknown)
+        run = _make_predictor(classifier, limits, precision, unknown, each, max_labels)
         n_documents = n_kept = n_without_words = 0
-        columns = choose_columns(classifier, source, top, escape_formulas, written)
-        texts = class_texts(classifier)
+        columns = Columns.of(classifier, source, top, escape_formulas, written)
         with (
             progress(quiet) as update,
             read_documents(
@@ -168,9 +169,7 @@ def predict(
             first = list(islice(chunks, 1))  # what is wrong with the table comes before any output
             with open_output(out, written, columns, inputs) as write:
                 for chunk in chain(first, chunks):
-                    rows = _predict_rows(
-                        classifier, chunk, top, threshold, max_labels, texts, among
-                    )
+                    rows = run(chunk, top)
                     write(rows)
                     n_kept += sum(row.label is not None and row.label != [] for row in rows)
                     n_without_words += sum(not row.classes for row in rows)
@@ -292,42 +291,37 @@ def _find_threshold(
     return threshold
 
 
-def _check_max_labels(classifier: Any, max_labels: int | None) -> None:
-    """Refuse an option that has no meaning for the model."""
-    if max_labels is not None and not classifier.multilabel_:
-        raise ValueError("--max-labels is for models of label sets; this one gives one class each.")
-
-
-def _predict_rows(
-    classifier: Any,
-    chunk: Documents,
-    top: int | None,
-    threshold: Threshold | None,
+def _make_predictor(
+    model: Any,
+    limits: ClassLimits,
+    precision: float | None,
+    unknown: float,
+    each: bool,
     max_labels: int | None,
-    texts: dict[Any, str],
-    limits: dict[str, Any],
-) -> list[Prediction]:
-    """Predict a chunk; `limits` are `within`, `exclude`, `level` and `back_off`."""
-    if "back_off" in limits:
-        return _answer_nodes(classifier, chunk, texts, **limits)
-    sets = None
-    if classifier.multilabel_:
-        sets = classifier.predict(
-            chunk.content, threshold=threshold, max_labels=max_labels, **limits
-        )
-    # A label set is the beginning of the ranking, so its probabilities are there too.
-    longest = max(map(len, sets), default=0) if sets is not None else 1
-    ranking = rank(classifier, chunk.content, max(top or 1, longest), **limits)
-    kept = (ranking.valid if threshold is None else threshold.keeps(ranking))[:, 0].tolist()
-    return rank_rows(chunk, ranking, kept, sets, top, texts)
-
-
-def _answer_nodes(
-    classifier: Any, chunk: Documents, texts: dict[Any, str], back_off: float, **limits: Any
-) -> list[Prediction]:
-    """Return for each document of a chunk the deepest sure node."""
+) -> Callable[[Chunk, int | None], list[Prediction]]:
+    """Return what predicts a chunk and lists so many classes; refuse what the model cannot do."""
     from longtail.results import TopK
+    from longtail.training.calibration import count_predicted
 
-    found = classifier.predict_nodes(chunk.content, back_off, **limits)
-    ranking = TopK(found.labels[:, None], found.probabilities[:, None], found.valid[:, None])
-    return rank_rows(chunk, ranking, found.valid.tolist(), None, 1, texts)
+    threshold = _find_threshold(model, precision, unknown, each, limits.level)
+    if max_labels is not None and not model.multilabel_:
+        raise ValueError("--max-labels is for models of label sets; this one gives one class each.")
+    texts, among = class_texts(model), limits.read(model, unknown)
+    precision_of_nodes = among.pop("back_off", None)
+    # A label set is the beginning of the ranking, so its probabilities are there too.
+    depth = count_candidates(model) if model.multilabel_ else 1
+
+    def predict(chunk: Chunk, top: int | None) -> list[Prediction]:
+        ranking = rank(model, chunk.content, max(top or 1, depth), **among)
+        sizes = count_predicted(ranking, model.multilabel_, threshold, max_labels).tolist()
+        sets = [[label for label, _ in ranking[i][:n]] for i, n in enumerate(sizes)]
+        labels = sets if model.multilabel_ else [found[0] if found else None for found in sets]
+        return rank_rows(chunk, ranking, labels, top, texts)
+
+    def answer_nodes(chunk: Chunk, _: int | None) -> list[Prediction]:
+        found = model.predict_nodes(chunk.content, precision_of_nodes, **among)
+        ranking = TopK(found.labels[:, None], found.probabilities[:, None], found.valid[:, None])
+        nodes = zip(found.labels.tolist(), found.valid.tolist(), strict=True)
+        return rank_rows(chunk, ranking, [y if valid else None for y, valid in nodes], 1, texts)
+
+    return predict if precision_of_nodes is None else answer_nodes

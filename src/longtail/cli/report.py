@@ -39,7 +39,7 @@ class ReportPage:
     """Content of a report beside the findings."""
 
     title: str  # what was evaluated on what
-    # What was evaluated, when and with which settings.
+    # Model, data, date and settings of the evaluation.
     facts: Mapping[str, str] = field(default_factory=dict)
     expected: Section | None = None  # what was expected beside what was found
     comparison: Section | None = None  # two models side by side

@@ -60,7 +60,7 @@ def clear_errors() -> Iterator[None]:
         try:
             yield
         except BrokenPipeError:
-            raise  # whoever reads our output has had enough; typer ends quietly
+            raise  # the reader closed the pipe; typer ends quietly
         except OSError as error:
             known = error.filename is not None and error.strerror is not None
             _fail(f"{error.filename}: {error.strerror}" if known else str(error))
@@ -213,7 +213,7 @@ class _StageLines:
             rate = ""
             if len(self._counts) == 1:  # steps of different kinds have no rate in common
                 [n_done] = self._counts.values()
-                if n_done >= seconds:  # below one a second a rate tells nobody anything
+                if n_done >= seconds:  # a rate below one a second is of no use
                     rate = f", {count(n_done, self._noun)}, {n_done / max(seconds, 1e-9):,.0f}/s"
             print_note(f"{self._stage}: {seconds:.1f} s{rate}")
         self._stage = ""
@@ -233,7 +233,7 @@ def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]
 
 
 def is_number(cell: str) -> bool:
-    """Tell whether a cell holds a number, with its unit, or a dash for none."""
+    """Return whether a cell holds a number, with its unit, or a dash for none."""
     return re.fullmatch(r"[-+]?[\d.,]+ ?[%\w]{0,2}|-|", cell) is not None
 
 

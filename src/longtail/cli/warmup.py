@@ -62,7 +62,7 @@ def _run_all(calls: list[Callable[[], Any]], update: Update) -> None:
     from longtail.exceptions import UncalibratedWarning
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UncalibratedWarning)  # of models that nobody keeps
+        warnings.simplefilter("ignore", UncalibratedWarning)  # these models are thrown away
         for i, run in enumerate(calls):
             update(COMPILING, i, len(calls), "step")
             run()
@@ -76,7 +76,7 @@ def _make_counts(table: Path) -> tuple[Any, Any]:
     rows = ((i % N_CLASSES, i % 97 + 1, i % 89 + 98) for i in range(2 * N_CLASSES))
     table.write_text("".join(f"{label} {first}:1 {second}:2.5\n" for label, first, second in rows))
     [counts] = read_count_chunks(table)
-    return counts.X, counts.y
+    return counts.content, counts.labels
 
 
 def _make_texts(n_classes: int) -> tuple[list[str], list[str]]:
@@ -187,7 +187,7 @@ def find_compiled() -> tuple[list[str], int]:
         for kernel in vars(module).values():
             stats = getattr(kernel, "stats", None)
             defined_here = getattr(kernel, "__module__", None) == module.__name__
-            # What is only called by other kernels has no cache.
+            # Kernels that only other kernels call have no cache.
             if defined_here and stats is not None and stats.cache_path is not None:
                 folders.add(str(stats.cache_path))
                 n_compiled += sum(stats.cache_misses.values())

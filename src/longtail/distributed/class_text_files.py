@@ -83,7 +83,7 @@ def keep_texts(
     ordered = pack_texts(_TEXTS, (texts[i] for i in order))
     return TextFiles(
         stages.keep(STAGE, TaskResult().add_labels(labels[order])),
-        stages.run_one(
+        stages.one(
             STAGE,
             count_class_texts,
             texts=stages.keep(STAGE, TaskResult({}, ordered)),

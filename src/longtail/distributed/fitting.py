@@ -168,16 +168,15 @@ def _fit_texts(
     )
     tokenized = [f"{path}.{i}" for path in read for i in range(_n_blocks(path))]
     merged = stages.reduce("vocabulary", merge_terms, tokenized, options=options)
-    vocabulary = stages.run_one(
+    vocabulary = stages.one(
         "vocabulary", select_terms, paths=merged, options=options, selection=selection
     )
-    counted = stages.run(
-        [
-            stages.task(
-                "counting", i, count_terms, block=path, vocabulary=vocabulary, options=options
-            )
-            for i, path in enumerate(tokenized)
-        ]
+    counted = stages.each(
+        "counting",
+        count_terms,
+        [{"block": path} for path in tokenized],
+        vocabulary=vocabulary,
+        options=options,
     )
     blocks = _unify((path, read_result(path).parameters) for path in counted)
     texts = None
@@ -204,15 +203,12 @@ def _read(
     """Read all partitions; what their content decides is found by its hash."""
     arguments["multilabel"] = getattr(classifier, "multilabel", "auto")
     hashes = stages.call("hashing", hash_partition, partitions)
-    tasks = []
-    for i, (partition, content) in enumerate(zip(partitions, hashes, strict=True)):
+    cases = []
+    for partition, content in zip(partitions, hashes, strict=True):
         is_function = callable(partition.source)
         layout = None if is_function else replace(partition.source, path="")  # type: ignore[type-var]
-        identity = (content, layout, arguments)
-        tasks.append(
-            stages.task("reading", i, function, identity=identity, partition=partition, **arguments)
-        )
-    return stages.run(tasks)
+        cases.append({"partition": partition, "identity": (content, layout, arguments)})
+    return stages.each("reading", function, cases, **arguments)
 
 
 def _n_blocks(path: str) -> int:
@@ -248,14 +244,11 @@ def _fit_counts(
 ) -> list[Block]:
     """Fit a classifier of counts on blocks; return them with their labels."""
     have_text = None if texts is None else texts.labels
-    classes = stages.run_one("classes", list_classes, paths=read, have_text=have_text)
+    classes = stages.one("classes", list_classes, paths=read, have_text=have_text)
     known = read_labels(classes)
     fit_elsewhere.check_takes(classifier, known)
-    numbered = stages.run(
-        [
-            stages.task("classes", i, number_labels, block=block, classes=classes)
-            for i, block in enumerate(blocks)
-        ]
+    numbered = stages.each(
+        "classes", number_labels, [{"block": block} for block in blocks], classes=classes
     )
     blocks = [replace(block, labels=path) for block, path in zip(blocks, numbered, strict=True)]
     run = OnDisk(stages, plan)

@@ -106,13 +106,10 @@ class Plan:
             + TERM_CHARACTER_BYTES * int(lengths[are_words(vocabulary)].sum())
             + TEXT_CHARACTER_BYTES * sum(map(len, texts))
         )
-        if fewest > self.limit:
-            raise MemoryLimitError(
-                f"memory_limit={_show(self.limit)} is too low for {len(texts):,} class texts and a "
-                f"vocabulary of {vocabulary.n_terms:,} terms on "
-                f"{count(self.n_workers, 'worker')}: at least {_show(fewest)} are needed. "
-                "Raise it, use fewer workers, or leave rare terms out."
-            )
+        self._check(
+            fewest,
+            f"{len(texts):,} class texts and a vocabulary of {vocabulary.n_terms:,} terms",
+        )
 
     def check(
         self, statistics: ClassStatistics, blocks: Sequence[Block], n_name_terms: int = 0
@@ -128,15 +125,21 @@ class Plan:
             return
         n_entries = len(statistics.indices)
         n_documents = sum(block.n_documents for block in blocks)
-        # What all workers map is there once.
+        # Mapped files are shared by all workers and count once.
         classes = CLASS_TERM_BYTES * (n_entries + n_name_terms) + 8 * 8 * statistics.n_classes
         if n_name_terms:
             classes += NAMED_TERM_BYTES * n_entries
         fewest = self.n_processes * PROCESS_BYTES + max(classes, DRAW_BYTES * n_documents)
-        if fewest > self.limit:
+        self._check(
+            fewest,
+            f"{statistics.n_classes:,} classes with {n_entries + n_name_terms:,} terms and "
+            f"{n_documents:,} documents",
+        )
+
+    def _check(self, fewest: float, held: str) -> None:
+        if self.limit is not None and fewest > self.limit:
             raise MemoryLimitError(
-                f"memory_limit={_show(self.limit)} is too low for {statistics.n_classes:,} classes "
-                f"with {n_entries + n_name_terms:,} terms and {n_documents:,} documents on "
+                f"memory_limit={_show(self.limit)} is too low for {held} on "
                 f"{count(self.n_workers, 'worker')}: at least {_show(fewest)} are needed. "
                 "Raise it, use fewer workers, or leave rare terms out."
             )

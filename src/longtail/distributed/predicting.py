@@ -15,20 +15,19 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from longtail._optional import import_optional
 from longtail._progress import OnStage
 from longtail._validation import check_k
 from longtail.answers import class_texts, count_candidates, knows_probabilities, rank
-from longtail.distributed.partitions import Chunk, Partition, list_partitions, read_chunks
+from longtail.datasets.records import Chunk
+from longtail.distributed.partitions import Partition, list_partitions, read_chunks
 from longtail.distributed.stages import OnTask
 from longtail.distributed.tasks import TaskReport, call_each, check_client, start_report
 from longtail.exceptions import PartitionError
 from longtail.store.container import read_checksum
-from longtail.store.files import sync_folder, temporary_path
+from longtail.store.files import replacing, sync_folder
 from longtail.teaching import load
-from longtail.training.calibration import choose_set_sizes
+from longtail.training.calibration import count_predicted
 
 FORMATS = ("jsonl", "parquet")
 _STAGE = "predicting"
@@ -120,7 +119,7 @@ def predict_partition(
     model = copy.copy(_open(path, checksum)).set_threads(n_jobs)
     n_terms = None if model.takes_texts else model.n_features_in_
     fields = model.vocabulary_.options.fields if model.takes_texts else None
-    with _replacing(target) as write:
+    with _replacing(Path(target)) as write:
         for chunk in read_chunks(partition, labelled=False, n_terms=n_terms, fields=fields):
             if isinstance(chunk.content, list) != model.takes_texts:
                 wanted = "texts" if model.takes_texts else "counts"
@@ -141,9 +140,7 @@ def _rank(model: Any, chunk: Chunk, k: int | None) -> Rows:
     """Return the predictions of a chunk."""
     is_set = k is None and model.multilabel_
     ranking = rank(model, chunk.content, count_candidates(model) if is_set else k or 1)
-    n_shown = ranking.valid.sum(axis=1)
-    if is_set:
-        n_shown = np.minimum(n_shown, choose_set_sizes(ranking.scores))
+    n_shown = count_predicted(ranking, is_set) if k is None else ranking.valid.sum(axis=1)
     values = "probabilities" if knows_probabilities(model) else "scores"
     texts = class_texts(model)
     rows = []
@@ -160,17 +157,12 @@ def _rank(model: Any, chunk: Chunk, k: int | None) -> Rows:
 
 
 @contextmanager
-def _replacing(target: str) -> Iterator[Callable[[Rows], None]]:
+def _replacing(path: Path) -> Iterator[Callable[[Rows], None]]:
     """Give what writes rows to a file that takes its place when all are written."""
-    path = Path(target)
-    beside = temporary_path(path)
-    try:
-        with (_open_parquet if path.suffix == ".parquet" else _open_jsonl)(beside) as write:
-            yield write
-        os.replace(beside, path)
-        sync_folder(path.parent)
-    finally:
-        beside.unlink(missing_ok=True)
+    open_rows = _open_parquet if path.suffix == ".parquet" else _open_jsonl
+    with replacing(path) as beside, open_rows(beside) as write:
+        yield write
+    sync_folder(path.parent)
 
 
 @contextmanager

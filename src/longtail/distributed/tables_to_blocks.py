@@ -18,7 +18,8 @@ from longtail._columns import align_labels, as_labels
 from longtail._kernels.interning import TermIds
 from longtail._labels import LabelForm, Labels, LabelSets, Multilabel, join_sets
 from longtail._validation import check_enough_classes
-from longtail.distributed.partitions import Chunk, Partition, group_chunks, read_chunks
+from longtail.datasets.records import Chunk
+from longtail.distributed.partitions import Partition, group_chunks, read_chunks
 from longtail.distributed.task_results import (
     TaskResult,
     read_flat_labels,

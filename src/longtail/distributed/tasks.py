@@ -1,8 +1,8 @@
 """Tasks: pure functions of paths, run here, in a pool of processes or on a cluster.
 
 In: tasks, each a function with its arguments and the file that its result becomes. Out: the files.
-Nothing is pinned to a worker and nothing is sent but names: a task that is lost is run again by
-whoever has time, a task whose file is there is not run at all.
+Nothing is pinned to a worker, and only names are sent: a lost task is run again by any free worker,
+a task whose file exists is not run at all.
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ def run_tasks(
     tasks : sequence of Task
         None needs the result of another.
     client : dask.distributed.Client, concurrent.futures.Executor or None
-        Where they run; None is here, one after the other.
+        Where they run; None runs them in this process, one by one.
     n_jobs : int or None
         Number of threads of a task, where they do not run side by side.
 

@@ -110,18 +110,18 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
         so the same `random_state` may give different models; sums and shared weights are always
         learned, however long they take.
     search : {"auto", "exact"}, default="auto"
-        With 100,000 classes and more, "auto" looks only at classes that have one of a document's
-        rarest terms, if held-out documents lose at most one true candidate in a hundred by it;
-        "exact" looks at all.
+        "exact" looks at all classes; "auto", from 100,000 classes on, only at those that have one
+        of a document's rarest terms. It does so if held-out documents lose at most one true
+        candidate in a hundred by it.
     memory : int, default=0
         Documents of each class that the model keeps, the last ones; with them `refine` needs no
         documents to learn from. They are counts of terms, which whoever has the model can read.
     adapt : bool, default=True
-        Whether `partial_fit` learns from what the model would have said of each document before,
-        as if these were a sample of those to come: probabilities, the weights of terms, and how
-        much residuals and features by class size count. It keeps the documents until it brings up
-        to date what all classes share, after every 5 % more. Turn it off where the model is taught
-        mainly what it gets wrong.
+        Whether `partial_fit` learns from what the model would have said of each document before.
+        Taking these for a sample of those to come, it learns probabilities, the weights of terms,
+        and how much residuals and features by class size count. It keeps the documents until it
+        brings up to date what all classes share, after every 5 % more. Turn it off where the model
+        is taught mainly what it gets wrong.
     class_weight : dict of label to float, "balanced" or None, default=None
         What the losses of the documents of each class count where something is learned: the weights
         of terms and features, and residuals. "balanced" is n_documents / (n_classes * documents of

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from longtail.answers import as_label, find_path, read_limits
+from longtail.answers import as_label, check_takes_texts, find_path, read_limits
 from longtail.class_search import ClassSearch, add_scored
 from longtail.estimators.loading import load
 
@@ -54,11 +54,7 @@ class ModelTools:
             self._model = load(path)
         self._turn = threading.Lock()
         self._names: ClassSearch | None = None
-        if not self.model.takes_texts:
-            raise ValueError(
-                f"{os.fspath(path)} holds a {type(self.model).__name__}, which takes counts; the "
-                "tools need a model that takes texts. Fit one with longtail fit, or TextClassifier."
-            )
+        check_takes_texts(self.model, path, "the tools need")
 
     @property
     def model(self) -> Any:

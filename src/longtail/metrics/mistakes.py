@@ -32,7 +32,7 @@ class Mistake:
     # the score of the one, less what they add to that of the other. Of several true labels the one
     # with the highest score.
     misleading: Mapping[Any, float]
-    # What the evaluation was told about where the document comes from; None without.
+    # Where the document comes from, as the caller said; None without.
     reference: Any = None
 
 

@@ -22,7 +22,7 @@ from longtail.answers import plain
 MEDIA_TYPE = "application/problem+json"
 _MAX_ERRORS = 20  # of one request that are listed
 
-# What `type` is: about:blank#NAME, the name being the one to act upon.
+# The fragment of `type`, about:blank#NAME, for errors that clients act upon.
 VERSION_MOVED = "version-moved"
 MODEL_REFUSED = "model-refused"
 

@@ -19,7 +19,14 @@ from numpy.typing import NDArray
 
 from longtail._caching import cached_property
 from longtail._records import Fields
-from longtail.answers import class_texts, count_candidates, knows_probabilities, rank
+from longtail.answers import (
+    check_takes_texts,
+    class_texts,
+    count_candidates,
+    knows_probabilities,
+    rank,
+    text_columns,
+)
 from longtail.class_search import ClassSearch
 from longtail.estimators.text import TextClassifier
 from longtail.exceptions import ModelFileError
@@ -65,10 +72,7 @@ class Snapshot:
     @property
     def text_columns(self) -> tuple[str, ...]:
         """The columns of a record that make up its text, or all its fields."""
-        if self.fields is not None:
-            return self.fields.names
-        columns = self.model.columns_
-        return columns.text if columns is not None and columns.text else ("text",)
+        return text_columns(self.model)
 
     @cached_property
     def texts(self) -> dict[Any, str]:
@@ -250,7 +254,7 @@ class ServedModel:
     def _is_done(self, task: asyncio.Future[Any]) -> None:
         self._n_queued -= 1
         if not task.cancelled():
-            task.exception()  # whoever waited may be gone
+            task.exception()  # the client may be gone
 
     def _warm_up(self) -> None:
         model = self._snapshot.model
@@ -259,12 +263,8 @@ class ServedModel:
 
 
 def _check_model(path: Path, model: Any) -> TextClassifier:
-    """Refuse a model that does not take texts."""
-    if not model.takes_texts:
-        raise ValueError(
-            f"{path}: holds a {type(model).__name__}, which takes counts; a service needs a model "
-            "that takes texts. Fit one with: longtail fit, or TextClassifier."
-        )
+    """Refuse a model that does not take texts, or lacks its encoder."""
+    check_takes_texts(model, path, "a service needs")
     texts: TextClassifier = model
     _ = texts.state_.embed([])  # says that an encoder is missing
     return texts

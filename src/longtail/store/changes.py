@@ -84,6 +84,11 @@ class Change:
         labels: list[Any] = self.content["labels"] if self.action in WITH_DOCUMENTS else []
         return labels
 
+    def as_dict(self) -> dict[str, Any]:
+        """Return what is told of a change, without its content."""
+        names = ("number", "time", "by", "action", "in_effect")
+        return {name: getattr(self, name) for name in names}
+
     def _checked(self, data: bytes, accepts: Callable[[dict[str, Any], int], bool]) -> Any:
         try:
             found = decode(data) if data else {}

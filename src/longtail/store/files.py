@@ -6,8 +6,8 @@ import os
 import re
 import secrets
 import stat
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -75,6 +75,19 @@ def replace_file(target: Path, blocks: Iterable[bytes | memoryview], mode: int |
             raise _unwritten(target, error) from error
         raise
     sync_folder(target.parent)
+
+
+@contextmanager
+def replacing(target: Path) -> Iterator[Path]:
+    """Give a new name beside the target; what is written there replaces it if all goes well."""
+    temporary = temporary_path(target)
+    try:
+        yield temporary
+        os.replace(temporary, target)
+    except BaseException:  # also an interrupt: the temporary file must not stay
+        with suppress(OSError):
+            temporary.unlink()
+        raise
 
 
 def temporary_path(target: Path) -> Path:
