@@ -15,12 +15,13 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -62,6 +63,20 @@ from longtail.store.state_io import SavedModel, save_state
 
 DENSE_CLASSES = 1_000  # up to here probabilities and decisions are dense arrays
 _PLAIN = (sp.csr_array, sp.csr_matrix, np.ndarray)  # counts of these kinds need no conversion
+
+
+Method = TypeVar("Method")
+
+
+def if_classifier_has(name: str) -> Callable[[Method], Method]:
+    """Return a decorator: the method exists where the classifier of counts has one of the name."""
+
+    def check(estimator: Any) -> bool:
+        getattr(type(estimator._classifier_of_counts()), name)  # AttributeError if it has not
+        return True
+
+    decorate: Callable[[Method], Method] = available_if(check)
+    return decorate
 
 
 class Classifier(ClassifierMixin, BaseEstimator):

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
-from sklearn.utils.metaestimators import available_if
 
 from longtail._columns import TableFormat, as_labels
 from longtail._labels import (
@@ -25,7 +24,7 @@ from longtail._records import Fields, read_fields, write_documents
 from longtail._validation import PairWeights, check_among, check_share, read_weights, weigh_rows
 from longtail.candidates import Candidates
 from longtail.estimators.added_documents import AddedDocuments
-from longtail.estimators.base import CountClassifier
+from longtail.estimators.base import CountClassifier, if_classifier_has
 from longtail.estimators.class_texts import check_class_texts
 from longtail.estimators.embedder import Embedder
 from longtail.estimators.evidence import make_candidates
@@ -49,19 +48,6 @@ from longtail.text import TextVectorizer, Vocabulary
 from longtail.text.fields import pack_edges, unpack_edges
 from longtail.text.vectorizer import tokenizer_options
 from longtail.training.name_rows import count_names
-
-Method = TypeVar("Method")
-
-
-def if_classifier_has(name: str) -> Callable[[Method], Method]:
-    """Return a decorator: the method exists where the classifier of counts has one of the name."""
-
-    def check(estimator: Any) -> bool:
-        getattr(type(estimator._classifier_of_counts()), name)  # AttributeError if it has not
-        return True
-
-    decorate: Callable[[Method], Method] = available_if(check)
-    return decorate
 
 
 class _FittedAttribute:
