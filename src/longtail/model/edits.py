@@ -319,21 +319,3 @@ def as_list(parents: Any) -> list[Any]:
     """Return the parents of a node as they may be given: one, several, or None."""
     given = list(parents) if isinstance(parents, list | tuple | set | frozenset) else [parents]
     return [parent for parent in given if parent is not None]
-
-
-__all__ = [
-    "Describe",
-    "Edit",
-    "EditParents",
-    "Forget",
-    "Merge",
-    "Move",
-    "Recalibrate",
-    "Refine",
-    "Remove",
-    "Rename",
-    "SetHierarchy",
-    "Teach",
-    "as_list",
-    "find_class",
-]

@@ -38,18 +38,6 @@ from longtail.teaching.documents import UNFIT
 from longtail.teaching.log import Bounds, Ledger, misfit, read_again, read_entries
 from longtail.teaching.refined import open_refined
 
-__all__ = [
-    "State",
-    "advance",
-    "attach",
-    "catch_up",
-    "find_concerned",
-    "load",
-    "open_state",
-    "take_all",
-    "take_news",
-]
-
 
 def load(path: str | os.PathLike[str], *, verify: bool = True, embedder: Any = None) -> Classifier:
     """Open a model that `save` wrote, with all that it was taught since.

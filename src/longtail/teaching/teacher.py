@@ -50,8 +50,6 @@ from longtail.teaching.refined import (
 )
 from longtail.teaching.refiner import Refiner, is_due
 
-__all__ = ["Teacher"]
-
 Result = TypeVar("Result")
 
 
