@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from longtail._words import count
-from longtail.estimators.loading import Classifier
+from longtail.estimators.loading import AnyClassifier
 from longtail.estimators.loading import load as load_file
 from longtail.estimators.text_state import describe
 from longtail.exceptions import ModelFileError
@@ -137,12 +137,12 @@ class Teacher:
         return lock
 
     @property
-    def model(self) -> Classifier:
+    def model(self) -> AnyClassifier:
         """The model with all changes; what the caller does to it stays with the caller."""
         state, shown = self._state, self._shown
         if shown is None or shown[0] is not state:
             shown = self._shown = state, copy.copy(state.model)
-        model: Classifier = shown[1]
+        model: AnyClassifier = shown[1]
         return model
 
     def __repr__(self) -> str:
