@@ -354,6 +354,9 @@ class Explanation:
     meaning : float or None
         What the embedding of the document adds, where the model ranks by these; then it is a part
         of the score beside terms, rest and constant.
+    nearest : tuple of (tuple of terms, float)
+        The documents of the class whose embeddings are nearest, where the model keeps any
+        (`memory`): the terms that weigh most in each, and the cosine.
     """
 
     label: Any
@@ -367,6 +370,7 @@ class Explanation:
     common: Mapping[Hashable, float] = field(default_factory=dict)
     against: Explanation | None = None
     meaning: float | None = None
+    nearest: tuple[tuple[tuple[Hashable, ...], float], ...] = ()
 
     def beside(self, against: Explanation | None = None) -> Explanation:
         """Return the explanation beside that of its runner-up, if there is one."""
@@ -383,6 +387,7 @@ class Explanation:
             terms={rename(term): value for term, value in self.terms.items()},
             common={rename(term): value for term, value in self.common.items()},
             against=self.against and self.against.rename_terms(rename),
+            nearest=tuple((tuple(map(rename, terms)), cosine) for terms, cosine in self.nearest),
         )
 
     def as_dict(self) -> dict[str, Any]:
@@ -396,6 +401,7 @@ class Explanation:
             "rest": self.rest,
             "constant": self.constant,
             **({} if self.meaning is None else {"meaning": self.meaning}),
+            **({"nearest": self._list_nearest()} if self.nearest else {}),
         }
 
     def term_lines(self) -> list[tuple[str, float]]:
@@ -411,6 +417,13 @@ class Explanation:
             lines.append((f"(shared by most classes: {first}{more})", folded))
         lines += [("(other terms)", self.rest - folded), ("(class)", self.constant)]
         return lines if self.meaning is None else [*lines, ("(meaning)", self.meaning)]
+
+    def nearest_lines(self) -> list[tuple[str, float]]:
+        """Return the nearest documents of the class as their terms, and the cosines."""
+        return [(" ".join(map(str, terms)), cosine) for terms, cosine in self.nearest]
+
+    def _list_nearest(self) -> list[dict[str, Any]]:
+        return [{"terms": [*map(str, terms)], "cosine": cosine} for terms, cosine in self.nearest]
 
     def feature_lines(self) -> list[tuple[str, float]]:
         """Return the lines of a table of features; they add up to the score.
@@ -452,7 +465,8 @@ class Explanation:
             title += f", {self.features['name']:+.4f} because of its name"
         if self.runner_up is not None:
             title += f", before {_printable(str(self.runner_up))} ({self.runner_up_score:.4f})"
-        return "\n".join([title, *lines])
+        near = [f"near ({cosine:.2f}): {_printable(text)}" for text, cosine in self.nearest_lines()]
+        return "\n".join([title, *lines, *near])
 
     def _repr_html_(self) -> str:
         caption = str(self.label)

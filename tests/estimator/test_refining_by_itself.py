@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from longtail import DoubleSamplingClassifier, LongTailClassifier, Teacher, TextClassifier, load
-from longtail.exceptions import ModelFileError
 from longtail.model.edits import Refine
 from longtail.store.journal import find_refined
 from longtail.training import relearning
@@ -198,12 +197,16 @@ def test_old_files_go(texts, path):
     assert kept == refined[-2:]
     teacher.undo(numbers=refined[-1:])
     assert_same(teacher.model, load(path))
-    with pytest.raises(ModelFileError, match="is not there"):
+    with pytest.raises(ValueError, match=f"undo {refined[-3]} as well"):
         teacher.undo(numbers=refined[-2:-1])
     assert_same(teacher.model, load(path))
     teacher.undo(numbers=refined[:-1])  # all of them: the model file with its changes
     assert teacher.model.classifier_.state_.corpus.n_documents == 360
     assert_same(teacher.model, load(path))
+    assert teacher.refine()  # tidies up: those that are undone are not kept
+    teacher.undo()
+    with pytest.raises(ValueError, match=f"what change {refined[-1]} .* refine anew instead"):
+        teacher.undo(numbers=[teacher.changes()[-4].number])
 
 
 def test_what_fails_is_logged_and_leaves_the_model(texts, path, monkeypatch, caplog):

@@ -1,4 +1,4 @@
-"""The command line; `main` says what to install where its extra is missing."""
+"""The command line; `main` names the extra to install where it is missing."""
 
 from __future__ import annotations
 

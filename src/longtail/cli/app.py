@@ -1,4 +1,4 @@
-"""The commands: they parse, call and print; what they compute is in the other packages.
+"""The commands: they parse, call and print; other packages compute.
 
 These are imported when a command runs, so that `longtail --help` answers at once.
 

@@ -56,8 +56,12 @@ class ClassLimits:
         """
         from longtail.estimators.within import read_subsets
 
-        if self.branch is not None or self.level is not None:
-            _check_has_hierarchy(model)
+        needs_hierarchy = self.branch is not None or self.level is not None
+        if needs_hierarchy and getattr(model, "hierarchy_", None) is None:
+            raise ValueError(
+                "this model has no hierarchy; fit one with --hierarchy FILE, --parent-column, "
+                "--path-separator or --taxonomy FILE."
+            )
         labels = {
             name: _read_labels(name, path, model)
             for name, path in (("within", self.within), ("exclude", self.exclude))
@@ -70,15 +74,6 @@ class ClassLimits:
             model.expect_unknown(unknown)
         others = {"level": self.level, "back_off": self.back_off}
         return given | {name: value for name, value in others.items() if value is not None}
-
-
-def _check_has_hierarchy(model: Any) -> None:
-    """Refuse models whose classes have no parents."""
-    if getattr(model, "hierarchy_", None) is None:
-        raise ValueError(
-            "this model has no hierarchy; fit one with --hierarchy FILE, --parent-column, "
-            "--path-separator or --taxonomy FILE."
-        )
 
 
 def _read_labels(name: str, path: Path, model: Any) -> list[Any]:

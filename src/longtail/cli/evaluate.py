@@ -208,7 +208,7 @@ def evaluate(
 
 
 def _check_options(asked: _Asked, figure_format: str, source: Source, compare: Path | None) -> None:
-    """Refuse what cannot be done, before the work."""
+    """Refuse impossible options before the work is done."""
     if not 0 < asked.precision < 1:
         raise ValueError(
             f"--precision must be between 0 and 1, such as 0.9; got {asked.precision}."
@@ -222,7 +222,7 @@ def _check_options(asked: _Asked, figure_format: str, source: Source, compare: P
 def _tell_written(
     report: Path | None, figures: Path | None, n_figures: int, predictions: Path | None
 ) -> None:
-    """Say which files there are now."""
+    """Print which files were written."""
     if report is not None:
         print_note(f"the report is in {report}.")
     if figures is not None:
@@ -252,7 +252,7 @@ def _evaluate(
 
 
 class _Reader:
-    """Documents, labels and references of a source; what is predicted of them is written."""
+    """Reads documents, labels and references of a source, and writes their predictions."""
 
     def __init__(
         self,
@@ -275,7 +275,7 @@ class _Reader:
             yield chunk.content, labels, [*self._references(chunk)]
 
     def write(self, labels: Any, top: TopK, sets: Any) -> None:
-        """Write the predictions of the chunk that was read first of those not written yet."""
+        """Write the predictions of the oldest chunk that is not written yet."""
         chunk = self._read.pop(0)
         if self._write is None:
             return

@@ -251,7 +251,7 @@ def _fit(
 
 
 def _remember_columns(model: Any, source: Source) -> None:
-    """Let a model of texts know what it was told about its tables."""
+    """Store in a model of texts how its tables are read."""
     model.set_columns(**vars(source.as_told()))
 
 
@@ -303,12 +303,12 @@ def _stack(source: Source, chunks: Iterator[Chunk]) -> tuple[Any, Any]:
 
 
 def _nothing(source: Source) -> str:
-    """Say that there is nothing to learn from."""
+    """Return the message for a source without documents."""
     return f"{source.name} has no document that can be used; at least 2 classes are needed."
 
 
 def _check_target(out: Path, discard_changes: bool) -> None:
-    """Refuse a place where the model cannot go, before the work is done."""
+    """Refuse an unusable output path before the work is done."""
     from longtail.store.container import open_model
     from longtail.store.journal import journal_path, read_journal
 

@@ -61,7 +61,7 @@ class HierarchyOptions:
         return [] if self.parent_column is None else [self.parent_column]
 
     def check(self, *, has_text: bool, is_cluster: bool) -> None:
-        """Refuse what does not go together."""
+        """Refuse options that do not go together."""
         flags = {
             "--hierarchy": self.hierarchy,
             "--parent-column": self.parent_column,
@@ -82,7 +82,7 @@ class HierarchyOptions:
             )
 
     def collect(self, chunks: Iterator[Chunk]) -> Iterator[Chunk]:
-        """Pass documents on, and collect the parent of each class from their column."""
+        """Pass documents on while collecting the parents of their classes."""
         if self.parent_column is None:
             yield from chunks
             return
@@ -103,7 +103,7 @@ class HierarchyOptions:
         return read_skos(self.taxonomy, self.taxonomy_by)  # type: ignore[arg-type]
 
     def give(self, model: Any, vocabulary: Any, quiet: bool) -> None:
-        """Give a fitted model its hierarchy, and say what does not fit."""
+        """Set the hierarchy of a fitted model; print what does not fit."""
         given: Any = self.path_separator
         if self.hierarchy is not None:
             given = read_pairs(self.hierarchy)
@@ -119,7 +119,7 @@ class HierarchyOptions:
 
 @contextmanager
 def _noting_warnings(quiet: bool) -> Iterator[None]:
-    """Print what does not fit about a hierarchy as notes."""
+    """Print the warnings about a hierarchy as notes."""
     import warnings
 
     from longtail.exceptions import HierarchyWarning

@@ -112,7 +112,7 @@ class Source:
         )
 
     def as_told(self) -> TableFormat:
-        """Return what a model fitted on this source is to remember of it."""
+        """Return what a model fitted on this source remembers of it."""
         from longtail._columns import TableFormat
 
         layout = self.layout
@@ -167,7 +167,7 @@ def read_documents(
 
 
 def ask_separator(source: Source) -> Source:
-    """Ask, in a terminal, whether what most labels contain separates them; return the answer."""
+    """Ask in a terminal whether the mark that most labels contain separates them."""
     if not _in_terminal() or "-" in source.paths:
         return source
     # Bad rows are reported later.
@@ -181,12 +181,12 @@ def ask_separator(source: Source) -> Source:
 
 
 def _in_terminal() -> bool:
-    """Return whether there is somebody to ask."""
+    """Return whether a person can be asked."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def _check_separator(source: Source, chunks: Iterator[Chunk]) -> Iterator[Chunk]:
-    """Refuse labels that look like several each, unless it was said whether they are."""
+    """Refuse labels that look like several each, unless a separator was given."""
     first = next(chunks, None)
     found = _find_separator(source, first)
     if found is not None:
@@ -201,7 +201,7 @@ def _check_separator(source: Source, chunks: Iterator[Chunk]) -> Iterator[Chunk]
 
 
 def _find_separator(source: Source, chunk: Chunk | None) -> tuple[str, str] | None:
-    """Return what seems to separate labels, with a sentence, unless it was said or nothing does."""
+    """Return the mark that seems to separate labels, with a sentence, unless one was given."""
     from longtail.datasets.checking import find_label_separator
 
     if chunk is None or source.holds_counts or source.layout.label_separator is not None:
@@ -252,7 +252,7 @@ def match_source(source: Source, model: Any, quiet: bool = False) -> Source:
 
 
 def check_columns(source: Source, labelled: bool) -> None:
-    """Say which options are missing, or have no meaning for the format."""
+    """Refuse missing options, and those that have no meaning for the format."""
     if source.holds_counts:
         if source.text or source.label or source.fields:
             raise ValueError("--text and --label have no meaning for svmlight: it has no columns.")
@@ -313,7 +313,7 @@ def read_labelled(
 def _counted(
     described: str, source: Source, chunks: Iterator[Chunk], update: Update
 ) -> Iterator[Chunk]:
-    """Draw progress; how many documents there will be follows from the bytes read so far."""
+    """Report progress; the total is estimated from the bytes read so far."""
     from longtail.datasets.tables import is_compressed
 
     paths = source.paths
@@ -336,7 +336,7 @@ def shorten_text(text: str | None) -> str:
 
 
 def check_model(path: Path) -> None:
-    """Say where a model comes from where there is none."""
+    """Refuse a path without a model; say what writes one."""
     if not path.exists():
         raise ValueError(
             f"there is no model file {str(path)!r}; this writes one: longtail fit table.csv "
@@ -363,15 +363,14 @@ def find_embedder() -> Any:
     module, colon, name = given.partition(":")
     if not (module and colon and name):
         raise ValueError(f"--embedder must be MODULE:NAME, such as encoders:encode; got {given!r}.")
-    sys.path.insert(0, "")
+    if "" not in sys.path:  # for good: processes that are started are told the path as well
+        sys.path.append("")
     try:
         found: Any = importlib.import_module(module)
         for attribute in name.split("."):
             found = getattr(found, attribute)
     except (ImportError, AttributeError) as error:
         raise ValueError(f"--embedder {given}: {error}.") from None
-    finally:
-        sys.path.remove("")
     return found
 
 

@@ -1,4 +1,4 @@
-"""Files that the commands write: beside their target first, then renamed, so never half of one.
+"""Files that the commands write: beside their target, then renamed, so never in part.
 
 A command never writes over one of its inputs, over a model, or over what is no regular file.
 """
@@ -90,7 +90,7 @@ def replacing(path: Path | None, inputs: Iterable[str | Path] = ()) -> Iterator[
 
 @contextmanager
 def replaced_path(path: Path, inputs: Iterable[str | Path] = ()) -> Iterator[Path]:
-    """Give a name beside `path` to write to, which is then renamed; a link is followed."""
+    """Yield a path beside `path` that is renamed to it in the end; a link is followed."""
     check_writable(path, inputs)
     with files.replacing(path.resolve()) as beside:
         yield beside
@@ -125,7 +125,7 @@ class BadRows:
         self.n_rows += 1
 
     def close(self) -> None:
-        """Put the report where it belongs."""
+        """Move the report into place."""
         if self._file is not None:
             self._file.close()
             os.replace(self._beside, self.path)  # also after an error: the report may explain it

@@ -96,7 +96,7 @@ class Columns:
         written: str,
         truth: bool = False,
     ) -> Columns:
-        """Return what is written of each prediction of a model."""
+        """Return the columns for the predictions of a model."""
         sets, has_lists = classifier.multilabel_, written in ("jsonl", "parquet")
         separator = None if has_lists else source.layout.label_separator or _SEPARATOR
         calibrated, named = knows_probabilities(classifier), bool(class_texts(classifier))
@@ -109,7 +109,7 @@ class Columns:
         return "probabilities" if self.calibrated else "scores"
 
     def kinds(self) -> dict[str, str]:
-        """Return what the columns of a table hold: text, an integer or a number, by name."""
+        """Return the kind of each column of a table by name: text, integer or number."""
         files = {"file": "text"} if self.has_files else {}
         kinds = {**files, "line": "integer", **dict.fromkeys(self.keep, "text")}
         text, score = ("texts", "numbers") if self.separator is None else ("text", "text")
@@ -190,7 +190,7 @@ def find_written(out: Path, given: str | None, option: str = "--out") -> str:
 def open_output(
     out: Path, written: str, columns: Columns, inputs: list[Any]
 ) -> Iterator[Callable[[list[Prediction]], None]]:
-    """Open a file of predictions; give what writes rows to it."""
+    """Open a file of predictions; yield the function that writes rows."""
     if written == "parquet":
         with replaced_path(out, inputs) as beside, _open_parquet(beside, columns) as write:
             yield write

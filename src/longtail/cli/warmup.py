@@ -37,13 +37,13 @@ def warmup(as_json: AsJson = False, quiet: Quiet = False) -> None:
 
 
 def compile_kernels(update: Update) -> None:
-    """Call all that fit, predict, explain, teach and the readers need, on made-up documents."""
+    """Run all kernels of fit, predict, explain, teach and the readers on made-up documents."""
     with tempfile.TemporaryDirectory() as folder:
         _run_all(list(_list_calls(Path(folder))), update)
 
 
 def compile_for_text(update: Update) -> None:
-    """Call what fitting, predicting, explaining and teaching texts needs: a third of all."""
+    """Run the kernels that models of texts need: a third of all."""
     from longtail import TextClassifier
 
     texts, labels = _make_texts(N_CLASSES)
@@ -58,7 +58,7 @@ def compile_for_text(update: Update) -> None:
 
 
 def _run_all(calls: list[Callable[[], Any]], update: Update) -> None:
-    """Run calls one by one, and tell how far that is."""
+    """Run calls one by one and report progress."""
     from longtail.exceptions import UncalibratedWarning
 
     with warnings.catch_warnings():
@@ -88,7 +88,7 @@ def _make_texts(n_classes: int) -> tuple[list[str], list[str]]:
 
 
 def _list_calls(folder: Path) -> Iterator[Callable[[], Any]]:
-    """Yield what has to run, in this order.
+    """Yield the calls in the order in which they run.
 
     Kernels have a version for counts with fractions and one for whole counts, one for single
     documents among many classes, and one for more classes than 16 bits can tell apart.

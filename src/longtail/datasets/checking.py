@@ -1,4 +1,4 @@
-"""Labelled documents -> what is odd about them: what to look at before a model is fitted.
+"""Labelled documents -> what is odd about them, to look at before a fit.
 
 In: chunks of documents, labels and line numbers. Out: a `DataCheck`. Documents leave a hash and a
 few numbers behind, so a table may be larger than memory. Two texts are the same document if they
@@ -152,7 +152,7 @@ class _Seen:
     names: dict[Any, frozenset[str]] = field(default_factory=dict)
 
     def add(self, documents: Any, labels: Sequence[Any], lines: Sequence[int]) -> None:
-        """Look at some documents."""
+        """Add some documents."""
         lengths = []
         for terms, label, line in zip(_terms(documents), _plain(labels), lines, strict=True):
             lengths.append(len(terms))
@@ -206,7 +206,7 @@ class _Seen:
 
 
 def _findings(seen: _Seen) -> Iterator[Finding]:
-    """Yield all kinds of findings, those that weigh most first; some may be of nothing."""
+    """Yield all kinds of findings, the gravest first; some may be empty."""
     n = seen.n_documents
     contradicted = sum(1 + d.n_again for d in seen.first.values() if d.is_contradicted)
     yield Finding.among(

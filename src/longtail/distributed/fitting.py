@@ -30,9 +30,10 @@ from longtail.distributed.tables_to_blocks import (
     select_terms,
 )
 from longtail.distributed.task_results import read_flat_labels, read_labels, read_result
-from longtail.distributed.tasks import check_client, count_workers
+from longtail.distributed.tasks import check_client, check_sendable, count_workers
 from longtail.estimators import fit_elsewhere
 from longtail.estimators.added_documents import AddedDocuments
+from longtail.estimators.embedder import Embedder
 from longtail.estimators.long_tail import LongTailClassifier
 from longtail.estimators.text import TextClassifier
 from longtail.paper.estimator import DoubleSamplingClassifier
@@ -156,6 +157,9 @@ def _fit_texts(
 ) -> None:
     """Build the vocabulary, count, and fit the classifier of counts."""
     vectorizer, classifier = fit_elsewhere.new_parts(estimator)
+    embedder = fit_elsewhere.embedder_of(estimator, classifier)
+    if embedder is not None:
+        check_sendable(embedder, stages.client)
     options: TokenizerOptions = select_parameters(vectorizer, TokenizerOptions)
     selection: TermSelection = select_parameters(vectorizer, TermSelection)
     read = _read(
@@ -163,6 +167,7 @@ def _fit_texts(
         partitions,
         stages,
         read_texts,
+        embedder,
         block_size=plan.block_characters,
         options=options,
     )
@@ -181,7 +186,7 @@ def _fit_texts(
     blocks = _unify((path, read_result(path).parameters) for path in counted)
     texts = None
     if class_texts is not None:
-        texts = keep_texts(class_texts, vocabulary, options, stages, plan)
+        texts = keep_texts(class_texts, vocabulary, options, stages, plan, embedder)
     blocks = _fit_counts(classifier, blocks, read, stages, plan, texts)
     terms = read_vocabulary(vocabulary, options)
     added = AddedDocuments.empty(complete=bool(estimator.remember_documents))
@@ -190,7 +195,7 @@ def _fit_texts(
             documents = block.open()
             X, class_ids = replicate(documents.counts.to_csr(), documents.labels)
             added = added.add(X, class_ids, terms.n_terms)
-    fit_elsewhere.adopt_texts(estimator, terms, classifier, added, class_texts or {})
+    fit_elsewhere.adopt_texts(estimator, terms, classifier, added, class_texts or {}, embedder)
 
 
 def _read(
@@ -198,6 +203,7 @@ def _read(
     partitions: list[Partition],
     stages: Stages,
     function: Any,
+    embedder: Embedder | None = None,
     **arguments: Any,
 ) -> list[str]:
     """Read all partitions; what their content decides is found by its hash."""
@@ -207,7 +213,12 @@ def _read(
     for partition, content in zip(partitions, hashes, strict=True):
         is_function = callable(partition.source)
         layout = None if is_function else replace(partition.source, path="")  # type: ignore[type-var]
-        cases.append({"partition": partition, "identity": (content, layout, arguments)})
+        identity: tuple[Any, ...] = (content, layout, arguments)
+        if embedder is not None:  # the same encoder may be another object
+            identity = (*identity, embedder.name, embedder.probe.tolist())
+        cases.append({"partition": partition, "identity": identity})
+    if embedder is not None:
+        arguments = arguments | {"embedder": embedder}
     return stages.each("reading", function, cases, **arguments)
 
 

@@ -218,12 +218,16 @@ def _call(
         yield Chunk(content, labels, list(range(1, n_documents + 1)))
 
 
-def group_chunks(chunks: Iterator[Chunk], largest: int) -> Iterator[Chunk]:
-    """Join chunks into blocks that end as soon as they have reached a size."""
+def group_chunks(chunks: Iterator[Chunk], largest: int, of_document: int = 0) -> Iterator[Chunk]:
+    """Join chunks into blocks that end as soon as they have reached a size.
+
+    Each document counts `of_document` beside its entries or characters.
+    """
     pending: list[Chunk] = []
     for chunk in chunks:
         pending.append(chunk)
-        if sum(entry.size for entry in pending) >= largest:
+        n_documents = sum(map(len, pending))
+        if sum(entry.size for entry in pending) + of_document * n_documents >= largest:
             yield join_chunks(pending)
             pending = []
     if pending:

@@ -18,7 +18,7 @@ OnTask = Callable[[TaskReport], None]
 
 @dataclass(frozen=True)
 class Stages:
-    """Where tasks run, and who hears of them."""
+    """Where tasks run, and the callbacks that follow them."""
 
     scratch: str  # the folder of results
     client: Any  # where tasks run
@@ -56,7 +56,7 @@ class Stages:
         return self.each(stage, function, [{}], **arguments)[0]
 
     def keep(self, stage: str, contents: TaskResult) -> str:
-        """Write what the caller gave where tasks find it, unless it is there; return the file.
+        """Write an input for tasks to the scratch path, unless it is there; return the file.
 
         It is named by its content, so that what is computed from it is found again by that.
         """

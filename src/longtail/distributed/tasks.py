@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import glob
 import os
+import pickle
 import platform
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Executor, as_completed
+from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 from longtail._optional import import_optional
 from longtail.distributed.task_results import TaskResult, code_version, hash_arguments, write_result
+from longtail.estimators.embedder import Embedder
 
 _ENDING = ".task"
 
@@ -216,6 +218,19 @@ def check_client(client: Any) -> None:
             "client must be a dask.distributed.Client, a concurrent.futures.Executor or None; got "
             f"{type(client).__name__}."
         )
+
+
+def check_sendable(embedder: Embedder, client: Any) -> None:
+    """Refuse an encoder that other processes of this machine cannot be given."""
+    if not isinstance(client, ProcessPoolExecutor):
+        return  # Dask sends more
+    try:
+        pickle.dumps(embedder.encode)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise ValueError(
+            f"embedder {embedder.name!r} cannot be sent to other processes: {error}. Give a "
+            "function at the top level of a module."
+        ) from None
 
 
 def count_workers(client: Any) -> int:

@@ -349,6 +349,12 @@ class CountClassifier(Classifier):
         """Split the score of each document for one class."""
 
     @abstractmethod
+    def _add_nearest(
+        self, found: list[Explanation], state: Any, counts: CountMatrix, class_ids: Integers
+    ) -> list[Explanation]:
+        """Return explanations with the nearest documents of their classes, if any are kept."""
+        return found
+
     def _check_parameters(self) -> None:
         """Refuse parameters that cannot be used with any data."""
 
@@ -581,7 +587,7 @@ class CountClassifier(Classifier):
         split = self._split_scores(state, counts.gather(compared), runners_up[compared])
         against = dict(zip(compared.tolist(), split, strict=True))
         mine = self._split_scores(state, counts, explained)
-        return name_parts(
+        found = name_parts(
             [(parts, against.get(document)) for document, parts in enumerate(mine)],
             labels,
             explained,
@@ -590,6 +596,7 @@ class CountClassifier(Classifier):
             getattr(self, "feature_names_in_", None),
             self._feature_names,
         )
+        return self._add_nearest(found, state, counts, explained)
 
     def partial_fit(
         self,
@@ -679,14 +686,18 @@ class CountClassifier(Classifier):
         n_dimensions: int | None = getattr(self._fitted(), "n_dimensions", None)
         return n_dimensions
 
+    def _check_takes_embeddings(self) -> None:
+        """Refuse embeddings where the classifier knows none."""
+        if not self._takes_embeddings:
+            raise ValueError(f"{type(self).__name__} takes no embeddings; LongTailClassifier does.")
+
     def _read_embeddings(
         self, embeddings: Any, n_documents: int, *, reset: bool = False
     ) -> NDArray[np.int16] | None:
         """Return the embeddings of documents in fixed point; None where none were given."""
         if embeddings is None:
             return None
-        if not self._takes_embeddings:
-            raise ValueError(f"{type(self).__name__} takes no embeddings; LongTailClassifier does.")
+        self._check_takes_embeddings()
         if reset:
             return read_embeddings(embeddings, n_documents)
         if self._n_dimensions is None:

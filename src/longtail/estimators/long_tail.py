@@ -41,6 +41,7 @@ from longtail.estimators.class_texts import (
 )
 from longtail.estimators.evidence import make_candidates
 from longtail.estimators.hierarchies import TakesHierarchy
+from longtail.estimators.kept_documents import find_nearest_terms
 from longtail.estimators.within import read_subsets
 from longtail.exceptions import UncalibratedWarning, level_outside
 from longtail.model.edits import Describe, Recalibrate, Refine
@@ -49,7 +50,7 @@ from longtail.model.explanation import ScoreParts, split_linear_scores
 from longtail.model.features import SCORE_FEATURE_NAMES
 from longtail.model.state import LongTailState
 from longtail.paper.sampling import draw_seed
-from longtail.results import Health, NodeAnswers, Predicted, Threshold, TopK
+from longtail.results import Explanation, Health, NodeAnswers, Predicted, Threshold, TopK
 from longtail.retrieval.subsets import ClassSubsets
 from longtail.sparse import CountMatrix, Floats, Integers, are_integral
 from longtail.taxonomy import Hierarchy, read_hierarchy
@@ -738,11 +739,6 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
                 "refine the documents."
             )
         self._check_memory_takes(labels.weights)
-        if self.memory and counts.embeddings is not None:
-            raise ValueError(
-                "memory keeps counts alone, and embeddings were given: leave memory at 0, and give "
-                "refine the documents."
-            )
         state = fit_long_tail(counts, labels, self._config(), on_stage, class_texts)
         if counts.embeddings is not None and not state.needs_embeddings:
             compared = len(state.check.meaning_figures) > 0
@@ -791,6 +787,13 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
     ) -> list[ScoreParts]:
         documents = state.weigh(counts, self.n_jobs)
         return split_linear_scores(documents, class_ids, state, self.n_jobs)
+
+    def _add_nearest(
+        self, found: list[Explanation], state: Any, counts: CountMatrix, class_ids: Integers
+    ) -> list[Explanation]:
+        names = getattr(self, "feature_names_in_", None)
+        nearest = find_nearest_terms(state, counts, class_ids, names)
+        return [replace(one, nearest=near) for one, near in zip(found, nearest, strict=True)]
 
     def _read_class_texts(self, class_texts: Any, labels: Any) -> ClassTexts | None:
         """Return the labels that have a text, and its counts."""

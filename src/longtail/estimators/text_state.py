@@ -62,9 +62,14 @@ class TextState:
         """The classifier of counts, with the model."""
         return type(self.template).from_state(self.model, **self.template.get_params(deep=False))
 
+    @property
+    def needs_embeddings(self) -> bool:
+        """Whether embeddings count in the ranking."""
+        return bool(getattr(self.model, "needs_embeddings", False))
+
     def count(self, texts: Any, n_jobs: int | None) -> CountMatrix:
         """Return texts as counts, and with their embeddings where these count in the ranking."""
-        if not getattr(self.model, "needs_embeddings", False):
+        if not self.needs_embeddings:
             return count_for_kernels(self.vocabulary, texts, n_jobs)
         checked = write_documents(texts, self.vocabulary.options.fields)
         counts = count_for_kernels(self.vocabulary, checked, n_jobs)

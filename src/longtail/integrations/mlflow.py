@@ -59,9 +59,17 @@ def save_model(model: str | os.PathLike[str], path: str | os.PathLike[str]) -> N
         raise
 
 
-def load_model(path: str | os.PathLike[str]) -> LongtailModel:
-    """Open what `save_model` wrote."""
-    return _load_pyfunc(Path(path) / MODEL_FILE)
+def load_model(path: str | os.PathLike[str], *, embedder: Any = None) -> LongtailModel:
+    """Open what `save_model` wrote.
+
+    Parameters
+    ----------
+    path : path-like
+        The folder.
+    embedder : callable, optional
+        The encoder of a model that was fitted with one; ``mlflow.pyfunc.load_model`` has none.
+    """
+    return _load_pyfunc(Path(path) / MODEL_FILE, embedder)
 
 
 class LongtailModel:
@@ -100,11 +108,11 @@ class LongtailModel:
         )
 
 
-def _load_pyfunc(path: str | os.PathLike[str]) -> LongtailModel:
+def _load_pyfunc(path: str | os.PathLike[str], embedder: Any = None) -> LongtailModel:
     """Open the model file; MLflow calls this by its name."""
     import longtail
 
-    return LongtailModel(longtail.load(path))
+    return LongtailModel(longtail.load(path, embedder=embedder))
 
 
 def _read_texts(given: Any, model: Any) -> list[str]:

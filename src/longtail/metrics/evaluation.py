@@ -1,4 +1,4 @@
-"""A fitted classifier on labelled documents -> an Evaluation: all that there is to say about it.
+"""A fitted classifier on labelled documents -> an Evaluation: all of its measures.
 
 One label is a set of one, and no candidate is the label None: both kinds of documents go the same
 way, and `Evaluation.multilabel` says which measures are of interest. Documents come in chunks and
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from longtail import metrics
 from longtail._constants import MEASURES
 from longtail._labels import LabelSets, are_label_sets
-from longtail.answers import knows_probabilities
+from longtail.answers import knows_probabilities, rank
 from longtail.metrics.classes import ClassResult, ConfusedPair, FrequencyBand
 from longtail.metrics.hierarchical import HierarchicalScores
 from longtail.metrics.label_sets import LabelBand, LabelCurve, SetScores, compare_sets
@@ -186,7 +186,7 @@ def evaluate(
     n_mistakes: int = 0,
     on_predicted: OnPredicted | None = None,
 ) -> Evaluation:
-    """Predict labelled documents and say how well that went.
+    """Predict labelled documents and measure the predictions.
 
     Parameters
     ----------
@@ -219,30 +219,16 @@ def evaluate(
         raise ValueError("there are no documents to evaluate.")
     multilabel = gives_label_sets(classifier) or are_label_sets(first[1])
     calibrated = knows_probabilities(classifier)
-    rank = classifier.predict_proba_topk if calibrated else classifier.predict_topk
-    # Labels of unknown classes get ids above those of the model: a long label is kept once.
-    ids = {label: class_id for class_id, label in enumerate(classifier.classes_.tolist())}
-    n_known = len(ids)
     collector = MistakeCollector(n_mistakes)
-    chunk_outcomes = []
-    for documents, labels, *references in chain([first], remaining):
-        top = rank(documents, _SET_CANDIDATES if multilabel else max(TOP))
-        true, predicted = _as_lists(labels, multilabel), _best_classes(top)
-        if multilabel:
-            predicted = _rank_sets(_as_lists(classifier.predict(documents), multilabel), top)
-        if on_predicted is not None:
-            on_predicted(labels, top, predicted if multilabel else None)
-        if n_mistakes:
-            shown = true if multilabel else [label for [label] in true]
-            collector.add(documents, shown, *_find_wrong(true, predicted, top), *references)
-        chunk_outcomes.append(_compare(true, predicted, top, ids, multilabel))
-    outcome = _join(chunk_outcomes)
-    truth = _make_sets(outcome.true, outcome.n_true, len(ids))
-    predicted_sets = _make_sets(outcome.predicted, outcome.n_predicted, len(ids))
+    outcome, labels_of = _predict(
+        classifier, chain([first], remaining), multilabel, collector, on_predicted
+    )
+    n_labels, n_known = len(labels_of), len(classifier.classes_)
+    truth = _make_sets(outcome.true, outcome.n_true, n_labels)
+    predicted_sets = _make_sets(outcome.predicted, outcome.n_predicted, n_labels)
     ranked = RankedSets(truth, outcome.ranking)
     class_sizes = classifier.statistics_.class_sizes
-    sizes = np.concatenate([class_sizes, np.zeros(len(ids) - n_known, class_sizes.dtype)])
-    labels_of = list(ids)
+    sizes = np.concatenate([class_sizes, np.zeros(n_labels - n_known, class_sizes.dtype)])
     sets = compare_sets(truth, predicted_sets)
     scores = metrics.score_label_sets(truth, predicted_sets)
     counts = np.stack([truth.class_sizes, predicted_sets.class_sizes, sets.n_correct], axis=1)
@@ -300,6 +286,33 @@ def evaluate(
         document_f1=sets.document_f1,
         hierarchical=_measure_hierarchy(classifier, truth, predicted_sets, labels_of),
     )
+
+
+def _predict(
+    classifier: Any,
+    chunks: Iterable[tuple[Any, ...]],
+    multilabel: bool,
+    collector: MistakeCollector,
+    on_predicted: OnPredicted | None,
+) -> tuple[_Outcome, list[Any]]:
+    """Return what is predicted of all documents, and the label of each class id.
+
+    Labels of unknown classes get ids above those of the model: a long label is kept once.
+    """
+    ids = {label: class_id for class_id, label in enumerate(classifier.classes_.tolist())}
+    outcomes = []
+    for documents, labels, *references in chunks:
+        top = rank(classifier, documents, _SET_CANDIDATES if multilabel else max(TOP))
+        true, predicted = _as_lists(labels, multilabel), _best_classes(top)
+        if multilabel:
+            predicted = _rank_sets(_as_lists(classifier.predict(documents), multilabel), top)
+        if on_predicted is not None:
+            on_predicted(labels, top, predicted if multilabel else None)
+        if collector.n_mistakes:
+            shown = true if multilabel else [label for [label] in true]
+            collector.add(documents, shown, *_find_wrong(true, predicted, top), *references)
+        outcomes.append(_compare(true, predicted, top, ids, multilabel))
+    return _join(outcomes), list(ids)
 
 
 def _measure_hierarchy(
@@ -481,7 +494,7 @@ def _judge(
     wanted: tuple[float, float],
     n_unknown: int,
 ) -> Certainty:
-    """Say what the probabilities are worth; `wanted` is a precision and a share of unknowns."""
+    """Measure the probabilities; `wanted` is a precision and a share of unknowns."""
     precision, unknown = wanted
     depth = outcome.scores.shape[1]
     values = np.where(outcome.ranking[:, :depth] == NO_CLASS, 0.0, outcome.scores)

@@ -49,7 +49,7 @@ class _Wrong:
 
 
 class MistakeCollector:
-    """Keeps the surest wrong predictions of chunks of documents, and nothing else of them.
+    """Keeps only the surest wrong predictions of chunks of documents.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ class MistakeCollector:
         wrong: Integers,
         references: Sequence[Any] | None = None,
     ) -> None:
-        """Look at a chunk; `wrong` are the documents with a prediction that is not true."""
+        """Add a chunk; `wrong` are the documents with a wrong prediction."""
         order = wrong[np.argsort(-np.asarray(certainty)[wrong], kind="stable")]
         found = [
             _Wrong(

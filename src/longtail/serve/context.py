@@ -39,7 +39,7 @@ class Service:
 
     @property
     def snapshot(self) -> Snapshot:
-        """The model of this moment."""
+        """The current model."""
         return self.model.snapshot
 
 
@@ -130,7 +130,7 @@ def begin_change(request: Request, action: str, **details: Any) -> None:
 
 
 def describe_refusal(error: Exception) -> Problem | None:
-    """Return what a client can do about an error of a change; None where it is a fault."""
+    """Return the problem that a client is told about an error; None for a fault of ours."""
     if isinstance(error, Problem):
         return error
     if isinstance(error, VersionConflictError):

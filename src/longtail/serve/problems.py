@@ -1,4 +1,4 @@
-"""Errors as RFC 9457 has them: one JSON shape for all, and no traceback ever.
+"""Errors in the one JSON form of RFC 9457, never with a traceback.
 
 In: an exception. Out: ``application/problem+json`` with `type`, `title`, `status` and `detail`.
 """
@@ -112,7 +112,7 @@ def encode_json(body: Any) -> bytes:
 
 
 def install(app: FastAPI) -> None:
-    """Let every error of an app be a problem."""
+    """Turn every error of an app into a problem."""
 
     async def on_http_error(_: Request, error: Exception) -> Response:
         if isinstance(error, Problem):

@@ -1,4 +1,4 @@
-"""The model of the present moment, with its version; changes to it; what other processes taught.
+"""The current model and its version, changes to it, and changes by other processes.
 
 In: the path of a model file. Out: a `Snapshot` that stays as it is while others come. Changes run
 one after the other in a thread of their own; predictions go on with the snapshot before.
@@ -46,9 +46,9 @@ _WARM_UP = ("warm up: a first text compiles or loads every kernel",)
 
 
 class Snapshot:
-    """A model, its version, and what is derived from them once.
+    """A model, its version, and what is derived from them, once.
 
-    The model never changes. The index of class names of an earlier snapshot is used again.
+    The model never changes. The index of class names of an earlier snapshot is reused.
     """
 
     def __init__(self, model: TextClassifier, version: str, before: Snapshot | None) -> None:
@@ -176,7 +176,7 @@ class ServedModel:
 
     @property
     def snapshot(self) -> Snapshot:
-        """The model of this moment."""
+        """The current model."""
         model, version = self._source.current
         if version != self._snapshot.version or model is not self._snapshot.model:
             self._snapshot = Snapshot(model, version, self._snapshot)
@@ -223,7 +223,7 @@ class ServedModel:
         return self.snapshot.version != before
 
     async def follow(self, seconds: float) -> None:
-        """Look for news every so often, for ever; what cannot be read is logged and left."""
+        """Check for news periodically; log what cannot be read, and go on."""
         failed = ""
         while True:
             await asyncio.sleep(seconds)

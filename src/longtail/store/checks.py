@@ -415,6 +415,9 @@ RULES = (
     Rule("texts have embeddings where documents and texts have", (),
          lambda arrays, _: "names/embeddings" not in arrays or (
              "statistics/embedding_sums" in arrays and "names/named" in arrays)),
+    Rule("documents that are kept have embeddings where the sums have", (),
+         lambda arrays, _: "memory/indptr" not in arrays or (
+             ("memory/embeddings" in arrays) == ("statistics/embedding_sums" in arrays))),
     Rule("an encoder belongs to embeddings", ("vocabulary/utf8",),
          lambda arrays, _: (
              ("embedder/probe" in arrays) <= ("statistics/embedding_sums" in arrays))),

@@ -37,6 +37,7 @@ TEXT_KIND = "TextClassifier"
 VECTORIZER = "TextVectorizer"  # whose parameters a file of texts has as well
 _DEFAULT_KIND = "LongTailClassifier"  # of the classifier in a `TextClassifier`
 _LABELS = (*CLASS_LABELS.texts, *NODE_LABELS.texts)
+_BESIDE = ("names/embeddings", "memory/embeddings")  # may be missing from their groups
 
 
 class Contents(NamedTuple):
@@ -158,7 +159,7 @@ def _check_groups(schema: Schema, contents: Contents) -> None:
     for group in groups:
         known = [spec.name for spec in part_specs(contents.kind, schema)]
         known += [spec.name for spec in value_specs(contents.kind, schema)]
-        names = [name for name in known if name.startswith(group) and name != "names/embeddings"]
+        names = [name for name in known if name.startswith(group) and name not in _BESIDE]
         present = [name in contents.arrays or name in contents.values for name in names]
         if any(present) and not all(present):
             missing = [name for name, here in zip(names, present, strict=True) if not here]

@@ -123,17 +123,19 @@ def refined_path(model: str | os.PathLike[str], change_number: int) -> Path:
 
 
 def find_refined(model: Path) -> list[Path]:
-    """Return the files that hold what `refine` learned."""
+    """Return the files that hold what `refine` learned; what is no file is not ours."""
     prefix = f"{model.name}.refined-"
     return [
         entry
         for entry in model.parent.iterdir()
-        if entry.name.startswith(prefix) and entry.name[len(prefix) :].isdecimal()
+        if entry.name.startswith(prefix)
+        and entry.name[len(prefix) :].isdecimal()
+        and not entry.is_dir()
     ]
 
 
 def remove_refined(model: Path) -> None:
-    """Remove the files that hold what `refine` learned; what is no file is not ours.
+    """Remove the files that hold what `refine` learned.
 
     Raises
     ------
@@ -141,8 +143,7 @@ def remove_refined(model: Path) -> None:
         If one cannot be removed.
     """
     for path in find_refined(model):
-        if not stat.S_ISDIR(os.lstat(path).st_mode):
-            path.unlink(missing_ok=True)
+        path.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -372,9 +373,10 @@ class Journal(JournalReader):
         if not self._is_current() or self.header() != pending:
             connection.rollback()
             return None
-        remove_refined(self.model)  # first: they must not have what the new file may lack
         os.replace(beside, self.model)
-        sync_folder(self.model.parent)  # before the changes are given up
+        # Before the changes are given up, and with them the files of refinements, without which
+        # the old file would not open.
+        sync_folder(self.model.parent)
         fresh = self.restart(pending, str(pending.pending))
         with translate_errors(self.path):
             connection.execute("COMMIT")

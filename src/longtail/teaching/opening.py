@@ -28,6 +28,7 @@ from longtail.store.changes import Change
 from longtail.store.container import read_checksum
 from longtail.store.journal import (
     Journal,
+    JournalContents,
     JournalReader,
     check_same_model,
     journal_path,
@@ -114,14 +115,26 @@ def open_state(path: str | os.PathLike[str], verify: bool, journal: Journal | No
 
 def _open(path: str | os.PathLike[str], verify: bool, journal: Journal | None) -> State:
     """Open a model file and take in its journal."""
+    read = partial(read_journal, journal_path(path)) if journal is None else journal.read
     while True:
-        checksum = read_checksum(path)
-        read = partial(read_journal, journal_path(path)) if journal is None else journal.read
-        contents = read()
-        model = load_file(path, verify=verify)
-        # Another process may have replaced the file meanwhile; then all is read again.
+        checksum, contents = read_checksum(path), read()
+        try:
+            state = _take_journal(Path(path), checksum, contents, verify)
+        except (ModelFileError, FileNotFoundError):
+            if read_checksum(path) == checksum and read() == contents:
+                raise
+            continue
+        # Another process may have replaced the file meanwhile, and removed those of refinements;
+        # then all is read again.
         if read_checksum(path) == checksum:
-            break
+            return state
+
+
+def _take_journal(
+    path: Path, checksum: str, contents: JournalContents | None, verify: bool
+) -> State:
+    """Return the state of the model file that is there with what its journal held."""
+    model = load_file(path, verify=verify)
     if contents is None:
         return State(model, checksum, None)
     check_same_model(path, contents, checksum)
@@ -129,7 +142,7 @@ def _open(path: str | os.PathLike[str], verify: bool, journal: Journal | None) -
         return State(model, checksum, contents.header)
     changes = contents.changes
     with naming(changes):
-        return take_all(Path(path), State(model, checksum, contents.header), changes, verify)
+        return take_all(path, State(model, checksum, contents.header), changes, verify)
 
 
 def take_all(path: Path, state: State, changes: Sequence[Change], verify: bool = False) -> State:

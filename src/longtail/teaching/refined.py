@@ -25,9 +25,9 @@ from longtail.sparse import append_constant
 from longtail.store.changes import Change, Row, encode
 from longtail.store.container import read_checksum
 from longtail.store.files import sync_folder
-from longtail.store.journal import Journal, refined_path
+from longtail.store.journal import Journal, find_refined, refined_path
 from longtail.teaching.log import Ledger
-from longtail.training.changing import derive, merge_learned, name_again
+from longtail.training.changing import derive, keep_hidden, merge_learned, name_again
 
 AUTOMATIC = "auto"  # author of a refinement that the teacher began by itself
 # Files of automatic refinements that stay, each as large as the model. Undoing more of them needs
@@ -61,13 +61,23 @@ def put_in_place(journal: Journal, refined: Refined, change_number: int) -> None
     sync_folder(target.parent)
 
 
-def drop_superseded(path: Path, changes: Sequence[Change], ledger: Ledger) -> None:
-    """Remove the files of automatic refinements but the last ones; see `N_KEPT`."""
-    automatic = [c.number for c in changes if c.action == "refine" and c.by == AUTOMATIC]
-    live = sorted(n for n in ledger.live if ledger.actions[n] == "refine")
-    for change_number in automatic:
-        if change_number not in live[-N_KEPT:]:
-            refined_path(path, change_number).unlink(missing_ok=True)
+def drop_superseded(path: Path, changes: Sequence[Change]) -> None:
+    """Remove files of refinements that are not needed; the journal is held.
+
+    Those of automatic ones but the last, see `N_KEPT`; and those that no change names, because
+    whoever made them was stopped before the journal had it.
+
+    Raises
+    ------
+    OSError
+        If one cannot be removed.
+    """
+    made = {c.number: c.by for c in changes if c.action == "refine"}
+    live = sorted(n for n in Ledger.of(changes).live if n in made)
+    kept = {n for n, by in made.items() if by != AUTOMATIC} | {*live[-N_KEPT:]}
+    for file in find_refined(path):
+        if file not in {refined_path(path, change_number) for change_number in kept}:
+            file.unlink(missing_ok=True)
 
 
 def open_refined(
@@ -184,7 +194,7 @@ def _adopt(model: Any, refined: Any, entry: Entry) -> None:
             term_weights=append_constant(learned.term_weights, n_new, 1.0),
             feature_weights=learned.feature_weights,
             residuals=learned.residuals.gather(found),
-            calibrator=learned.calibrator,
+            calibrator=learned.calibrator.move_classes(overlay.outer_ids[entry.class_ids]),
             pruning=learned.pruning.grow_terms(merged.statistics.n_terms),
             check=learned.check,
             stale=merged.stale | (found < 0),
@@ -202,3 +212,8 @@ def _adopt(model: Any, refined: Any, entry: Entry) -> None:
     else:
         model._swap(adopt)
     model._over(ids, overlay.n_ids, hidden)
+    # Those that have no documents now may be taught again.
+    kept = np.array([class_id for class_id in hidden if rows[class_id] >= 0], np.int64)
+    if len(kept):
+        residuals = learned.residuals.gather(rows[kept])
+        model._change_arrays(lambda state: keep_hidden(state, kept, residuals))

@@ -10,9 +10,9 @@ from __future__ import annotations
 import copy
 import numbers as number_types
 import os
-import threading
 import weakref
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar
@@ -27,7 +27,8 @@ from longtail.model.entry import Changes, Entry
 from longtail.model.overlay import RefusedError
 from longtail.store.changes import Change, Row, encode
 from longtail.store.container import read_checksum
-from longtail.store.journal import Journal, waiting_changes
+from longtail.store.forking import Turn
+from longtail.store.journal import Journal, refined_path, waiting_changes
 from longtail.store.journal_rows import Header
 from longtail.teaching.documents import change_documents, plain_label, read_documents
 from longtail.teaching.log import Ledger, as_rows
@@ -113,7 +114,7 @@ class Teacher:
         self._path = Path(path)
         self._refiner = Refiner(self._path) if refine == "auto" else None
         self._embedder = embedder
-        self._turns: tuple[int, threading.RLock] = (os.getpid(), threading.RLock())
+        self._turn = Turn()
         self._journal = Journal(path)
         weakref.finalize(self, self._journal.close)
         self._state = open_state(path, verify)
@@ -127,14 +128,6 @@ class Teacher:
     @_state.setter
     def _state(self, state: State) -> None:
         self._current = with_encoder(state, self._embedder)
-
-    @property
-    def _turn(self) -> threading.RLock:
-        """The lock among threads; a forked process has one of its own."""
-        pid, lock = self._turns
-        if pid != os.getpid():
-            self._turns = (os.getpid(), lock := threading.RLock())
-        return lock
 
     @property
     def model(self) -> AnyClassifier:
@@ -287,10 +280,24 @@ class Teacher:
     def _take_refined(self, header: Header, refined: Refined, by: str | None) -> None:
         """Record a refined model, and let it be the model; the journal is held."""
         put_in_place(self._journal, refined, header.next_number)
-        self._journal.append(header, "refine", [refined.row], by)
+        try:
+            self._journal.append(header, "refine", [refined.row], by)
+        except OSError:  # the disk may be full: the file must not stay
+            self._drop_superseded()
+            raise
         self._state = open_state(self._path, verify=False, journal=self._journal)
-        if by == AUTOMATIC:
-            drop_superseded(self._path, self._read(), self._state.ledger)
+        self._drop_superseded()
+
+    def _drop_superseded(self) -> None:
+        """Remove files of refinements that are not needed; what fails is left to the next one.
+
+        A change that was recorded, or refused, has let go of the journal: another process may have
+        a file in place already that it is about to record.
+        """
+        self._journal.release()
+        with suppress(OSError):
+            self._journal.begin()
+            drop_superseded(self._journal.model, self._read())
 
     def _refine_beside(self) -> int:
         """Refine what the model is now while others predict and teach; return the change.
@@ -343,6 +350,7 @@ class Teacher:
             header = attach(self._journal, state)
             row = Row(facts=encode({"changes": undone_numbers}))
             change = Change(header.next_number, "", by, "undo", (row,), path=self._journal.path)
+            self._check_kept(state.ledger, state.ledger.extend([change]), undone_numbers)
             try:
                 after = advance(state, header, [change], self._journal.read_some)
                 if after is None:
@@ -354,6 +362,19 @@ class Teacher:
             return header.next_number - 1
 
         return self._hold(undo)
+
+    def _check_kept(self, before: Ledger, after: Ledger, undone_numbers: list[int]) -> None:
+        """Refuse to go back to an automatic refinement whose file was removed."""
+        refined = after.refined
+        if refined not in (0, before.refined) and not refined_path(self._path, refined).exists():
+            names = ", ".join(map(str, undone_numbers))
+            instead = "refine anew instead"
+            if refined in before.live:
+                instead = f"undo {refined} as well, and all refinements before it"
+            raise ValueError(
+                f"change {names} cannot be undone: what change {refined} (refine) learned is not "
+                f"kept any more; {instead}."
+            )
 
     def _open_with(self, state: State, change: Change) -> State:
         """Return the state after one more change than the journal has, from the files."""
@@ -408,8 +429,7 @@ class Teacher:
         """Close the journal, as the end of the process does; another call opens it again."""
         if self._refiner is not None:
             self._refiner.is_wanted = False
-        with self._turn:
-            self._journal.close()
+        self._turn.run(self._journal.close)
 
     def _record(self, attempt: Attempt, by: str | None) -> int:
         """Apply a change to a copy of the model, record it, then let the copy be the model."""
@@ -439,7 +459,8 @@ class Teacher:
         No context manager of Python's: Ctrl-C between its beginning and the block, or within its
         end, would leave a transaction open. Here it is released wherever one interrupt comes.
         """
-        with self._turn:
+
+        def hold() -> Result:
             try:
                 try:
                     self._journal.begin()
@@ -450,6 +471,8 @@ class Teacher:
             except BaseException:
                 self._journal.release()
                 raise
+
+        return self._turn.run(hold)
 
 
 def _fold(teacher: Teacher, attempt: Attempt | None) -> int:
@@ -472,7 +495,7 @@ def _fold(teacher: Teacher, attempt: Attempt | None) -> int:
             teacher._state = State(model, header.model, header)
         return header is not None
 
-    with teacher._turn:
+    def fold_and_erase() -> int:
         while not teacher._hold(fold):
             pass  # another process made a change meanwhile
         header = teacher._state.header
@@ -482,6 +505,8 @@ def _fold(teacher: Teacher, attempt: Attempt | None) -> int:
                 "another process is reading; call compact() when it has ended."
             )
         return 0 if header is None else header.next_number - 1
+
+    return teacher._turn.run(fold_and_erase)
 
 
 class _Done(NamedTuple):

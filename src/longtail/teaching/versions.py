@@ -73,7 +73,7 @@ class VersionedTeacher(Teacher):
         VersionConflictError
             From the change, which then has no effect.
         """
-        with self._turn:
+        with self._turn.held():
             self._expected = version
             try:
                 yield

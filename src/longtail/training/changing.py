@@ -20,7 +20,7 @@ from longtail.model.corpus import Corpus
 from longtail.model.entry import Changes, Entry
 from longtail.model.names import ClassNames
 from longtail.model.overlay import Overlay
-from longtail.model.scorer import LinearScorer, build_scorer
+from longtail.model.scorer import ClassResiduals, LinearScorer, build_scorer
 from longtail.model.state import LongTailState
 from longtail.model.statistics import ClassStatistics, differ
 from longtail.model.weighting import Profile, estimate_collection_model
@@ -74,14 +74,27 @@ def _make_rows(
     n_jobs: int | None,
 ) -> Rows:
     """Return what the overlay holds of classes with these sums."""
+    residuals = [state.residuals, *(t.residuals for t in overlay.tiers if t.residuals is not None)]
     return Rows(
         ids,
         sums,
-        state.residuals.gather(overlay.base_rows[ids]),
+        splice_rows(residuals, *overlay.locate(ids)),
         score_changed(state, sums, n_jobs),
         _name_classes(state, overlay, ids),
         state.check.name_weights,
     )
+
+
+def keep_hidden(state: LongTailState, ids: Integers, residuals: ClassResiduals) -> LongTailState:
+    """Return a state without changes in which classes without documents have residuals.
+
+    The base has no rows of them; what they have comes into effect with their next document.
+    """
+    overlay = state.overlay
+    assert overlay is not None
+    rows = _make_rows(state, overlay, ids, overlay.gather(ids), None)
+    rows = replace(rows, residuals=residuals)
+    return replace(state, overlay=replace(overlay, tiers=(rows,)))
 
 
 def score_changed(

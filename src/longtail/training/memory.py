@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from longtail._labels import LabelSets
+from longtail.model.embeddings import Embeddings
 from longtail.model.entry import Changes, Entry
 from longtail.model.overlay import Overlay
 from longtail.sparse import CountMatrix, Integers, RowTable, stack_rows
@@ -29,7 +30,7 @@ class DocumentMemory(RowTable):
     """Documents in CSR form, in the order in which they were added."""
 
     ENTRIES = ("indices", "data")
-    ROWS = ("class_ids",)
+    ROWS = ("class_ids", "embeddings")
 
     per_class: int  # how many documents of each class are kept, at most
     indptr: Integers  # (n_kept + 1,) int64: where the terms of each document begin
@@ -39,6 +40,8 @@ class DocumentMemory(RowTable):
     n_changed: int = 0  # documents added and forgotten since everything was learned
     # The live entries since, by their number, that add or forget documents.
     pending: dict[int, Entry] = field(default_factory=dict)
+    # (n_kept, n_dimensions) int16: as `model.embeddings` has them; none where documents have none
+    embeddings: Embeddings | None = None
 
     @classmethod
     def of(cls, counts: CountMatrix, class_ids: Integers, per_class: int) -> DocumentMemory:
@@ -49,6 +52,7 @@ class DocumentMemory(RowTable):
             counts.indices.astype(np.int32, copy=False),
             counts.data.astype(np.float64, copy=False),
             class_ids,
+            embeddings=counts.embeddings,
         )
         return everything.drop_oldest()
 
@@ -89,6 +93,7 @@ class DocumentMemory(RowTable):
                 entry.counts.indices.astype(np.int32, copy=False),
                 entry.counts.data.astype(np.float64, copy=False),
                 outer_ids[entry.class_ids],
+                embeddings=entry.counts.embeddings,
             )
             for entry in added
         ]
@@ -101,7 +106,7 @@ class DocumentMemory(RowTable):
     def documents(self, n_terms: int) -> CountMatrix:
         """Return the documents that are kept, as a fit takes them."""
         counts = CountMatrix(self.indptr, self.indices, self.data, n_terms)
-        return CountMatrix.from_matrix(counts.to_csr())
+        return replace(CountMatrix.from_matrix(counts.to_csr()), embeddings=self.embeddings)
 
     def labels(self, classes: NDArray[Any]) -> LabelSets:
         """Return their labels."""
