@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import copy
 import os
-import threading
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
@@ -58,6 +57,7 @@ from longtail.model.statistics import ClassStatistics
 from longtail.results import Explanation, TopK, html_table
 from longtail.retrieval.subsets import ClassSubsets
 from longtail.sparse import CountMatrix, Floats, Integers, check_sparse
+from longtail.store.forking import Turn
 from longtail.store.journal import saving
 from longtail.store.state_io import SavedModel, save_state
 
@@ -176,15 +176,12 @@ class Classifier(ClassifierMixin, BaseEstimator):
     @property
     def _lock(self) -> Any:
         """The lock around edits; a copy, a pickle or a forked process gets a new one."""
-        pid, lock = self.__dict__.setdefault("_lock_of_process", (os.getpid(), threading.RLock()))
-        if pid != os.getpid():
-            self.__dict__["_lock_of_process"] = (os.getpid(), lock := threading.RLock())
-        return lock
+        return self.__dict__.setdefault("_turn", Turn()).lock
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave the lock out of copies and pickles."""
         state: dict[str, Any] = super().__getstate__()
-        return {name: value for name, value in state.items() if name != "_lock_of_process"}
+        return {name: value for name, value in state.items() if name != "_turn"}
 
     def __sklearn_is_fitted__(self) -> bool:
         """Tell scikit-learn whether there is a state."""
