@@ -11,14 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from longtail._columns import TableFormat, as_labels
-from longtail._labels import (
-    Labels,
-    Multilabel,
-    flat_labels,
-    join_sets,
-    read_label_sets,
-    replicate,
-)
+from longtail._labels import Labels, Multilabel, flat_labels, join_sets, read_label_sets, replicate
 from longtail._progress import OnStage, StageReporter
 from longtail._records import Fields, read_fields, write_documents
 from longtail._validation import PairWeights, check_among, check_share, read_weights, weigh_rows
