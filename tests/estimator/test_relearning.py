@@ -23,6 +23,7 @@ def few_documents_are_enough(monkeypatch):
     """Tests have few documents, and keep fewer."""
     monkeypatch.setattr(relearning, "MIN_HELD_OUT", 1)
     monkeypatch.setattr(relearning, "SHARE_KEPT", 0.0)
+    monkeypatch.setattr(relearning, "SHARE_OF_CLASS", 0.0)
 
 
 def learned_parts(state):
@@ -82,6 +83,19 @@ def test_residuals_of_stale_classes_are_those_that_given_documents_would_give(pr
     assert_same_parts(model.state_, given.state_)
     assert not model.state_.stale.any()
     assert model.state_.memory.n_changed == 6
+
+
+@pytest.mark.parametrize("n_taught", [9, 60])  # residuals; everything
+def test_weights_of_classes_count_in_what_is_learned_from_memory(problem, n_taught):
+    X, y = problem
+    learned = []
+    for class_weight in (None, {y[0]: 5.0, "gone": 2.0}):
+        model = LongTailClassifier(memory=99, class_weight=class_weight, random_state=0)
+        model.fit(np.vstack([X, X[:1]]), [*y, "gone"]).remove_class("gone")
+        model.partial_fit(X[:n_taught], y[:n_taught])
+        before = model.state_.term_weights
+        learned.append(model.refine().state_.term_weights - before)
+    assert np.any(learned[0] != learned[1])
 
 
 def test_few_stale_classes_wait(problem, monkeypatch):
@@ -227,7 +241,7 @@ def test_a_journal_replays_what_was_learned(tmp_path):
     teacher.refine()
     mine, theirs = (model.classifier_.state_ for model in (teacher.model, load(path)))
     assert_same_parts(mine, theirs)
-    for name in ("indptr", "indices", "data", "class_ids", "n_changed"):
+    for name in ("indptr", "gaps", "data", "class_ids", "n_changed"):
         assert np.array_equal(getattr(mine.memory, name), getattr(theirs.memory, name)), name
     assert np.bincount(mine.memory.class_ids).max() == 3
 
@@ -247,9 +261,9 @@ def test_a_class_without_a_kept_document_learns_nothing(problem):
     assert residuals.biases[class_id] == 0
 
 
-@pytest.mark.parametrize("memory", [-1, 1.5, True, "all", None])
+@pytest.mark.parametrize("memory", [-1, 1.5, True, "all"])
 def test_what_is_no_number_of_documents_is_refused(problem, memory):
-    with pytest.raises(ValueError, match="memory must be the number of documents"):
+    with pytest.raises(ValueError, match='memory must be None, "auto", or the number of documents'):
         LongTailClassifier(memory=memory).fit(*problem)
 
 

@@ -51,6 +51,11 @@ def _read_stop_words(given: str) -> Any:
     return given if given == "english" else Path(given).read_text(encoding="utf-8").split()
 
 
+def _read_memory(given: str) -> Any:
+    """Return a number of documents, or the word that was given."""
+    return int(given) if given.isdecimal() else given
+
+
 VECTORIZER_OPTIONS = (
     EstimatorOption(
         "ngram_range",
@@ -117,9 +122,10 @@ CLASSIFIER_OPTIONS = (
     EstimatorOption("search", str, "exact: look at all classes, also from 100,000 on."),
     EstimatorOption(
         "memory",
-        int,
-        "Documents of each class that the model keeps, for refine to learn from.",
-        settings={"min": 0},
+        str,
+        "Documents of each class that the model keeps for refine to learn from: how many, auto, "
+        "or 0 for none ever, also of what it is taught.",
+        convert=_read_memory,
     ),
     EstimatorOption(
         "adapt",

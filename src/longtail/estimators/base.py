@@ -103,6 +103,10 @@ class Classifier(ClassifierMixin, BaseEstimator):
     def _over(self, row_ids: Integers, n_ids: int, hidden: dict[int, Any]) -> Self:
         """Let the classes of a model without an overlay have other persistent ids."""
 
+    def _remember(self, memory: str | None) -> Self:
+        """Keep the documents that are taught ("auto"), or none at all ("never"), where it can."""
+        return self
+
     @property
     def _needs_encoder(self) -> bool:
         """Whether an encoder of texts is to be given that is not there."""

@@ -81,14 +81,15 @@ def _find_examples(
     """Return the last documents that the model keeps of each class, as their terms."""
     if state.memory is None:
         return {}
-    memory = state.memory.settle(state.overlay)
-    kept = np.flatnonzero(np.isin(memory.class_ids, class_ids))
+    memory = state.memory.settle(state.overlay, len(state.statistics.indices))
+    memory = memory.gather(np.flatnonzero(np.isin(memory.class_ids, class_ids)))
+    counts = memory.documents(len(state.term_weights))
     examples: dict[int, list[str]] = {}
-    for row in kept[::-1].tolist():
+    for row in range(memory.n_documents)[::-1]:
         shown = examples.setdefault(int(memory.class_ids[row]), [])
         if len(shown) < N_EXAMPLES:
-            entries = slice(*memory.indptr[row : row + 2])
-            terms, data = memory.indices[entries], memory.data[entries]
+            entries = slice(*counts.indptr[row : row + 2])
+            terms, data = counts.indices[entries], counts.data[entries]
             shown.append(_name_terms(terms, data * state.document_weights[terms], term))
     return {class_id: tuple(shown) for class_id, shown in examples.items()}
 

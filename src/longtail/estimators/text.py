@@ -883,6 +883,9 @@ class TextClassifier(TakesHierarchy):
     def _apply(self, edit: Edit) -> Self:
         return self._swap(lambda state: state.apply(edit))
 
+    def _remember(self, memory: str | None) -> Self:
+        return self._swap(lambda state: state.remember(memory))
+
     def _swap(self, change: Callable[[TextState], TextState]) -> Self:
         """Swap in the state that a function makes of the present one."""
         self._fitted()

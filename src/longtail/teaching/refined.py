@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -27,6 +27,8 @@ from longtail.store.files import sync_folder
 from longtail.store.journal import Journal, refined_path
 from longtail.teaching.log import Ledger
 from longtail.training.changing import derive, merge_learned, name_again
+
+Memory = Literal["auto", "never"]
 
 AUTOMATIC = "auto"  # by whom a refinement is that nobody asked for
 # Files of automatic refinements that stay, each as large as the model. Undoing more of them needs
@@ -47,6 +49,12 @@ class Refined(NamedTuple):
 
     path: Path
     row: Row
+
+
+def open_file(path: str | os.PathLike[str], memory: Memory | None, *, verify: bool) -> Any:
+    """Open a model file without its journal, with or without a memory; see `Teacher`."""
+    model = load_file(path, verify=verify)
+    return model if memory is None else model._remember(memory)
 
 
 def write_refined(beside: Path, model: Any, live: Iterable[int], until: int) -> Refined:
@@ -87,7 +95,13 @@ def drop_superseded(path: Path, changes: Sequence[Change], ledger: Ledger) -> No
 
 
 def open_refined(
-    path: Path, base: Any, entries: Sequence[Entry], ledger: Ledger, *, verify: bool
+    path: Path,
+    base: Any,
+    entries: Sequence[Entry],
+    ledger: Ledger,
+    *,
+    verify: bool,
+    memory: Memory | None = None,
 ) -> tuple[Any, int]:
     """Return the model after the changes of a journal of which a `refine` is live.
 
@@ -105,6 +119,8 @@ def open_refined(
         Says which are live.
     verify : bool
         Compare the arrays with their checksums.
+    memory : {"auto", "never"}, optional
+        As for `Teacher`; None where only what the file keeps is kept.
 
     Raises
     ------
@@ -113,7 +129,7 @@ def open_refined(
     """
     change_number = ledger.refined
     [entry] = [entry for entry in entries if entry.number == change_number]
-    refined = _load(path, entry, base, verify=verify)
+    refined = _load(path, entry, base, memory, verify=verify)
     n_ids = overlay_of(base._arrays).n_ids
     until = entry.learned["until"]
     earlier = [e for e in entries if e.number <= until]
@@ -150,7 +166,7 @@ def _find_hidden(
     return {i: labels[i] if i in labels else overlay.label_of(first, i) for i in there}
 
 
-def _load(path: Path, entry: Entry, base: Any, *, verify: bool) -> Any:
+def _load(path: Path, entry: Entry, base: Any, memory: Memory | None, *, verify: bool) -> Any:
     """Open the file that an entry names."""
     file = refined_path(path, entry.number)
     try:
@@ -163,7 +179,7 @@ def _load(path: Path, entry: Entry, base: Any, *, verify: bool) -> Any:
             f"is not there, or not what change {entry.number} (refine) of the journal wrote. Put "
             "it back beside the model file",
         )
-    refined = load_file(file, verify=verify)
+    refined = open_file(file, memory, verify=verify)
     if type(refined) is not type(base):
         raise ModelFileError(file, f"holds a {type(refined).__name__}, unlike the model file")
     return refined
