@@ -23,7 +23,6 @@ def few_documents_are_enough(monkeypatch):
     """Tests have few documents, and keep fewer."""
     monkeypatch.setattr(relearning, "MIN_HELD_OUT", 1)
     monkeypatch.setattr(relearning, "SHARE_KEPT", 0.0)
-    monkeypatch.setattr(relearning, "SHARE_OF_CLASS", 0.0)
 
 
 def learned_parts(state):

@@ -890,7 +890,11 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
         return changing.merged_statistics(state)
 
     def _merged(self, state: LongTailState) -> LongTailState:
-        return changing.merge(state, self.n_jobs)
+        merged = changing.merge(state, self.n_jobs)
+        memory = merged.memory
+        # What a `Teacher` began and taught nothing leaves no trace in a file.
+        begun = self.memory is None and memory is not None and not memory.n_documents
+        return replace(merged, memory=None) if begun else merged
 
     def _take_in(self, state: LongTailState, changes: Changes) -> LongTailState:
         return changing.take_in(state, changes, self.n_jobs)
@@ -940,7 +944,7 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
                 UncalibratedWarning,
                 stacklevel=level_outside(),
             )
-        return state.calibrator
+        return state.calibrator_in_use if self.calibrate else state.calibrator
 
     def _facts(self) -> dict[str, str]:
         figures = self._fitted().check.summary()

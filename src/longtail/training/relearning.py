@@ -37,11 +37,9 @@ SHARE_CHANGED = 0.1
 # wordnet-hypernym kept, weights learned anew took 1.5 points from classes that had not changed. On
 # cve-product with classes that come and grow, half of them kept: 77.1 instead of 77.4 %.
 SHARE_KEPT = 0.9
-# Share of the documents of a class that must be kept for its residual to be learned, and share of
-# the classes of which any document must be. The documents of the others are missing as hard
-# negatives: wordnet-hypernym in file order, three tenths fitted and none of them kept, 31.1 instead
-# of 31.5 %.
-SHARE_OF_CLASS = 0.5
+# Share of the classes of which a document must be kept for residuals to be learned. The documents
+# of the others are missing as hard negatives: wordnet-hypernym in file order, three tenths fitted
+# and none of them kept, 31.1 instead of 31.5 %.
 SHARE_OF_CLASSES = 0.9
 # Share of the classes that must be stale for their residuals to be learned. That mines the hard
 # negatives of all documents kept, which costs about a third of a fit.
@@ -113,7 +111,7 @@ def refine_from_memory(
     labels = labels if factors is None else labels.with_class_weights(factors)
     if learns_all:
         return relearn(state, documents, labels, replace(config, seed=0, time_budget=None))
-    return refine(state, documents, labels, config, can_learn(state))
+    return refine(state, documents, labels, config)
 
 
 def _weights_of(classes: NDArray[Any], class_weight: Any) -> Any:
@@ -140,16 +138,7 @@ def needs_residuals(state: LongTailState, config: FitConfig) -> bool:
     if memory is None or not _keeps_enough(memory, config):
         return False
     has_any = memory.class_sizes(len(sizes))[sizes > 0] > 0
-    return bool(has_any.mean() >= SHARE_OF_CLASSES and can_learn(state).mean() >= SHARE_STALE)
-
-
-def can_learn(state: LongTailState) -> NDArray[np.bool_]:
-    """Return which classes are stale and of which enough documents are kept to learn from."""
-    if state.memory is None:
-        return np.zeros(len(state.classes), np.bool_)
-    n_kept = state.memory.class_sizes(len(state.classes))
-    enough = n_kept >= SHARE_OF_CLASS * state.statistics.class_sizes
-    return state.stale & (n_kept > 0) & enough
+    return bool(has_any.mean() >= SHARE_OF_CLASSES and state.stale.mean() >= SHARE_STALE)
 
 
 def _keeps_enough(memory: DocumentMemory, config: FitConfig) -> bool:
@@ -157,17 +146,13 @@ def _keeps_enough(memory: DocumentMemory, config: FitConfig) -> bool:
 
 
 def refine(
-    state: LongTailState,
-    counts: CountMatrix,
-    labels: LabelSets,
-    config: FitConfig,
-    class_mask: NDArray[np.bool_] | None = None,
+    state: LongTailState, counts: CountMatrix, labels: LabelSets, config: FitConfig
 ) -> LongTailState:
     """Learn what the documents of stale classes teach, and bring the global quantities up to date.
 
-    The weights of their terms go on from what they are, and the residuals of the stale classes, or
-    of some of them, are learned on all documents given. The classes of the labels are those of the
-    state. As for `refine_from_memory`, the seed of the configuration does not count.
+    The weights of their terms go on from what they are, and the residuals of the stale classes are
+    learned on all documents given. The classes of the labels are those of the state. As for
+    `refine_from_memory`, the seed of the configuration does not count.
 
     Raises
     ------
@@ -179,11 +164,10 @@ def refine(
     # Refuses documents that the sums cannot contain.
     _ = state.statistics - sum_documents(counts, labels, n_jobs)
     state = refresh_corpus(state, n_jobs)
-    learned = state.stale if class_mask is None else class_mask
     if len(state.classes) > 1:  # a class alone has nothing to be told from
         state = _continue_terms(state, counts, labels, config)
-        state = _learn_residuals(state, counts, labels, config, learned)
-    return replace(state, stale=state.stale & ~learned)
+        state = _learn_stale(state, counts, labels, config)
+    return replace(state, stale=np.zeros_like(state.stale))
 
 
 def _continue_terms(
@@ -209,14 +193,10 @@ def _continue_terms(
     return replace(state, term_weights=term_weights)
 
 
-def _learn_residuals(
-    state: LongTailState,
-    counts: CountMatrix,
-    labels: LabelSets,
-    config: FitConfig,
-    class_mask: NDArray[np.bool_],
+def _learn_stale(
+    state: LongTailState, counts: CountMatrix, labels: LabelSets, config: FitConfig
 ) -> LongTailState:
-    """Learn the residuals of some classes."""
+    """Learn the residuals of the stale classes."""
     n_jobs = config.n_jobs
     documents = state.weigh(counts, n_jobs)
     n_classes = len(state.classes)
@@ -240,12 +220,12 @@ def _learn_residuals(
         scored,
         config,
         separators=mixture.uses_separators,
-        class_mask=class_mask,
+        class_mask=state.stale,
     )
     rows = mixture.scale(learned.residuals, learned.separators, state.statistics.class_sizes)
     left = np.full(n_classes, state.in_use.weights[1])
     rows = rows.scale(left, left)
-    return replace(state, residuals=state.residuals.replace_classes(rows, class_mask))
+    return replace(state, residuals=state.residuals.replace_classes(rows, state.stale))
 
 
 def relearn(
