@@ -58,7 +58,8 @@ def problem():
 def test_with_every_document_in_memory_refine_is_a_fit(problem):
     X, y = problem
     half = len(y) // 2
-    taught = LongTailClassifier(memory=EVERYTHING, random_state=5).fit(X[:half], y[:half])
+    taught = LongTailClassifier(memory=EVERYTHING, adapt=False, random_state=5)
+    taught.fit(X[:half], y[:half])
     for first in range(half, len(y), 50):
         taught.partial_fit(X[first : first + 50], y[first : first + 50])
     taught.refine()
@@ -174,7 +175,19 @@ def test_too_few_documents_leave_what_was_learned(problem, monkeypatch):
     assert model.state_.corpus.n_documents == 2 * len(y)
 
 
-def test_probabilities_expect_as_many_unknown_classes_as_before(problem):
+def test_probabilities_go_on_following_many_outcomes(problem):
+    X, y = problem
+    model = LongTailClassifier(memory=EVERYTHING, random_state=0).fit(X[:200], y[:200])
+    model.recalibrate(X[200:], y[200:]).partial_fit(X[200:], y[200:])
+    before = model.state_
+    after = model.refine().state_
+    assert np.any(after.feature_weights != before.feature_weights)
+    assert np.array_equal(after.calibrator.top_log_odds, before.calibrator.top_log_odds)
+    assert len(after.calibrator.ranked_truth) != len(before.calibrator.ranked_truth)
+
+
+def test_probabilities_expect_as_many_unknown_classes_as_before(problem, monkeypatch):
+    monkeypatch.setattr(relearning, "MIN_FOLLOWED", 201)
     X, y = problem
     model = LongTailClassifier(memory=EVERYTHING, adapt=False, random_state=0).fit(X, y)
     strangers = np.random.default_rng(0).poisson(0.3, (200, X.shape[1])).astype(float)
